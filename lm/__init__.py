@@ -1,0 +1,1 @@
+"""Language models that read documents: vocabulary, compositions, training, scoring."""

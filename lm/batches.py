@@ -1,0 +1,114 @@
+"""Sentences side by side: packed batches, and the order in which training reads documents.
+
+A packed batch holds no padding: sentences are sorted by length, longest first, and laid
+out time step by time step, so that step n touches only the sentences that still have a
+word n. The inputs of a sentence are `<s> w_1 … w_M`, its targets `w_1 … w_M </s>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lm.corpus import Corpus
+from lm.vocabulary import END, START
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """B sentences without padding, N = sum of their lengths + B positions.
+
+    order: (B,) index of each packed row in the sentences given; rows: (N,) packed row of
+    each position; last: (B,) position of each packed row's last input; sizes: number of rows
+    alive at each time step; inputs, targets: (N,) ids.
+    """
+
+    order: Tensor
+    rows: Tensor
+    last: Tensor
+    sizes: tuple[int, ...]
+    inputs: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(
+        cls, corpus: Corpus, chosen: NDArray[np.int64], device: torch.device | None = None
+    ) -> Packed:
+        """Packed form of the sentences `chosen` ((B,) indices) of a corpus."""
+        starts, lengths = corpus.sentences[chosen], np.diff(corpus.sentences)[chosen] + 1
+        order = np.argsort(-lengths, kind="stable")
+        starts, lengths = starts[order], lengths[order]
+        steps = int(lengths[0]) if len(lengths) else 0
+        sizes = np.searchsorted(-lengths, -np.arange(steps), side="left")
+        time = np.repeat(np.arange(steps), sizes)
+        rows = np.arange(len(time)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        position = starts[rows] + time
+        last = time == lengths[rows] - 1
+        tokens = corpus.tokens
+        clipped = np.minimum(position, max(len(tokens) - 1, 0))
+        words = tokens[clipped] if len(tokens) else np.zeros(len(time), dtype=np.int32)
+        before = tokens[position - 1] if len(tokens) else words
+        targets = np.where(last, END, words).astype(np.int64)
+        inputs = np.where(time == 0, START, before).astype(np.int64)
+        ends = np.flatnonzero(last)
+        ends = ends[np.argsort(rows[ends])]
+
+        def tensor(column: NDArray[np.int64]) -> Tensor:
+            return torch.from_numpy(column).to(device)
+
+        return cls(
+            order=tensor(order),
+            rows=tensor(rows),
+            last=tensor(ends),
+            sizes=tuple(sizes.tolist()),
+            inputs=tensor(inputs),
+            targets=tensor(targets),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Segment:
+    """Up to L consecutive sentences from each of B streams, one document each.
+
+    sentences: (L, B) indices into the corpus, -1 where a stream has no sentence at that
+    place; begins: (B,) whether a stream starts a document here.
+    """
+
+    sentences: NDArray[np.int64]
+    begins: NDArray[np.bool_]
+
+
+def segments(
+    corpus: Corpus, order: Sequence[int] | NDArray[np.int64], *, streams: int, length: int
+) -> Iterator[Segment]:
+    """Documents in the given order, read by `streams` readers, `length` sentences at a time.
+
+    A reader that finishes its document takes the next one; a segment never crosses a
+    document's end. O(sentences) time, O(streams) memory.
+    """
+    queue = iter(order)
+    position = np.zeros(streams, dtype=np.int64)
+    end = np.zeros(streams, dtype=np.int64)
+    while True:
+        begins = np.zeros(streams, dtype=np.bool_)
+        for stream in np.flatnonzero(position >= end):
+            document = next(queue, None)
+            if document is not None:
+                position[stream], end[stream] = corpus.documents[document : document + 2]
+                begins[stream] = True
+        grid = position + np.arange(length)[:, None]
+        grid[grid >= end] = -1
+        if (grid[0] < 0).all():
+            return
+        yield Segment(grid, begins)
+        position = np.minimum(position + length, end)
+
+
+def epoch_order(n_documents: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Order of the documents in an epoch: a function of seed and epoch alone."""
+    return np.random.default_rng((seed, epoch)).permutation(n_documents)

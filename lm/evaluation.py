@@ -1,0 +1,88 @@
+"""Perplexity of documents: every sentence in the context of its document's earlier ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from lm.batches import segments
+from lm.corpus import Corpus
+from lm.model import DocumentLM
+from lm.objective import chunked_nll
+from lm.reading import read
+from lm.scoring import ScoreError
+from lm.vocabulary import END
+
+MOST_NATS = 700.0  # a word; exp of more overflows
+
+
+@dataclass(frozen=True, slots=True)
+class Perplexity:
+    """Counts and nats of a text.
+
+    tokens: words without `</s>`; nats: −Σ log p over words and `</s>`; word_nats: the same
+    over words alone.
+    """
+
+    sentences: int
+    tokens: int
+    oov: int
+    nats: float
+    word_nats: float
+
+    @property
+    def nats_per_token(self) -> float:
+        """Nats over words and `</s>` / (tokens + sentences)."""
+        return self.nats / (self.tokens + self.sentences)
+
+    @property
+    def perplexity(self) -> float:
+        """exp(nats_per_token): `</s>` counts as a word."""
+        return math.exp(self.nats_per_token)
+
+    @property
+    def perplexity_without_eos(self) -> float:
+        """exp(word_nats / tokens): what `</s>` costs is left out, and `</s>` is not counted."""
+        return math.exp(self.word_nats / self.tokens)
+
+    def as_json(self) -> dict[str, float]:
+        """The figures by name."""
+        return {
+            "sentences": self.sentences,
+            "tokens": self.tokens,
+            "oov": self.oov,
+            "nats": self.nats,
+            "nats_per_token": self.nats_per_token,
+            "perplexity": self.perplexity,
+            "perplexity_without_eos": self.perplexity_without_eos,
+        }
+
+
+@torch.no_grad()
+def perplexity(
+    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+) -> Perplexity:
+    """Perplexity of a corpus with at least one sentence, exact softmax, float32.
+
+    `streams` documents are read side by side; they bound the memory, not the result.
+    ScoreError for a model whose scores are none, or whose perplexity no float holds.
+    """
+    was_training = model.training
+    model.eval()
+    streams = min(streams, corpus.n_documents)
+    contexts = model.context.start(streams)
+    nats = word_nats = 0.0
+    for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
+        reading = read(model, corpus, segment, contexts)
+        contexts = reading.contexts
+        nll = chunked_nll(
+            reading.features, model.head.weight(), model.head.bias, reading.targets
+        ).double()
+        nats += float(nll.sum())
+        word_nats += float(nll[reading.targets != END].sum())
+    model.train(was_training)
+    if not nats < MOST_NATS * max(1, len(corpus.tokens)):  # NaN is not
+        raise ScoreError("a language model returned NaN or has no probability left for the text")
+    return Perplexity(corpus.n_sentences, len(corpus.tokens), corpus.n_unknown, nats, word_nats)

@@ -1,0 +1,109 @@
+"""What training minimises: negative log-likelihood, exact or by sampled softmax.
+
+The sampled form (after Bengio & Senécal 2008 and Jean et al. 2015, §3) puts every word
+among an update's negatives with a chance π of its own and normalises over the target and
+the negatives, each logit lowered by log π. Given the words that are in, the probability
+that a word is the target is p / π, normalised: the optimum is the exact softmax's whatever
+the chances (as in ranking NCE, Ma & Collins 2018), and with π = 1 it is the exact softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+CHUNK = 1 << 23  # logits held at once: 32 MB in float32
+
+
+def exact_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    """−log p of each target, (N,) nats; O(N · V · R) time."""
+    return F.cross_entropy(F.linear(features, weight, bias).float(), targets, reduction="none")
+
+
+@torch.no_grad()
+def chunked_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+    """−log p of each target, (N,) nats, never more than `CHUNK` logits in memory."""
+    rows = max(1, CHUNK // len(bias))
+    parts = zip(torch.split(features, rows), torch.split(targets, rows), strict=True)
+    return torch.cat([exact_nll(f, weight, bias, t) for f, t in parts])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """Chance (V,) with which each word is among an update's negatives, independently."""
+
+    inclusion: Tensor
+
+    @classmethod
+    def from_counts(cls, counts: Tensor, samples: int) -> Proposal:
+        """Chances min(1, κ · count^¾) that add up to `samples` expected negatives.
+
+        κ by bisection. With as many samples as words every word is always in.
+        """
+        weights = (counts.double() + 1.0) ** 0.75
+        low, high = 0.0, float(1 / weights.min())
+        for _ in range(100):
+            middle = (low + high) / 2
+            enough = float((middle * weights).clamp(max=1).sum()) >= samples
+            low, high = (low, middle) if enough else (middle, high)
+        return cls((high * weights).clamp(max=1).float())
+
+    def nll(
+        self,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Sampled −log p of each target, (N,) nats; O(N · S · R) time."""
+        chances = torch.rand(len(bias), generator=generator, device=bias.device)
+        drawn = (chances < self.inclusion).nonzero()[:, 0]
+        offset = bias - torch.log(self.inclusion)
+        place = targets.new_full((len(bias),), -1)
+        place[drawn] = torch.arange(len(drawn), device=drawn.device)
+        positive = (features.float() * weight[targets].float()).sum(1) + offset[targets]
+        return sampled_nll(features, weight[drawn], offset[drawn], positive, place[targets])
+
+
+class SampledNLL(torch.autograd.Function):
+    """−log of the positive's share among itself and the negatives, (N,) nats.
+
+    features: (N, R); weight: (S, R), shifts: (S,) of distinct negatives; positive: (N,)
+    logits; hits: (N,) place of the target among the negatives, or −1. One (N, S) array of
+    probabilities is all that is kept for the gradient.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, shifts: Tensor, positive: Tensor, hits: Tensor
+    ) -> Tensor:
+        """O(N · S · R) time; products in the dtype of `features`."""
+        low = weight.to(features.dtype)
+        logits = (features @ low.T).float().add_(shifts)
+        rows = (hits >= 0).nonzero()[:, 0]
+        logits[rows, hits[rows]] = -torch.inf
+        top = torch.maximum(logits.amax(dim=1), positive)
+        shares = logits.sub_(top[:, None]).exp_()
+        own = torch.exp(positive - top)
+        total = shares.sum(dim=1) + own
+        shares = shares.div_(total[:, None]).to(features.dtype)
+        ctx.save_for_backward(features, low, shares, own / total)
+        return top + torch.log(total) - positive
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Negatives by their shares, the positive by its share less one."""
+        features, low, shares, own = ctx.saved_tensors
+        (d,) = gradients
+        weighted = shares * d.to(shares.dtype)[:, None]
+        d_weight = (weighted.T @ features).float()
+        return weighted @ low, d_weight, weighted.float().sum(0), d * (own - 1), None
+
+
+sampled_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = SampledNLL.apply

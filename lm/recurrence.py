@@ -1,0 +1,165 @@
+"""How words follow words: recurrent cells, as one step that training and scoring share.
+
+A state is a tuple of (B, H) tensors, [h_1, c_1, h_2, c_2, …] from the lowest layer up, so
+that any set of states is gathered by index. `project` gives the inputs' share of the
+first layer's pre-activations, which does not depend on the state: once per distinct word.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lm.unrolled import lstm_layer
+
+State = tuple[Tensor, ...]
+
+
+def select(state: State, index: Tensor) -> State:
+    """The states at `index`: every tensor's rows."""
+    return tuple(tensor[index] for tensor in state)
+
+
+class Recurrence(nn.Module):
+    """Base of the cell stacks: `layers` layers of size `hidden` over inputs of size `inputs`.
+
+    Subclasses define `gates` (pre-activations per unit fed by the input) and `cell`.
+    """
+
+    gates: int
+
+    def __init__(self, inputs: int, hidden: int, layers: int) -> None:
+        super().__init__()
+        self.inputs, self.hidden, self.layers = inputs, hidden, layers
+        widths = [inputs] + [hidden] * (layers - 1)
+        self.lower = nn.ParameterList([_uniform(self.gates * hidden, d) for d in widths])
+        self.bias = nn.ParameterList([self._bias() for _ in widths])
+
+    def _bias(self) -> nn.Parameter:
+        return nn.Parameter(torch.zeros(self.gates * self.hidden))
+
+    def project(self, inputs: Tensor, first: int = 0) -> Tensor:
+        """Share (B, gates · H) of input columns `first …` in layer 1's pre-activations.
+
+        The bias belongs to the columns that start at 0, so that shares add up.
+        """
+        weight = self.lower[0][:, first : first + inputs.shape[-1]]
+        return F.linear(inputs, weight, self.bias[0] if first == 0 else None)
+
+    def step(self, projected: Tensor, state: State) -> State:
+        """State after one more input, given its projection (B, gates · H)."""
+        following: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = F.linear(following[-2], self.lower[layer], self.bias[layer])
+            following.extend(self.cell(layer, projected, state[2 * layer], state[2 * layer + 1]))
+        return tuple(following)
+
+    def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """(h, c) of one layer after one input; both (B, H)."""
+        raise TypeError("a recurrence defines its cell")
+
+    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+        """States after every input of packed sentences, (N, H) each.
+
+        projected: (N, gates · H) in packed order; state: (B, H) each; sizes: sentences alive
+        at each time step.
+        """
+        states: list[State] = []
+        for step in torch.split(projected, list(sizes)):
+            state = self.step(step, tuple(tensor[: len(step)] for tensor in state))
+            states.append(state)
+        return tuple(torch.cat(column) for column in zip(*states, strict=True))
+
+    def zeros(self, batch: int) -> State:
+        """State before any input."""
+        zero = self.bias[0].new_zeros(batch, self.hidden)
+        return (zero,) * (2 * self.layers)
+
+    def output(self, state: State) -> Tensor:
+        """Hidden state of the top layer, (B, H)."""
+        return state[-2]
+
+
+class LSTM(Recurrence):
+    """LSTM with separate input and forget gates, no peepholes (Gers et al. 2000).
+
+    Parameters: 4H(d + H) + 4H a layer; the forget bias starts at 1.
+    """
+
+    gates = 4
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList([_uniform(4 * hidden, hidden) for _ in range(layers)])
+
+    def _bias(self) -> nn.Parameter:
+        bias = torch.zeros(4 * self.hidden)
+        bias[self.hidden : 2 * self.hidden] = 1.0
+        return nn.Parameter(bias)
+
+    def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""
+        z = (projected + F.linear(h, self.recurrent[layer])).float()
+        i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
+        c = f * c + i * torch.tanh(z[:, 3 * self.hidden :])
+        return o * torch.tanh(c), c
+
+    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+        """Layer by layer, each with its gradient written out (`lm.unrolled`)."""
+        states: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = F.linear(states[-2], self.lower[layer], self.bias[layer])
+            h_0, c_0 = state[2 * layer : 2 * layer + 2]
+            states += lstm_layer(projected, h_0, c_0, self.recurrent[layer], sizes)
+        return tuple(states)
+
+
+class CIFG(Recurrence):
+    """The cell of Ji et al.'s code: coupled gates (f = 1 - i), full-matrix peepholes.
+
+    i = σ(W_xi u + W_hi h + W_ci c + b_i); c' = (1 - i)∘c + i∘tanh(W_xc u + W_hc h + b_c);
+    o = σ(W_xo u + W_ho h + W_co c' + b_o); h' = o∘tanh(c').
+    Parameters: 3Hd + 5H² + 3H a layer. Weights start Glorot-uniform, biases U(±√(6/H)),
+    as there.
+    """
+
+    gates = 3
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(
+            [nn.Parameter(_stacked(3, hidden, hidden)) for _ in range(layers)]
+        )
+        self.peephole = nn.ParameterList(
+            [nn.Parameter(_stacked(2, hidden, hidden)) for _ in range(layers)]
+        )
+        for layer in range(layers):
+            width = self.lower[layer].shape[1]
+            self.lower[layer].data = _stacked(3, hidden, width)
+            nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
+
+    def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """(h', c') of the coupled-gate cell; the output gate sees the new c."""
+        H, peephole = self.hidden, self.peephole[layer]
+        z = (projected + F.linear(h, self.recurrent[layer])).float()
+        i = torch.sigmoid(z[:, :H] + F.linear(c, peephole[:H]).float())
+        c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
+        o = torch.sigmoid(z[:, 2 * H :] + F.linear(c, peephole[H:]).float())
+        return o * torch.tanh(c), c
+
+
+def _uniform(rows: int, columns: int) -> nn.Parameter:
+    bound = columns**-0.5
+    return nn.Parameter(torch.empty(rows, columns).uniform_(-bound, bound))
+
+
+def _stacked(blocks: int, rows: int, columns: int) -> Tensor:
+    """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
+    parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
+    return torch.cat(parts)
+
+
+RECURRENCES = {"lstm": LSTM, "cifg": CIFG}

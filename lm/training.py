@@ -1,0 +1,207 @@
+"""Training: segments of many documents side by side, annealed to the end of its budget.
+
+The loss is Ji et al.'s: −log p summed over segments of L = 5 sentences, mean over the
+segments of an update, gradient clipped to norm 5, learned start context. Around it a
+stronger recipe than the paper's SGD: AdamW, dropout, contexts handed on (without gradient)
+from segment to segment of a document, and sentences whose context is replaced by the null
+context, so that "without context" is a condition the model was trained for.
+
+Everything random is a function of the seed and the update's number: a run interrupted and
+resumed makes the same updates as one that was not. With a time limit the learning rate
+follows the clock too, and only then do two runs differ.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from lm.batches import Segment, epoch_order, segments
+from lm.corpus import Corpus
+from lm.evaluation import perplexity
+from lm.model import DocumentLM
+from lm.objective import Proposal, exact_nll
+from lm.reading import Noise, read
+from lm.vocabulary import END
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The recipe. `negatives` 0, or more than a quarter of V, means the exact softmax."""
+
+    epochs: int = 5
+    minutes: float | None = None
+    seed: int = 1
+    streams: int = 64
+    segment: int = 5
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-2
+    clip: float = 5.0
+    dropout: float = 0.1
+    context_dropout: float = 0.1
+    negatives: int = 1024
+    validations: int = 4
+    precision: str = "float32"
+
+    def as_json(self) -> dict[str, object]:
+        """The fields by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """State of a run after a validation: nats per token and perplexity include `</s>`."""
+
+    update: int
+    epoch: float
+    seconds: float
+    words_per_second: float
+    training_nats: float
+    valid_perplexity: float
+    best: bool
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run is: everything that a resumed run needs besides the tensors."""
+
+    update: int = 0
+    epoch: int = 0
+    position: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    finished: bool = False
+    nats: float = 0.0  # since the last report, as are the next two
+    predictions: int = 0
+    reported: float = 0.0
+
+
+class Trainer:
+    """One training run over a corpus; `run` makes its updates."""
+
+    def __init__(
+        self, model: DocumentLM, train: Corpus, valid: Corpus, *, settings: Settings
+    ) -> None:
+        if not train.n_sentences or not valid.n_sentences:
+            raise ValueError("training and validation need at least one sentence each")
+        self.model, self.train, self.valid, self.settings = model, train, valid, settings
+        self.streams = max(1, min(settings.streams, train.n_documents // 4))
+        self.progress = Progress()
+        self.device = model.embedding.weight.device
+        self.contexts = model.context.start(self.streams).detach().clone()
+        groups: list[dict[str, Any]] = [
+            {"params": [p for p in model.parameters() if p.ndim > 1]},
+            {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        self.optimiser = torch.optim.AdamW(
+            groups,
+            lr=settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            betas=(0.9, 0.99),
+            fused=True,
+        )
+        self.proposal = self._proposal()
+        self.updates_per_epoch = sum(1 for _ in self._segments(0))
+
+    def _proposal(self) -> Proposal | None:
+        words = self.model.config.vocabulary
+        if not 0 < self.settings.negatives <= words // 4:
+            return None
+        counts = np.bincount(self.train.tokens, minlength=words)
+        counts[END] = self.train.n_sentences
+        tensor = torch.from_numpy(counts).to(self.device)
+        return Proposal.from_counts(tensor, self.settings.negatives)
+
+    def _segments(self, epoch: int) -> Iterator[Segment]:
+        order = epoch_order(self.train.n_documents, self.settings.seed, epoch)
+        return segments(self.train, order, streams=self.streams, length=self.settings.segment)
+
+    def run(self) -> Iterator[Report | None]:
+        """Train to the end of the budget: one item after every update, a report if it validated.
+
+        Between two items the run may be saved, or left for good.
+        """
+        every = max(1, self.updates_per_epoch // self.settings.validations)
+        progress = self.progress
+        while not progress.finished:
+            for segment in self._remaining():
+                started = time.perf_counter()
+                self._update(segment)
+                progress.seconds += time.perf_counter() - started
+                progress.finished = self.share_done() >= 1.0
+                validates = progress.finished or progress.update % every == 0
+                yield self._validate() if validates else None
+                if progress.finished:
+                    return
+            progress.epoch += 1
+            progress.position = 0
+
+    def _remaining(self) -> Iterator[Segment]:
+        for number, segment in enumerate(self._segments(self.progress.epoch)):
+            if number >= self.progress.position:
+                yield segment
+
+    def share_done(self) -> float:
+        """Share of the budget that is spent, by updates or by the clock."""
+        share = self.progress.update / (self.settings.epochs * self.updates_per_epoch)
+        if self.settings.minutes is not None:
+            share = max(share, self.progress.seconds / (60 * self.settings.minutes))
+        return min(share, 1.0)
+
+    def _rate(self) -> float:
+        """Learning rate: up over the first 2 % of the budget (or 200 updates), down to zero."""
+        budget = self.settings.epochs * self.updates_per_epoch
+        warm = min(1.0, (self.progress.update + 1) / min(200.0, 0.02 * budget + 1))
+        return self.settings.learning_rate * warm * max(1.0 - self.share_done(), 1e-3)
+
+    def _update(self, segment: Segment) -> None:
+        """One update of the weights; contexts and progress move on."""
+        settings, model = self.settings, self.model
+        generator = torch.Generator(self.device)
+        generator.manual_seed((settings.seed << 32) + self.progress.update)
+        noise = Noise(settings.dropout, settings.context_dropout, generator)
+        half = settings.precision == "bfloat16"
+        model.train()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+            reading = read(model, self.train, segment, self.contexts, noise)
+            columns = (reading.features, model.head.weight(), model.head.bias, reading.targets)
+            if self.proposal is None:
+                nll = exact_nll(*columns)
+            else:
+                nll = self.proposal.nll(*columns, generator)
+        nats = nll.sum()
+        active = int((segment.sentences[0] >= 0).sum())
+        for group in self.optimiser.param_groups:
+            group["lr"] = self._rate()
+        self.optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward((nats + reading.extra) / active)
+        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+        self.optimiser.step()
+        self.contexts = reading.contexts.detach()
+        self.progress.update += 1
+        self.progress.position += 1
+        self.progress.nats += float(nats.detach())
+        self.progress.predictions += len(reading.targets)
+
+    def _validate(self) -> Report:
+        progress, result = self.progress, perplexity(self.model, self.valid)
+        best = progress.best is None or result.nats_per_token < progress.best
+        if best:
+            progress.best = result.nats_per_token
+        report = Report(
+            update=progress.update,
+            epoch=progress.update / self.updates_per_epoch,
+            seconds=progress.seconds,
+            words_per_second=progress.predictions / (progress.seconds - progress.reported),
+            training_nats=progress.nats / progress.predictions,
+            valid_perplexity=result.perplexity,
+            best=best,
+        )
+        progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
+        return report

@@ -1,0 +1,51 @@
+"""Words and their ids: the closed vocabulary of a language model.
+
+Ids 0, 1 and 2 are `<unk>` (the unknown class), `<s>` and `</s>`; the words follow, most
+frequent first. A text in which one of these three is spelled out holds an ordinary word
+that the vocabulary does not know: it becomes `<unk>`, never a control id. Words are
+UTF-8 bytes between ASCII spaces; nothing else separates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+UNKNOWN, START, END = 0, 1, 2
+SPECIAL = (b"<unk>", b"<s>", b"</s>")
+
+
+def words_of(line: bytes) -> list[bytes]:
+    """Words of a line, split on ASCII space only."""
+    return [word for word in line.split(b" ") if word]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """A bijection between V - 3 words and the ids 3..V-1."""
+
+    words: tuple[bytes, ...]
+    ids: dict[bytes, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ids = {word: i for i, word in enumerate(self.words, start=len(SPECIAL))}
+        if len(ids) != len(self.words):
+            raise ValueError("a vocabulary holds each word once")
+        if any(word in ids for word in SPECIAL) or b"" in ids:
+            raise ValueError("a vocabulary holds neither <unk>, <s>, </s> nor the empty word")
+        object.__setattr__(self, "ids", ids)
+
+    def __len__(self) -> int:
+        return len(self.words) + len(SPECIAL)
+
+    def encode(self, words: Iterable[bytes]) -> list[int]:
+        """Ids of words; `UNKNOWN` for each word outside the vocabulary."""
+        get = self.ids.get
+        return [get(word, UNKNOWN) for word in words]
+
+    @classmethod
+    def most_frequent(cls, words: Sequence[bytes], counts: Sequence[int], size: int) -> Vocabulary:
+        """The `size` words with the highest counts; equal counts keep the order of `words`."""
+        ranked = sorted(range(len(words)), key=lambda i: -counts[i])
+        kept = (words[i] for i in ranked if words[i] not in SPECIAL)
+        return cls(tuple(word for word, _ in zip(kept, range(size), strict=False)))

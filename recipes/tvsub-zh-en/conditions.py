@@ -1,0 +1,56 @@
+"""A list with a model's feature under a context that no search chooses.
+
+    python conditions.py null|reference MODEL KBEST DOCIDS REFERENCE OUT
+
+`null`: every sentence after the start context, as if it began its document. `reference`:
+after the reference of the sentence before it, the ceiling of what this context can give.
+The list comes back with the features `NAME` and `NAMEoov`, ready for `tune-mert` and
+`decode` without `--lm`; NAME is the model folder's name.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from lm.checkpoint import load_model
+from lm.scoring import Scorer, after
+from rerank.documents import Documents
+from rerank.formats.moses_writing import append_features
+from rerank.kbest import read_documents
+from rerank.lines import read_lines
+from rerank.notices import Notices
+from rerank.outputs import atomic
+from rerank.progress import progress
+
+
+def main(condition: str, model: str, kbest: str, docids: str, reference: str, out: str) -> None:
+    """Write the list."""
+    saved = load_model(Path(model))
+    scorer, context = Scorer.of(saved.model), saved.model.context
+    name, encode = Path(model).name, saved.vocabulary.encode
+    notices = Notices()
+    documents = Documents.from_file(docids, notices)
+    references = [encode(line.split()) for line in read_lines(reference, notices)]
+    start = context.start(1).detach()
+    with atomic(out) as file:
+        lists = read_documents(kbest, documents, notices)
+        for document in progress(lists, label=condition, unit="documents", total=len(documents)):
+            previous = start
+            for t in range(len(document)):
+                rows = document.rows(t)
+                ids = [encode(document.tokens(row)) for row in rows]
+                scores = after(scorer, ids, previous)[0][0] if ids else []
+                for row, sentence, score in zip(rows, ids, scores, strict=True):
+                    added = [(name, float(score)), (f"{name}oov", float(sentence.count(0)))]
+                    file.write(append_features(document.line(row), added) + b"\n")
+                if condition == "reference":
+                    summary = after(scorer, [references[document.first + t]], previous)[1][0]
+                    with torch.no_grad():
+                        previous = context.advance(previous, summary)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

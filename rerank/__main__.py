@@ -1,0 +1,5 @@
+"""`python -m rerank`."""
+
+from rerank.cli import main
+
+main()

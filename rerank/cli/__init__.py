@@ -1,0 +1,86 @@
+"""The command line: options in, one pipeline function called, results out.
+
+Nothing heavy is imported until a command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+import rerank
+from rerank.cli.decoding import decode, score
+from rerank.cli.demo import demo
+from rerank.cli.evaluation import evaluate
+from rerank.cli.language_models import perplexity, train_lm
+from rerank.cli.tuning import tune_mert
+from rerank.errors import RerankError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(rerank.__version__, prog_name="rerank")
+def cli() -> None:
+    """Rerank the k-best lists of whole documents with document-context language models."""
+
+
+for command in (demo, train_lm, perplexity, score, tune_mert, decode, evaluate):
+    cli.add_command(command)
+
+
+class Terminated(BaseException):
+    """SIGTERM, raised where the program is, so that temporary files are removed on the way out."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Exit code of one invocation; messages on stderr, one line a fault, never a traceback."""
+    try:
+        result = cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as fault:
+        fault.show()
+        return fault.exit_code
+    except RerankError as fault:
+        click.echo(f"rerank: {fault}", err=True)
+        return fault.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("rerank: interrupted; nothing was saved", err=True)
+        return 130
+    except Terminated:
+        click.echo("rerank: terminated; nothing was saved", err=True)
+        return 143
+    except SystemExit:  # click's answer to a BrokenPipeError: the reader of the output has left
+        return 0
+    except OSError as fault:  # of a report on standard output, or of a system that is out of order
+        name = f"{fault.filename}: " if fault.filename else ""
+        click.echo(f"rerank: {name}{(fault.strerror or str(fault)).lower()}", err=True)
+        return 1
+    except MemoryError:
+        click.echo("rerank: out of memory; use --top K to keep fewer candidates", err=True)
+        return 1
+    except Exception as bug:
+        if os.environ.get("RERANK_TRACEBACK"):
+            raise
+        click.echo(
+            f"rerank: a bug of ours: {type(bug).__name__}: {bug}; please report it with the output "
+            "of the same command under RERANK_TRACEBACK=1",
+            err=True,
+        )
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def main() -> NoReturn:
+    """Entry point of the `rerank` script."""
+
+    def terminate(number: int, frame: FrameType | None) -> NoReturn:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    sys.exit(run(sys.argv[1:]))

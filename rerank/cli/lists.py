@@ -1,0 +1,128 @@
+"""Options that say which lists, documents and models a command works on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rerank.pipeline import Lists, Search
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+SEARCHES = ["auto", "greedy", "viterbi", "beam", "exhaustive"]
+
+
+def _named_folders(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Path], ...]:
+    """(name, folder) of each NAME=DIR."""
+    found = []
+    for value in values:
+        name, mark, folder = value.partition("=")
+        if not (mark and name and folder):
+            raise click.BadParameter(
+                f"expected NAME=DIR, for example codclm=models/codclm; found {value!r}"
+            )
+        found.append((name, Path(folder)))
+    return tuple(found)
+
+
+def _finite(
+    context: click.Context, parameter: click.Parameter, value: float | None
+) -> float | None:
+    """The value, which is a number of finite size."""
+    if value is not None and not math.isfinite(value):
+        raise click.BadParameter(f"expected a finite number, found {value}")
+    return value
+
+
+_READING_OPTIONS = [
+    click.option("--top", type=click.IntRange(1), help="Keep the first K candidates of each list."),
+    click.option(
+        "--first-id",
+        default=0,
+        show_default=True,
+        type=click.IntRange(0),
+        help="Id of the first source line.",
+    ),
+    click.option(
+        "--clip-inf",
+        type=float,
+        callback=_finite,
+        help="Size that stands for that of an infinite feature.",
+    ),
+]
+_OPTIONS = [
+    click.option(
+        "--kbest", required=True, help="Moses n-best list; - is stdin; gz and xz are seen."
+    ),
+    click.option("--docs", help="Document id of each source line."),
+    click.option(
+        "--no-docs",
+        type=click.Choice(["each", "one"]),
+        help="Without --docs: each line is a document, or all lines are one.",
+    ),
+    click.option(
+        "--lm",
+        "lms",
+        multiple=True,
+        metavar="NAME=DIR",
+        callback=_named_folders,
+        help="Language model as features NAME and NAMEoov; repeatable.",
+    ),
+    *_READING_OPTIONS,
+    click.option(
+        "--max-k",
+        default=1_000_000,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Refuse longer lists.",
+    ),
+    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
+]
+
+
+def list_options(command: Command) -> Command:
+    """The options of `rerank.pipeline.Lists`."""
+    return _with(_OPTIONS, command)
+
+
+def reading_options(command: Command) -> Command:
+    """`--top`, `--first-id` and `--clip-inf`: how a list is read."""
+    return _with(_READING_OPTIONS, command)
+
+
+def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def search_options(command: Command) -> Command:
+    """`--search` and `--beam`."""
+    beam = click.option(
+        "--beam", default=8, show_default=True, type=click.IntRange(1), help="Width of the beam."
+    )
+    search = click.option(
+        "--search",
+        "method",
+        type=click.Choice(SEARCHES),
+        default="auto",
+        show_default=True,
+        help="Decoder; auto is Viterbi where it is exact, else beam.",
+    )
+    return search(beam(command))
+
+
+def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
+    """`Lists` and, where the command has one, `Search` from a command's options."""
+    from rerank.pipeline import Lists, Search
+
+    search = None
+    if "method" in options:
+        search = Search(options.pop("method"), options.pop("beam"))
+    return Lists(**options), search

@@ -1,0 +1,46 @@
+"""Where tensors live and how precise training is: chosen, never silently."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rerank.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+
+_NAME = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
+
+
+def choose_device(name: str) -> torch.device:
+    """The device called `name`; `auto` is CUDA where there is one, else the CPU."""
+    import torch
+
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(
+            f"--device {name}: no CUDA device is usable here; use --device cpu, or install a "
+            "CUDA build of torch and check nvidia-smi"
+        )
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise UsageError(
+            f"--device {name}: there are {torch.cuda.device_count()} CUDA devices here, counted "
+            "from 0"
+        )
+    return device
+
+
+def choose_precision(name: str, device: torch.device) -> str:
+    """`float32` or `bfloat16`; `auto` is bfloat16 where the hardware multiplies it faster."""
+    import torch
+
+    if name != "auto":
+        return name
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+    return "bfloat16" if torch.cpu._is_amx_tile_supported() else "float32"

@@ -1,0 +1,96 @@
+"""Errors for bytes that are not UTF-8 text: where they are, what they may be, how to mend them."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from rerank.errors import InputError
+
+_WIDE_MARKS = {  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    codecs.BOM_UTF32_LE: "UTF-32LE",
+    codecs.BOM_UTF32_BE: "UTF-32BE",
+    codecs.BOM_UTF16_LE: "UTF-16LE",
+    codecs.BOM_UTF16_BE: "UTF-16BE",
+}
+_ENDIAN = {"LE": "little-endian", "BE": "big-endian"}
+
+
+def wide_mark(block: bytes, source: str) -> InputError | None:
+    """The error for a file whose first bytes say that it is UTF-16 or UTF-32, otherwise None."""
+    for mark, encoding in _WIDE_MARKS.items():
+        if block.startswith(mark):
+            return _wide(encoding, source, 1)
+    return None
+
+
+def nul(block: bytes, source: str, first: int) -> InputError:
+    """The error for the first NUL byte in lines whose first has number `first`."""
+    if encoding := _wide_by_zeros(block):
+        return _wide(encoding, source, first)
+    place = block.index(0)
+    column = place - block.rfind(b"\n", 0, place)
+    return InputError(
+        f"expected text, found a NUL byte at byte {column} of the line; "
+        "remove such bytes with: tr -d '\\000'",
+        source=source,
+        line=first + block.count(b"\n", 0, place),
+    )
+
+
+def not_utf8(block: bytes, place: int, source: str, first: int) -> InputError:
+    """The error for byte `place` of a block of lines, the first that does not fit UTF-8."""
+    if encoding := _wide_by_zeros(block):
+        return _wide(encoding, source, first)
+    start = block.rfind(b"\n", 0, place) + 1
+    guess, cure = _guess(block[start:].partition(b"\n")[0])
+    return InputError(
+        f"expected UTF-8, found 0x{block[place]:02X} at byte {place - start + 1} of the line, "
+        f"probably {guess}; {cure}",
+        source=source,
+        line=first + block.count(b"\n", 0, start),
+    )
+
+
+def _wide_by_zeros(block: bytes) -> str:
+    """The kind of UTF-16 that Latin text without a mark is in, as every other byte is zero."""
+    even, odd = block[:1024:2], block[1:1024:2]
+    for encoding, zeros, others in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):
+        if 2 * zeros.count(0) > len(zeros) and 2 * others.count(0) < len(others):
+            return encoding
+    return ""
+
+
+def _wide(encoding: str, source: str, line: int) -> InputError:
+    """The error for a file of two or four bytes per character."""
+    return InputError(
+        f"expected UTF-8, found what looks like {encoding[:-2]} {_ENDIAN[encoding[-2:]]}; "
+        f"convert it with: iconv -f {encoding} -t UTF-8",
+        source=source,
+        line=line,
+    )
+
+
+def _guess(line: bytes) -> tuple[str, str]:
+    """What a line that is not UTF-8 may be, judged by its runs of high bytes, and the cure.
+
+    Chinese has them in pairs (common characters lead with less than 0xE0, Cyrillic small letters
+    are above), other alphabets have them a word long, Western text one by one.
+    """
+    try:
+        line.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        pass
+    else:
+        return "an encoded surrogate (CESU-8)", "convert it with: uconv -f CESU-8 -t UTF-8"
+    if not line.decode("utf-8", "ignore").isascii():
+        return "a damaged character", "mend it, or drop such bytes with: iconv -c -f UTF-8 -t UTF-8"
+    runs = re.findall(rb"[\x80-\xff]+", line)
+    leads = b"".join(run[::2] for run in runs)
+    if all(len(run) % 2 == 0 for run in runs) and 2 * sum(b < 0xE0 for b in leads) > len(leads):
+        encoding = "GB18030"
+    elif sum(map(len, runs)) >= 3 * len(runs):
+        encoding = "WINDOWS-1251"
+    else:
+        encoding = "WINDOWS-1252"
+    return f"{encoding} text", f"if so, convert it with: iconv -f {encoding} -t UTF-8"

@@ -1,0 +1,126 @@
+"""The features of a document's candidates: the list's own, and those of scorers in context.
+
+Columns: the list's dense values, `total` where it was asked for, then for each scorer its
+contextual feature and its static ones. A contextual feature exists only given a path;
+`under(choices)` fills it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.problem import DocumentProblem, Unary, WeightedSum, forced
+from rerank.errors import InputError
+from rerank.kbest import KBest, Label
+from rerank.scorers import Scorer
+
+TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The feature columns of a run: labels in order, and where the scorers' columns lie."""
+
+    labels: tuple[Label, ...]
+    contextual: tuple[int, ...]
+    list_width: int
+    total: bool
+
+    @classmethod
+    def of(cls, labels: Sequence[Label], scorers: Sequence[Scorer], *, total: bool) -> Space:
+        """Columns of a list with these labels and of scorers, in this order."""
+        own = (*labels, *([Label(TOTAL, 1)] if total else []))
+        width = sum(label.width for label in own)
+        added: list[Label] = []
+        contextual: list[int] = []
+        for scorer in scorers:
+            contextual.append(width + len(added))
+            added += [Label(name, 1) for name in (scorer.name, *scorer.columns)]
+        return cls((*own, *added), tuple(contextual), width, total)
+
+    @property
+    def width(self) -> int:
+        """F, number of columns."""
+        return sum(label.width for label in self.labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One document ready for search: n candidates over its sentences that have any.
+
+    static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
+    sparse features; offsets: (S + 1,) rows of the S sentences with candidates; present:
+    (S,) their places among the document's T sentences.
+    """
+
+    name: str
+    space: Space
+    static: NDArray[np.float64]
+    sparse: NDArray[np.float64]
+    problems: tuple[DocumentProblem, ...]
+    offsets: NDArray[np.int64]
+    present: NDArray[np.int64]
+
+    def problem(self, weights: NDArray[np.float64]) -> WeightedSum:
+        """The search problem under weights (F,)."""
+        scores = self.static @ weights + self.sparse
+        lists = [scores[a:b] for a, b in zip(self.offsets, self.offsets[1:], strict=False)]
+        parts: list[tuple[float, DocumentProblem]] = [(1.0, Unary(lists))]
+        for column, problem in zip(self.space.contextual, self.problems, strict=True):
+            parts.append((float(weights[column]), problem))
+        return WeightedSum(parts)
+
+    def under(self, choices: Sequence[int]) -> NDArray[np.float64]:
+        """All features (n, F) of all candidates, given the path `choices` (S,)."""
+        full = self.static.copy()
+        for column, problem in zip(self.space.contextual, self.problems, strict=True):
+            scores = forced(problem, choices)
+            full[:, column] = np.concatenate(scores) if scores else 0.0
+        return full
+
+    def first(self) -> tuple[int, ...]:
+        """The path of first candidates."""
+        return (0,) * len(self.present)
+
+    def rows(self, choices: Sequence[int]) -> NDArray[np.int64]:
+        """Row of the chosen candidate of each sentence that has candidates, (S,)."""
+        return self.offsets[:-1] + np.asarray(choices, dtype=np.int64)
+
+
+def prepare(
+    kbest: KBest,
+    name: str,
+    scorers: Sequence[Scorer],
+    space: Space,
+    sparse_weights: Mapping[str, float],
+) -> Document:
+    """A document's lists, scored. InputError if `total` is asked for and a line has none."""
+    own = kbest.dense
+    if space.total:
+        if kbest.totals is None:
+            raise InputError(
+                "expected a total on every line, because the feature 'total' is used, found none; "
+                "leave it out of the features",
+                source=kbest.source,
+                line=int(kbest.line_numbers[0]) if kbest.n else None,
+            )
+        own = np.column_stack([own, kbest.totals])
+    blocks, problems = [own], []
+    for scorer in scorers:
+        scored = scorer.score(kbest, name)
+        problems.append(scored.problem)
+        blocks += [np.zeros((kbest.n, 1)), scored.columns]
+    present = np.flatnonzero(kbest.counts)
+    return Document(
+        name,
+        space,
+        np.concatenate(blocks, axis=1),
+        kbest.sparse.dot(sparse_weights),
+        tuple(problems),
+        np.concatenate([[0], np.cumsum(kbest.counts[present])]),
+        present,
+    )

@@ -1,0 +1,237 @@
+"""`rerank decode` and `rerank score`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.errors import UsageError
+from rerank.features import TOTAL, Document, Space
+from rerank.formats.moses_writing import append_features
+from rerank.kbest import KBest
+from rerank.lines import display
+from rerank.notices import Notices
+from rerank.outputs import atomic, atomic_all, check_outputs, to_json
+from rerank.pipeline.lists import Announce, Lists, Opened
+from rerank.pipeline.searching import AUTO, Search, prepared, say_search, searched
+from rerank.totals import Disagreement
+from rerank.weights import Weights, read_weights, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was decided for one document.
+
+    score: of the path found; baseline_score: of the path of first candidates; exact:
+    whether no path can be better; choices: index into each sentence's list, None where it
+    has no candidates.
+    """
+
+    id: str
+    score: float
+    baseline_score: float
+    exact: bool
+    search: str
+    choices: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """All documents' choices, and totals."""
+
+    documents: tuple[Choice, ...]
+
+    def to_dict(self) -> dict[str, object]:
+        """The `--summary` object."""
+        changed = sum(1 for d in self.documents for c in d.choices if c)
+        return {
+            "schema": 1,
+            "documents": [
+                {
+                    "id": d.id,
+                    "score": d.score,
+                    "baseline_score": d.baseline_score,
+                    "exact": d.exact,
+                    "search": d.search,
+                    "choices": list(d.choices),
+                }
+                for d in self.documents
+            ],
+            "score": sum(d.score for d in self.documents),
+            "baseline_score": sum(d.baseline_score for d in self.documents),
+            "exact": all(d.exact for d in self.documents),
+            "sentences": sum(len(d.choices) for d in self.documents),
+            "changed": changed,
+        }
+
+    def to_text(self) -> str:
+        """One line for people."""
+        total = self.to_dict()
+        searches = sorted({d.search for d in self.documents})
+        exact = "exact" if total["exact"] else "not exact"
+        return (
+            f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
+            f"changed; model score {total['score']:.3f} (first candidates "
+            f"{total['baseline_score']:.3f}); search {', '.join(searches)}, {exact}"
+        )
+
+
+def decode(
+    lists: Lists,
+    weights: str | Path,
+    out: str | Path,
+    *,
+    search: Search = AUTO,
+    default_weight: float | None = None,
+    kbest_out: str | Path | None = None,
+    summary: str | Path | None = None,
+    dry_run: bool = False,
+    notices: Notices,
+    announce: Announce = lambda line: None,
+) -> Decoding | None:
+    """Choose one candidate for every sentence, document by document, and write them.
+
+    `out` gets one line per source sentence (empty where there is no candidate), `kbest_out`
+    the list with the features of the language models under the decoded path and new totals,
+    `summary` the choices as JSON; after a fault none of them is written. Memory: the largest
+    document; at order 1 its K×K scores (4 bytes each) as well. None after a dry run.
+    """
+    read = [weights, lists.kbest, *([lists.docs] if lists.docs else [])]
+    named = {"out": out, "kbest_out": kbest_out, "summary": summary}
+    outputs = {name: path for name, path in named.items() if path is not None}
+    check_outputs(outputs.values(), read)
+    found = _Given(read_weights(weights, notices), display(weights), default_weight)
+    with Opened(lists, notices) as opened:
+        say_search(opened, search, announce)
+        if opened.scorers or dry_run:
+            opened.estimate(method=search.method, beam=search.beam, announce=announce)
+        if dry_run:
+            return None
+        with atomic_all(list(outputs.values())) as opened_files:
+            files = dict(zip(outputs, opened_files, strict=True))
+            result = Decoding(tuple(_decoded(opened, found, search, files)))
+            opened.warn_of_unknown_words()
+            if "summary" in files:
+                files["summary"].write(to_json(result.to_dict()))
+    return result
+
+
+def score(
+    lists: Lists,
+    out: str | Path = "-",
+    *,
+    weights: str | Path | None = None,
+    search: Search = AUTO,
+    notices: Notices,
+    announce: Announce = lambda line: None,
+) -> None:
+    """Write the list back with the features of the language models appended.
+
+    All candidates of a sentence are scored after the same prefix: the first candidates of
+    its document's earlier sentences, or the decoded path where weights are given.
+    """
+    if not lists.lms:
+        raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
+    if weights is None and search != Search():
+        raise UsageError("--search and --beam are for the path decoded with --weights; give these")
+    read = [lists.kbest, *(path for path in (lists.docs, weights) if path)]
+    check_outputs([out], read)
+    found = None if weights is None else read_weights(weights, notices)
+    source = display(weights or "")
+    prefix = "first candidates" if found is None else "decoded path"
+    announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
+    with Opened(lists, notices) as opened:
+        if found is None:
+            opened.estimate(method="greedy", beam=1, announce=announce)
+        else:
+            say_search(opened, search, announce)
+            opened.estimate(method=search.method, beam=search.beam, announce=announce)
+        column: NDArray[np.float64] | None = None  # the labels of all documents are the same
+        with atomic(out) as file:
+            for name, kbest in opened:
+                if not kbest.n:
+                    continue
+                space = opened.space(kbest, total=found is not None and TOTAL in found.dense)
+                document = prepared(opened, kbest, name, space, found)
+                choices = document.first()
+                if found is not None:
+                    if column is None:
+                        column = vector(found, space.labels, notices=notices, source=source)
+                    choices = searched(document, column, search).choices
+                _write_list(file, kbest, document, choices)
+            opened.warn_of_unknown_words()
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """Weights, the file they come from, and what features count that it lacks."""
+
+    weights: Weights
+    source: str
+    default: float | None
+
+    def vector(self, space: Space, notices: Notices) -> NDArray[np.float64]:
+        """Weights (F,) of a space's columns."""
+        return vector(
+            self.weights, space.labels, default=self.default, notices=notices, source=self.source
+        )
+
+
+def _decoded(
+    opened: Opened,
+    given: _Given,
+    how: Search,
+    files: Mapping[str, BinaryIO],
+) -> Iterator[Choice]:
+    """Choices of each document, while its lines are written."""
+    text, rescored = files["out"], files.get("kbest_out")
+    totals = Disagreement(display(opened.lists.kbest))
+    column: NDArray[np.float64] | None = None  # the labels of all documents are the same
+    for name, kbest in opened:
+        if not kbest.n:
+            text.write(b"\n" * len(kbest))
+            yield Choice(name, 0.0, 0.0, True, "none", (None,) * len(kbest))
+            continue
+        space = opened.space(kbest, total=TOTAL in given.weights.dense)
+        if column is None:
+            column = given.vector(space, opened.notices)
+        document = prepared(opened, kbest, name, space, given.weights)
+        if not opened.scorers and not space.total:
+            totals.add(kbest, document.static @ column + document.sparse)
+        found = searched(document, column, how)
+        choices: list[int | None] = [None] * len(kbest)
+        for t, choice in zip(document.present.tolist(), found.choices, strict=True):
+            choices[t] = choice
+        for t, chosen in enumerate(choices):
+            text.write(b"" if chosen is None else kbest.text(kbest.rows(t)[chosen]))
+            text.write(b"\n")
+        if rescored is not None:
+            _write_list(rescored, kbest, document, found.choices, column)
+        yield Choice(
+            name, found.score, found.baseline_score, found.exact, found.decoder, tuple(choices)
+        )
+    totals.report(opened.notices)
+
+
+def _write_list(
+    file: BinaryIO,
+    kbest: KBest,
+    document: Document,
+    choices: Sequence[int],
+    weights: NDArray[np.float64] | None = None,
+) -> None:
+    """The document's lines with the scorers' features under a path and, given weights, totals."""
+    space = document.space
+    features = document.under(choices)
+    totals = None if weights is None else features @ weights + document.sparse
+    added = features[:, space.list_width :]
+    names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
+    for row in range(kbest.n):
+        values = list(zip(names, added[row].tolist(), strict=True))
+        total = None if totals is None else float(totals[row])
+        file.write(append_features(kbest.line(row), values, total) + b"\n")

@@ -1,0 +1,248 @@
+"""`rerank train-lm` and `rerank perplexity`."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rerank
+from rerank.devices import choose_device, choose_precision
+from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.interrupts import Interrupts
+from rerank.lines import digest, display, read_lines
+from rerank.notices import Notices
+from rerank.outputs import check_outputs
+from rerank.progress import progress
+
+if TYPE_CHECKING:
+    from lm.checkpoint import Saved
+    from lm.corpus import Corpus
+    from lm.evaluation import Perplexity
+    from lm.training import Report, Settings, Trainer
+    from lm.vocabulary import Vocabulary
+
+SAVE_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a language model is trained from and how; the defaults are `train-lm`'s."""
+
+    model: str
+    embed: int = 128
+    hidden: int = 256
+    layers: int = 1
+    recurrence: str = "lstm"
+    tied: bool = True
+    vocabulary: int = 10_000
+    epochs: int = 5
+    minutes: float | None = None
+    seed: int = 1
+    dropout: float = 0.1
+    context_dropout: float = 0.1
+    learning_rate: float = 3e-3
+    negatives: int = 1024
+    streams: int = 64
+    device: str = "auto"
+    precision: str = "auto"
+
+
+def train_lm(
+    recipe: Recipe,
+    train: str | Path,
+    valid: str | Path,
+    out: Path,
+    *,
+    notices: Notices,
+    resume: bool = False,
+    report: Callable[[Report], None] = lambda report: None,
+    announce: Callable[[str], None] = lambda line: None,
+) -> Report:
+    """Train a document language model into the folder `out`; the last validation's report.
+
+    The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM)
+    save their state and raise StoppedEarly; `resume` goes on from there. Memory: 4 bytes
+    a word of the training text, plus the model.
+    """
+    from lm.checkpoint import save_model, save_training
+    from lm.model import Config, DocumentLM, n_parameters
+    from lm.training import Trainer
+
+    _check_folder(out, resume)
+    check_outputs((), (train, valid))
+    corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
+    device = choose_device(recipe.device)
+    settings = _settings(recipe, choose_precision(recipe.precision, device))
+    config = Config(
+        recipe.model,
+        len(vocabulary),
+        recipe.embed,
+        recipe.hidden,
+        recipe.recurrence,
+        recipe.layers,
+        recipe.tied,
+    )
+    model = DocumentLM.seeded(config, recipe.seed).to(device)
+    trainer = Trainer(model, corpus, held_out, settings=settings)
+    state = out / "resume"
+    if resume and (state / "state.json").exists():
+        _go_on(state, trainer)
+    with _blamed(out):
+        out.mkdir(parents=True, exist_ok=True)
+    announce(
+        f"{recipe.model}: {n_parameters(model):,} parameters, order "
+        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
+        f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
+        f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
+        f"({settings.precision})"
+    )
+    about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
+    last: Report | None = None
+    updates = recipe.epochs * trainer.updates_per_epoch - trainer.progress.update
+    saved = trainer.progress.seconds
+    with Interrupts() as interrupts, _blamed(out):
+        for item in progress(trainer.run(), label="training", unit="updates", total=updates):
+            if item is not None:
+                last = item
+                report(item)
+            if item is not None and item.best:
+                measured = {"valid_perplexity": item.valid_perplexity, "update": item.update}
+                save_model(out, model, vocabulary, {**about, **measured})
+            if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
+                save_training(state, trainer)
+                saved = trainer.progress.seconds
+            if interrupts.asked and not trainer.progress.finished:
+                save_training(state, trainer)
+                raise StoppedEarly(
+                    f"{out}: stopped, state saved; the same command with --resume goes on"
+                )
+    if last is None:
+        raise UsageError(f"{out}: this run is finished; train into another folder")
+    return last
+
+
+def perplexity(lm: Path, text: str | Path, *, notices: Notices, device: str = "auto") -> Perplexity:
+    """Perplexity of a document-segmented text (blank lines part documents)."""
+    from lm import evaluation
+    from lm.corpus import encode
+    from lm.scoring import ScoreError
+
+    saved = open_model(lm, device)
+    corpus = encode(read_lines(text, notices), saved.vocabulary)
+    _refuse_empty(corpus, text)
+    try:
+        return evaluation.perplexity(saved.model, corpus)
+    except ScoreError as fault:
+        raise RerankError(f"{lm}: {fault}") from None
+
+
+def open_model(folder: Path, device: str = "auto") -> Saved:
+    """A model folder, with its faults told as ours."""
+    from lm.checkpoint import ModelError, load_model
+
+    try:
+        return load_model(folder, choose_device(device))
+    except ModelError as fault:
+        raise InputError(str(fault)) from None
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: expected a folder to write the model to, found a file")
+    if out.exists() and any(out.iterdir()) and not resume:
+        raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
+
+
+def _go_on(state: Path, trainer: Trainer) -> None:
+    """Put a trainer where the interrupted run was, with its faults told as ours."""
+    from lm.checkpoint import ModelError, load_training
+
+    try:
+        load_training(state, trainer)
+    except ModelError as fault:
+        raise InputError(str(fault)) from None
+
+
+@contextmanager
+def _blamed(out: Path) -> Iterator[None]:
+    """Faults of a run told with its folder: of the system in saving, of a model that diverged."""
+    from lm.scoring import ScoreError
+
+    try:
+        yield
+    except ScoreError as fault:
+        raise RerankError(f"{out}: training diverged: {fault}; lower --learning-rate") from None
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        raise RerankError(
+            f"{out}: the model cannot be saved: {(fault.strerror or str(fault)).lower()}"
+        ) from None
+
+
+def _corpora(
+    recipe: Recipe, train: str | Path, valid: str | Path, notices: Notices
+) -> tuple[Corpus, Corpus, Vocabulary]:
+    """Training and validation text in ids, and the vocabulary of the training text."""
+    from lm.corpus import build_vocabulary, encode, intern, renumber
+
+    words, raw = intern(read_lines(train, notices))
+    _refuse_empty(raw, train)
+    vocabulary = build_vocabulary(words, raw, recipe.vocabulary)
+    held_out = encode(read_lines(valid, notices), vocabulary)
+    _refuse_empty(held_out, valid)
+    if raw.n_documents == 1:
+        notices.add(
+            "training text is one document; part documents with blank lines", source=display(train)
+        )
+    return renumber(raw, words, vocabulary), held_out, vocabulary
+
+
+def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
+    if not corpus.n_sentences:
+        raise InputError(
+            "expected one sentence per line, found no words; is this the right file?",
+            source=display(path),
+            line=1,
+        )
+
+
+def _settings(recipe: Recipe, precision: str) -> Settings:
+    from lm.training import Settings
+
+    return Settings(
+        epochs=recipe.epochs,
+        minutes=recipe.minutes,
+        seed=recipe.seed,
+        streams=recipe.streams,
+        learning_rate=recipe.learning_rate,
+        dropout=recipe.dropout,
+        context_dropout=recipe.context_dropout,
+        negatives=recipe.negatives,
+        precision=precision,
+    )
+
+
+def _about(
+    recipe: Recipe, settings: Settings, corpus: Corpus, files: dict[str, str | Path]
+) -> dict[str, object]:
+    """Provenance that a model carries: recipe, data digests, versions."""
+    import torch
+
+    return {
+        "rerank": rerank.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "model": recipe.model,
+        "settings": settings.as_json(),
+        "oov_rate": corpus.n_unknown / len(corpus.tokens),
+        "data": {  # what is no file cannot be read again
+            name: {"file": Path(f).name, "digest": digest(f)}
+            for name, f in files.items()
+            if Path(f).is_file()
+        },
+    }

@@ -1,0 +1,194 @@
+"""A tuning set: documents with their features, and the statistics of all candidates, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.bleu import Statistics, Tokenizer, statistics
+from rerank.documents import Documents
+from rerank.errors import InputError, UsageError
+from rerank.features import TOTAL, Document, Space
+from rerank.kbest import KBest
+from rerank.lines import display
+from rerank.pipeline.lists import Announce, Opened
+from rerank.pipeline.searching import Search, prepared, searched
+from rerank.references import note_escaping, note_normalization
+from rerank.tuning.pool import Pool
+from rerank.weights import Weights, vector
+
+Choices = tuple[tuple[int, ...], ...]  # the choices for each document
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TuningSet:
+    """A tuning set in memory: documents, and the statistics of their candidates.
+
+    statistics: per document (n, 9); gaps: (9,) summed statistics of the sentences without
+    candidates, which count as empty lines. Bytes a candidate: 16 F + 104 here and in the
+    pool, and 4 K more at order 1.
+    """
+
+    documents: tuple[Document, ...]
+    statistics: tuple[Statistics, ...]
+    gaps: Statistics
+
+    @property
+    def first(self) -> Choices:
+        """The path of first candidates."""
+        return tuple(document.first() for document in self.documents)
+
+    def total(self, path: Choices) -> Statistics:
+        """Summed statistics (9,) of a path."""
+        sums = self.gaps.copy()
+        for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
+            sums += rows[document.rows(choices)].sum(axis=0)
+        return sums
+
+    def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+        """All candidates under a path; columns that are not tuned count with their weight.
+
+        The gaps are one more list, of one candidate without features.
+        """
+        held = np.setdiff1d(np.arange(len(start)), tuned)
+        features, fixed, counts = [], [], []
+        for document, choices in zip(self.documents, path, strict=True):
+            full = document.under(choices)
+            features.append(full[:, tuned])
+            fixed.append(document.sparse + full[:, held] @ start[held])
+            counts.append(np.diff(document.offsets))
+        return Pool(
+            np.concatenate([[0], np.cumsum(np.concatenate([*counts, [1]]))]),
+            np.concatenate([*features, np.zeros((1, len(tuned)))]),
+            np.concatenate([*self.statistics, self.gaps[None]]),
+            np.concatenate([*fixed, np.zeros(1)]),
+        )
+
+    def decode(self, weights: NDArray[np.float64], how: Search) -> tuple[Choices, Statistics]:
+        """The path that full weights (F,) choose, and its summed statistics."""
+        path = tuple(searched(document, weights, how).choices for document in self.documents)
+        return path, self.total(path)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What decides on the columns: the features named, and the weights given in a file."""
+
+    features: Sequence[str]
+    given: Weights | None
+    source: str
+
+    @property
+    def total(self) -> bool:
+        """Whether the list's total is a feature."""
+        return TOTAL in self.features or (self.given is not None and TOTAL in self.given.dense)
+
+    def start(self, space: Space) -> NDArray[np.float64]:
+        """Start weights (F,): those given, 0 for the others."""
+        if self.given is None:
+            return np.zeros(space.width)
+        return vector(self.given, space.labels, default=0.0, source=self.source)
+
+    def columns(self, space: Space) -> NDArray[np.int64]:
+        """Columns of the features named, of all if none is; UsageError for a name that is none."""
+        known = [label.name for label in space.labels]
+        for name in self.features:
+            if name not in known:
+                raise UsageError(
+                    f"--features {name}: no such feature; there are {', '.join(known)}"
+                )
+        tuned = [name in self.features or not self.features for name in known]
+        return np.flatnonzero(np.repeat(tuned, [label.width for label in space.labels]))
+
+    def check(self, space: Space, announce: Announce) -> None:
+        """Refuse names that are none, before any work; say which features begin at 0."""
+        self.start(space)
+        self.columns(space)
+        if self.given is None:
+            return
+        missing = [label.name for label in space.labels if label.name not in self.given.dense]
+        if missing:
+            announce(
+                f"features that {self.source} has no weight for begin at 0: {', '.join(missing)}"
+            )
+
+
+def read_set(
+    opened: Opened,
+    references: Sequence[Sequence[bytes]],
+    tokenizer: Tokenizer,
+    wanted: Wanted,
+    announce: Announce,
+) -> tuple[TuningSet, Space]:
+    """The whole tuning set: features, scores of the models, statistics."""
+    documents, counts, gaps = [], [], np.zeros(9, dtype=np.int64)
+    space: Space | None = None
+    baseline = _Baseline([], [], [])
+    for d, (name, kbest) in enumerate(opened):
+        rows, missing = _count(kbest, references, opened.documents, d, tokenizer)
+        gaps += missing
+        if not kbest.n:
+            continue
+        if space is None:
+            wanted.check(opened.space(kbest, total=wanted.total), announce)
+        space = opened.space(kbest, total=wanted.total)
+        documents.append(prepared(opened, kbest, name, space, wanted.given))
+        counts.append(rows)
+        baseline.add(kbest, references)
+    if space is None:
+        raise InputError(
+            "expected candidates to tune on, found none", source=display(opened.lists.kbest)
+        )
+    baseline.note_oddities(opened)
+    return TuningSet(tuple(documents), tuple(counts), gaps), space
+
+
+@dataclass(frozen=True, slots=True)
+class _Baseline:
+    """First candidates, the numbers of their lines, and the references of their sentences."""
+
+    hypotheses: list[bytes]
+    numbers: list[int]
+    references: list[bytes]
+
+    def add(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> None:
+        """Take note of a document; `references` are those of all documents."""
+        for t in np.flatnonzero(kbest.counts).tolist():
+            row = kbest.rows(t)[0]
+            self.hypotheses.append(kbest.text(row))
+            self.numbers.append(int(kbest.line_numbers[row]))
+            self.references.extend(references[kbest.first + t])
+
+    def note_oddities(self, opened: Opened) -> None:
+        """Notices of lists that differ from the references in more than words."""
+        source = display(opened.lists.kbest)
+        for note in (note_escaping, note_normalization):
+            note(
+                self.hypotheses,
+                self.references,
+                opened.notices,
+                source=source,
+                numbers=self.numbers,
+            )
+
+
+def _count(
+    kbest: KBest,
+    lines: Sequence[Sequence[bytes]],
+    documents: Documents,
+    d: int,
+    tokenizer: Tokenizer,
+) -> tuple[Statistics, Statistics]:
+    """Statistics (n, 9) of a document's candidates, and summed those of its gaps as empty lines."""
+    begin, end = documents.span(d)
+    words = [[tokenizer(line) for line in sentence] for sentence in lines[begin:end]]
+    hypotheses = (
+        [tokenizer(kbest.text(row)) for row in kbest.rows(t)] or [[]] for t in range(len(kbest))
+    )
+    rows = statistics(hypotheses, words)
+    counts = np.maximum(kbest.counts, 1)
+    gap = np.repeat(kbest.counts == 0, counts)
+    return rows[~gap], rows[gap].sum(axis=0)

@@ -1,0 +1,92 @@
+"""A pool: the candidates of the tuning lists as numbers, all that a search for weights looks at.
+
+Shapes: S lists, n candidates in all of them, F features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rerank.bleu import WIDTH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Candidates of S lists: linear features, statistics that add up, and a part that is not tuned.
+
+    offsets: (S+1,) int64, list s is rows offsets[s]:offsets[s+1]; empty lists contribute nothing
+    features: (n, F) float64, finite
+    statistics: (n, 9) integers, as `rerank.bleu` counts them
+    fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
+
+    The score of a candidate is fixed + features · weights; of equal scores in a list the first
+    candidate wins, as at decoding. A candidate takes 8 F + 80 bytes here; the searches of
+    `rerank.tuning.ascent` add 8 F + 16, and 24 for each thread.
+    """
+
+    offsets: NDArray[np.int64]
+    features: NDArray[np.float64]
+    statistics: NDArray[np.integer]
+    fixed: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        n = len(self.features)
+        steps = np.diff(self.offsets, prepend=0, append=n)
+        if len(self.offsets) == 0 or steps[0] != 0 or steps[-1] != 0 or (steps < 0).any():
+            raise ValueError(f"offsets do not divide {n} candidates into lists")
+        if self.features.ndim != 2 or self.fixed.shape != (n,):
+            raise ValueError(f"features {self.features.shape}, fixed scores {self.fixed.shape}")
+        if self.statistics.shape != (n, WIDTH):
+            raise ValueError(f"statistics {self.statistics.shape}, expected {(n, WIDTH)}")
+        if not (np.isfinite(self.features).all() and np.isfinite(self.fixed).all()):
+            row = int(np.flatnonzero(~np.isfinite(self.features.sum(axis=1) + self.fixed))[0])
+            raise ValueError(f"candidate {row} has a score that is not finite")
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """Summed statistics (9,) of the first candidate of every list: the baseline."""
+        starts = self.offsets[:-1][np.diff(self.offsets) > 0]
+        return np.asarray(self.statistics[starts].sum(axis=0, dtype=np.int64))
+
+    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores (n,) under weights (F,), summed in the order of the features."""
+        scores = self.fixed.copy()
+        _add_products(self.features, weights, scores)
+        return scores
+
+    def choices(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The best row of every list, (S,); of equal ones the first; −1 for an empty list."""
+        chosen = np.empty(len(self.offsets) - 1, dtype=np.int64)
+        _choose(self.offsets, scores, chosen)
+        return chosen
+
+    def total(self, choices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Summed statistics (9,) of the chosen rows."""
+        return np.asarray(self.statistics[choices[choices >= 0]].sum(axis=0, dtype=np.int64))
+
+
+@njit(cache=True, nogil=True)
+def _add_products(
+    features: NDArray[np.float64], weights: NDArray[np.float64], scores: NDArray[np.float64]
+) -> None:
+    for row in range(len(scores)):
+        score = scores[row]
+        for f in range(len(weights)):
+            score += features[row, f] * weights[f]
+        scores[row] = score
+
+
+@njit(cache=True, nogil=True)
+def _choose(
+    offsets: NDArray[np.int64], scores: NDArray[np.float64], chosen: NDArray[np.int64]
+) -> None:
+    for s in range(len(offsets) - 1):
+        best = offsets[s]
+        for row in range(offsets[s] + 1, offsets[s + 1]):
+            if scores[row] > scores[best]:
+                best = row
+        chosen[s] = best if offsets[s] < offsets[s + 1] else -1

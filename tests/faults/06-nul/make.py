@@ -1,0 +1,4 @@
+from pathlib import Path
+
+path = Path("dev.kbest")
+path.write_bytes(path.read_bytes().replace(b"it gives", b"it\0gives"))

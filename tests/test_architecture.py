@@ -1,0 +1,176 @@
+"""Laws of the house: who may import whom, what may be called what, and what belongs where."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rerank.cli import cli
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("lm", "decoders", "rerank")
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+TOP_LEVEL = {
+    ".ci",
+    ".gitignore",
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    "decoders",
+    "lm",
+    "pyproject.toml",
+    "recipes",
+    "rerank",
+    "tests",
+}
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
+HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
+BRIDGE = "rerank/scorers/language_model.py"  # from `rerank` to `lm`, which loads torch
+
+
+def tracked() -> list[str]:
+    """Files of the repository, as git sees them: those that are, or could be, committed."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs a git checkout")
+    return sorted(name for name in set(listing.stdout.split("\0")) if (ROOT / name).is_file())
+
+
+def imports(tree: ast.AST, *, inside_functions: bool) -> Iterator[tuple[str, int]]:
+    """Modules imported and the lines; without those that only a type checker sees."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ".", node.lineno
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        elif inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from imports(node, inside_functions=inside_functions)
+
+
+def offences(package: str, forbidden: set[str], *, inside_functions: bool) -> list[str]:
+    """`file:line imports module` wherever a package imports what it must not."""
+    return [
+        f"{path.relative_to(ROOT)}:{line} imports {module}"
+        for path in SOURCES
+        if path.relative_to(ROOT).parts[0] == package
+        for module, line in imports(ast.parse(path.read_bytes()), inside_functions=inside_functions)
+        if module.partition(".")[0] in forbidden
+    ]
+
+
+@pytest.mark.parametrize(
+    ("package", "forbidden"),
+    [
+        ("lm", {"decoders", "rerank", "sacrebleu", "sacremoses", "click"}),
+        ("decoders", {"lm", "rerank", "torch", "scipy", "sacrebleu", "sacremoses", "click"}),
+    ],
+)
+def test_foundations_import_neither_each_other_nor_the_roof(
+    package: str, forbidden: set[str]
+) -> None:
+    assert offences(package, forbidden, inside_functions=True) == []
+
+
+def test_the_roof_imports_what_loads_torch_inside_functions_or_over_one_bridge() -> None:
+    """`decoders` is numpy only, so `rerank` may import it at the top of a module."""
+    found = offences("rerank", {"lm", "torch"}, inside_functions=False)
+    assert [name for name in found if not re.match(rf"{BRIDGE}:\d+ imports lm\b", name)] == []
+    bridge = BRIDGE.removesuffix(".py").replace("/", ".")
+    crossed = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in SOURCES
+        for module, line in imports(ast.parse(path.read_bytes()), inside_functions=False)
+        if module == bridge
+    ]
+    assert crossed == []
+
+
+def test_what_only_some_commands_need_is_imported_inside_functions() -> None:
+    forbidden = {"scipy", "sacrebleu", "sacremoses", "tabulate", "tqdm"}
+    assert offences("rerank", forbidden, inside_functions=False) == []
+
+
+def loaded(program: str) -> set[str]:
+    """Top-level modules that a program has loaded when it ends in silence."""
+    program += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("command", [None, *sorted(cli.commands)])
+def test_help_loads_nothing_heavy(command: str | None) -> None:
+    arguments = ["--help"] if command is None else [command, "--help"]
+    assert loaded(f"from rerank.cli import run; run({arguments})") & HEAVY == set()
+
+
+def test_commands_without_a_model_do_not_wait_for_torch() -> None:
+    assert loaded("import rerank.pipeline") & {"torch", "sacrebleu", "tqdm"} == set()
+
+
+def test_every_option_that_a_message_names_exists() -> None:
+    options = {"--version", "--help"}
+    for command in cli.commands.values():
+        for parameter in command.params:
+            options |= {*parameter.opts, *parameter.secondary_opts}
+    named = {
+        (name, str(path.relative_to(ROOT)))
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for name in re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", node.value)
+    }
+    assert sorted((name, path) for name, path in named if name not in options) == []
+
+
+def test_no_module_is_a_drawer() -> None:
+    names = {path.stem: path for path in SOURCES} | {path.parent.name: path for path in SOURCES}
+    assert sorted(str(names[name]) for name in names.keys() & DRAWERS) == []
+
+
+def test_the_top_level_is_the_argument_of_the_field() -> None:
+    assert {name.partition("/")[0] for name in tracked()} == TOP_LEVEL
+
+
+def test_every_source_file_has_a_test_file() -> None:
+    """`a/b/c.py` has `test_c.py` or `test_b_c.py`; one `test_b.py` will do for a small folder.
+
+    Where two files are called `c.py`, `test_c.py` counts for one of them.
+    """
+    tests = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    untested = defaultdict(list)
+    for path in SOURCES:
+        folder = path.parent
+        own = {f"test_{folder.name}_{path.stem}"}
+        if folder.parent != ROOT:
+            own.add(f"test_{folder.name}")
+        if path.stem != "__init__" and not own & tests:
+            untested[path.stem].append(str(path.relative_to(ROOT)))
+    for name in untested.keys() & {test.removeprefix("test_") for test in tests}:
+        untested[name].pop()
+    assert sorted(path for paths in untested.values() for path in paths) == []
+
+
+def test_no_file_names_a_path_of_the_machine_it_was_written_on() -> None:
+    folders = "|".join(("work", "farm", "root", "home", "tmp", "Users"))
+    pattern = re.compile(rf"(?<![\w.*~}})/-])/({folders})/".encode())
+    found = [
+        f"{name}:{number}"
+        for name in tracked()
+        for number, line in enumerate((ROOT / name).read_bytes().split(b"\n"), 1)
+        if pattern.search(line)
+    ]
+    assert found == []

@@ -1,0 +1,113 @@
+"""Coordinate ascent: never down, to a point that no coordinate improves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from rerank.bleu import corpus_bleu, length_ratio
+from rerank.tuning.ascent import Axes, Optimum, climb
+from rerank.tuning.pool import Pool
+
+
+def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3) -> Pool:
+    """Lists whose candidates match the reference the better, the larger features · (1, …, 1) is."""
+    rng = np.random.default_rng(seed)
+    n = lists * size
+    values = rng.standard_normal((n, features))
+    quality = 1 / (1 + np.exp(-values.sum(axis=1) - rng.standard_normal(n)))
+    length = rng.integers(8, 14, size=n)
+    totals = length[:, None] - np.arange(4)
+    matches = (totals * quality[:, None] ** np.arange(1, 5)).astype(np.int64)
+    reference = np.repeat(rng.integers(8, 14, size=lists), size)[:, None]
+    offsets = np.arange(0, n + 1, size)
+    return Pool(offsets, values, np.hstack([matches, totals, reference]), np.zeros(n))
+
+
+def bleu_of(pool: Pool, weights: NDArray[np.float64]) -> float:
+    return Optimum.at(pool, weights).bleu
+
+
+def test_an_optimum_has_the_bleu_and_length_ratio_of_its_choices() -> None:
+    pool = random_pool(0)
+    weights = np.array([1.0, 0.5, -0.1])
+    scores = (pool.features @ weights).reshape(12, 15)
+    summed = pool.statistics.reshape(12, 15, 9)[np.arange(12), scores.argmax(axis=1)].sum(axis=0)
+    optimum = Optimum.at(pool, weights)
+    np.testing.assert_array_equal(optimum.statistics, summed)
+    assert optimum.bleu == corpus_bleu(summed)
+    assert optimum.ratio == length_ratio(summed)
+
+
+def test_axes_are_the_features_that_vary_within_a_list() -> None:
+    pool = random_pool(1)
+    of_lists = np.repeat(np.arange(12.0), 15)[:, None]
+    constant = np.full((180, 1), 0.1)
+    features = np.hstack([constant, pool.features[:, :1], of_lists, pool.features[:, 1:]])
+    axes = Axes.of(Pool(pool.offsets, features, pool.statistics, pool.fixed))
+    np.testing.assert_array_equal(axes.features, [1, 3, 4])
+    np.testing.assert_array_equal(axes.columns, pool.features.T)
+    assert (axes.spreads > 0).all()
+
+
+@pytest.mark.parametrize("most", [100, 40_000, 3_000_000_000])
+def test_statistics_of_any_size_sum_up_exactly(most: int) -> None:
+    pool = random_pool(2)
+    statistics = pool.statistics * (most // 100)
+    axes = Axes.of(Pool(pool.offsets, pool.features, statistics, pool.fixed))
+    optimum = climb(axes, np.ones(3))
+    choices = pool.choices(pool.scores(optimum.weights))
+    np.testing.assert_array_equal(optimum.statistics, statistics[choices].sum(axis=0))
+
+
+@pytest.mark.parametrize("chosen_moves", [0, 1, 2, 100])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_climb_never_falls_and_ends_where_no_coordinate_gains(
+    seed: int, chosen_moves: int
+) -> None:
+    pool = random_pool(seed)
+    axes = Axes.of(pool)
+    start = np.random.default_rng(seed).standard_normal(3)
+    start.flags.writeable = False
+    end = climb(axes, start, chosen_moves=chosen_moves)
+    assert end.bleu >= bleu_of(pool, start)
+    assert end.bleu == bleu_of(pool, end.weights)
+    for feature in range(3):
+        for step in np.linspace(-4, 4, 401):
+            moved = end.weights.copy()
+            moved[feature] += step
+            assert bleu_of(pool, moved) <= end.bleu
+
+
+def test_a_climb_stops_after_the_most_searches_and_goes_on_from_there() -> None:
+    pool = random_pool(6)
+    axes = Axes.of(pool)
+    begun = climb(axes, np.ones(3), chosen_moves=0, most_searches=2)
+    assert begun.searches == 2
+    assert begun.bleu == bleu_of(pool, begun.weights)
+    assert climb(axes, begun.weights, chosen_moves=0).bleu >= begun.bleu
+
+
+def test_a_climb_from_zeros_leaves_them() -> None:
+    pool = random_pool(3)
+    end = climb(Axes.of(pool), np.zeros(3))
+    assert end.weights.any()
+    assert end.bleu > bleu_of(pool, np.zeros(3))
+
+
+def test_fixed_scores_take_part_in_the_choice() -> None:
+    pool = random_pool(4)
+    fixed = pool.features[:, 0].copy()
+    rest = Pool(pool.offsets, pool.features[:, 1:].copy(), pool.statistics, fixed)
+    end = climb(Axes.of(rest), np.zeros(2))
+    assert end.bleu == bleu_of(pool, np.array([1.0, *end.weights]))
+
+
+def test_without_a_varying_feature_the_start_is_the_end() -> None:
+    pool = random_pool(5)
+    constant = Pool(pool.offsets, np.ones((180, 2)), pool.statistics, pool.fixed)
+    end = climb(Axes.of(constant), np.array([0.25, 0.75]))
+    np.testing.assert_array_equal(end.weights, [0.25, 0.75])
+    np.testing.assert_array_equal(end.statistics, pool.first)
+    assert end.searches == 0

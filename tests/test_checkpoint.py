@@ -1,0 +1,369 @@
+"""Models and training states on disk: what is written is what is read, or a named fault."""
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file
+from torch import Tensor
+
+from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
+from lm.corpus import encode
+from lm.model import Config, DocumentLM
+from lm.scoring import Scorer, after
+from lm.training import Settings, Trainer
+from lm.vocabulary import Vocabulary
+from lm.zoo import ZOO
+
+ABOUT = {"made by": "a test"}
+SETTINGS = Settings(epochs=1, streams=2, segment=2, negatives=0)
+
+
+def model_of(name: str = "ccdclm", words: int = 9, tied: bool = True, seed: int = 0) -> DocumentLM:
+    return DocumentLM.seeded(Config(name, words + 3, 4, 5, tied=tied), seed)
+
+
+def words_of(n: int = 9, letter: str = "é") -> Vocabulary:
+    return Vocabulary(tuple(f"{letter}{i}".encode() for i in range(n)))
+
+
+def same(model: DocumentLM, other: DocumentLM) -> bool:
+    a, b = model.state_dict(), other.state_dict()
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    save_model(tmp_path / "m", model_of(), words_of(), ABOUT)
+    return tmp_path / "m"
+
+
+def shard_of(folder: Path) -> Path:
+    (shard,) = folder.glob("*.safetensors")
+    return shard
+
+
+def vocabulary_of(folder: Path) -> Path:
+    (file,) = folder.glob("vocabulary*.json")
+    return file
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the manifest, as a stranger could who hands us a folder."""
+    path = folder / "config.json"
+    content = json.loads(path.read_bytes())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+# What is written is what is read.
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_a_model_read_back_is_the_model_written(name: str, tied: bool, tmp_path: Path) -> None:
+    model, vocabulary = model_of(name, tied=tied).eval(), words_of()
+    save_model(tmp_path, model, vocabulary, ABOUT)
+    saved = load_model(tmp_path)
+    assert same(saved.model, model)
+    assert saved.model.config == model.config
+    assert saved.vocabulary == vocabulary
+    assert saved.about == ABOUT
+    assert not saved.model.training
+    candidates, start = [[3, 7], [5]], model.context.start(1).detach()
+    ours, theirs = (after(Scorer.of(m), candidates, start)[0] for m in (model, saved.model))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+def test_tied_weights_are_stored_once_and_are_tied_again_when_read(folder: Path) -> None:
+    model = load_model(folder).model
+    assert model.head.weight() is model.embedding.weight
+    stored = [tensor for tensor in load_file(shard_of(folder)).values() if tensor.shape == (12, 4)]
+    assert len(stored) == 1
+
+
+def test_the_digest_identifies_weights_vocabulary_and_composition(tmp_path: Path) -> None:
+    kept: dict[str, tuple[DocumentLM, Vocabulary]] = {
+        "rnnlm": (model_of("rnnlm"), words_of()),
+        "other weights": (model_of("rnnlm", seed=1), words_of()),
+        "other words": (model_of("rnnlm"), words_of(letter="a")),
+        "same tensors, other model": (model_of("drnnlm"), words_of()),
+    }
+    digests = set()
+    for name, (model, vocabulary) in kept.items():
+        for about in ({}, ABOUT):  # what is told about a model is no part of it
+            save_model(tmp_path / name, model, vocabulary, about)
+            digests.add(load_model(tmp_path / name).digest)
+    assert len(digests) == len(kept)
+
+
+def test_shards_stay_below_fifteen_mebibytes_and_large_tensors_are_split(tmp_path: Path) -> None:
+    model, vocabulary = DocumentLM(Config("rnnlm", 130_000, 32, 4)), words_of(130_000 - 3)
+    assert model.embedding.weight.nbytes > 15 << 20
+    save_model(tmp_path, model, vocabulary, ABOUT)
+    sizes = [path.stat().st_size for path in tmp_path.glob("*.safetensors")]
+    assert len(sizes) > 1
+    assert max(sizes) <= 15 << 20
+    assert same(load_model(tmp_path).model, model)
+
+
+def test_a_new_model_replaces_the_old_one_and_leaves_no_file_of_it(folder: Path) -> None:
+    save_model(folder, model_of(seed=1), words_of(letter="b"), {})
+    assert same(load_model(folder).model, model_of(seed=1))
+    assert len(list(folder.iterdir())) == 3
+
+
+# Faults are told, with the file's name, and nothing is believed that does not verify.
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def flip(path: Path) -> None:
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 4
+    path.write_bytes(raw)
+
+
+def replace_by_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [cut, empty, flip, Path.unlink, replace_by_folder])
+@pytest.mark.parametrize("file", [shard_of, vocabulary_of], ids=["weights", "vocabulary"])
+def test_a_damaged_file_is_named(
+    folder: Path, file: Callable[[Path], Path], damage: Callable[[Path], None]
+) -> None:
+    path = file(folder)
+    damage(path)
+    with pytest.raises(ModelError) as fault:
+        load_model(folder)
+    assert str(fault.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("damage", [cut, empty, Path.unlink, replace_by_folder])
+def test_a_damaged_manifest_is_named(folder: Path, damage: Callable[[Path], None]) -> None:
+    damage(folder / "config.json")
+    with pytest.raises(ModelError, match="expected"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("path", ["missing", "missing/deeper"])
+def test_a_missing_folder_is_told_with_what_would_make_one(tmp_path: Path, path: str) -> None:
+    with pytest.raises(ModelError, match=r"cannot be read .*made by `rerank train-lm`"):
+        load_model(tmp_path / path)
+
+
+def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(b"PK")
+    with pytest.raises(ModelError, match="cannot be read"):
+        load_model(tmp_path / "model.pt")
+
+
+@given(data=st.data())
+@settings(
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_flipped_bit_is_a_fault_or_changes_nothing(folder: Path, data: st.DataObject) -> None:
+    path = data.draw(st.sampled_from(sorted(folder.iterdir())))
+    whole = path.read_bytes()
+    raw = bytearray(whole)
+    bit = data.draw(st.integers(0, 8 * len(raw) - 1))
+    raw[bit // 8] ^= 1 << bit % 8
+    path.write_bytes(raw)
+    try:
+        saved = load_model(folder)
+    except ModelError:
+        pass
+    else:
+        assert path.name == "config.json"
+        assert same(saved.model, model_of())
+        assert saved.vocabulary == words_of()
+    finally:
+        path.write_bytes(whole)
+
+
+def test_a_vocabulary_outside_the_folder_is_not_opened(folder: Path) -> None:
+    edit(folder, lambda content: content.update(vocabulary="/../../x"))
+    with pytest.raises(ModelError, match="expected a vocabulary's digest"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("vocabulary", 13, "expected a vocabulary of 13, found 12"),
+        ("hidden", 6, r"tensors do not fit: context.first expected \(6,\), found \(5,\)"),
+        ("hidden", 60_000, "tensors do not fit"),  # and 58 GB are not asked for
+        ("hidden", 10**12, "not a model of ours"),
+        ("hidden", -1, "not a model of ours"),
+        ("layers", 2, r"recurrence.bias.1 expected \(20,\), found None"),
+        ("layers", 10**9, "not a model of ours"),
+        ("layers", "many", "not a model of ours"),
+        ("model", "gpt", "no model 'gpt'"),
+        ("model", ["ccdclm"], "not a model of ours"),
+        ("tied", False, "head.output expected"),
+        ("colour", "blue", "not a model of ours"),
+    ],
+)
+def test_a_configuration_that_does_not_fit_is_told_with_what_does_not(
+    folder: Path, field: str, value: object, told: str
+) -> None:
+    edit(folder, lambda content: content["config"].update({field: value}))
+    with pytest.raises(ModelError, match=rf"config\.json: .*{told}"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("words", [["a", "a"], ["a", ""], ["<s>"], {"a": 1}, [1], "\ud800", 7])
+def test_vocabularies_that_are_none_are_refused(folder: Path, words: object) -> None:
+    raw = json.dumps(words).encode()
+    digest = hashlib.sha256(raw).hexdigest()
+    (folder / f"vocabulary-{digest[:12]}.json").write_bytes(raw)
+    edit(folder, lambda content: content.update(vocabulary=digest))
+    with pytest.raises(ModelError, match=r"vocabulary-.*: not a vocabulary|expected a vocabulary"):
+        load_model(folder)
+
+
+# Replacement is all or nothing.
+
+
+def failing(call: Callable[..., Any], at: int) -> Callable[..., Any]:
+    """The call, but for one time: a full disk, an unplugged one."""
+    calls = 0
+
+    def once(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise OSError(28, "No space left on device")
+        return call(*arguments)
+
+    return once
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+@pytest.mark.parametrize("at", [1, 2, 3], ids=["vocabulary", "shard", "manifest"])
+def test_a_write_that_fails_anywhere_leaves_the_old_model_readable(
+    folder: Path, at: int, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, words = model_of("codclm", 7, seed=1), words_of(7)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, failing(getattr(os, call), at))
+        with pytest.raises(OSError, match="No space"):
+            save_model(folder, new, words, {})
+    saved = load_model(folder)
+    assert same(saved.model, model_of())
+    assert saved.vocabulary == words_of()
+    assert not list(folder.glob(".*"))
+    save_model(folder, new, words, {})
+    assert same(load_model(folder).model, new)
+    assert len(list(folder.iterdir())) == 3
+
+
+# Training states.
+
+
+def trainer_of(
+    weights: int = 0, text: bytes = b"a b\nb c\n\nc\n\nb a\n\na", **changes: Any
+) -> Trainer:
+    vocabulary = Vocabulary((b"a", b"b", b"c"))
+    train, valid = encode(text.split(b"\n"), vocabulary), encode([b"a c"], vocabulary)
+    model = DocumentLM.seeded(Config("ccdclm", len(vocabulary), 4, 5), weights)
+    return Trainer(model, train, valid, settings=replace(SETTINGS, **changes))
+
+
+def state_of(trainer: Trainer) -> dict[str, Tensor]:
+    moments = trainer.optimiser.state_dict()["state"]
+    flat = {f"{i}.{name}": tensor for i in moments for name, tensor in moments[i].items()}
+    return {**trainer.model.state_dict(), **flat, "contexts": trainer.contexts}
+
+
+@pytest.mark.parametrize("updates", [0, 1, 2], ids="after {} updates".format)
+def test_a_training_state_read_back_is_the_state_written(updates: int, tmp_path: Path) -> None:
+    trainer = trainer_of()
+    for _ in zip(range(updates), trainer.run(), strict=False):
+        pass
+    save_training(tmp_path, trainer)
+    other = trainer_of(weights=1)
+    load_training(tmp_path, other)
+    ours, theirs = state_of(trainer), state_of(other)
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert other.progress == trainer.progress
+
+
+def test_a_state_may_be_saved_before_the_first_validation(tmp_path: Path) -> None:
+    trainer = trainer_of(validations=1)
+    assert next(trainer.run()) is None
+    save_training(tmp_path, trainer)
+    other = trainer_of(validations=1)
+    load_training(tmp_path, other)
+    assert other.progress.best is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"dropout": 0.5}, "dropout was 0.1, is 0.5"),
+        ({"seed": 2}, "seed was 1, is 2"),
+        ({"text": b"a b\nb b\n\nc\n\nb a\n\na"}, "training text was"),
+    ],
+    ids=["dropout", "seed", "text"],
+)
+def test_the_state_of_another_run_is_refused_and_the_difference_named(
+    changes: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    save_training(tmp_path, trainer_of())
+    other = trainer_of(**changes)
+    before = {name: tensor.clone() for name, tensor in state_of(other).items()}
+    with pytest.raises(ModelError, match=told):
+        load_training(tmp_path, other)
+    assert all(torch.equal(before[name], tensor) for name, tensor in state_of(other).items())
+
+
+@pytest.mark.parametrize("damage", [cut, empty, flip, Path.unlink])
+def test_a_damaged_state_is_refused_and_named(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    save_training(tmp_path, trainer_of())
+    path = shard_of(tmp_path)
+    damage(path)
+    with pytest.raises(ModelError) as fault:
+        load_training(tmp_path, trainer_of())
+    assert str(fault.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("field", ["progress", "run", "shards", "format"])
+def test_a_state_that_lacks_something_is_refused(field: str, tmp_path: Path) -> None:
+    save_training(tmp_path, trainer_of())
+    path = tmp_path / "state.json"
+    content = json.loads(path.read_bytes())
+    del content[field]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ModelError, match=r"state\.json"):
+        load_training(tmp_path, trainer_of())
+
+
+def test_a_model_is_no_training_state_and_a_state_no_model(folder: Path, tmp_path: Path) -> None:
+    (folder / "config.json").rename(folder / "state.json")
+    with pytest.raises(ModelError, match=r"state\.json"):
+        load_training(folder, trainer_of())
+    save_training(tmp_path / "s", trainer_of())
+    (tmp_path / "s" / "state.json").rename(tmp_path / "s" / "config.json")
+    with pytest.raises(ModelError, match=r"config\.json"):
+        load_model(tmp_path / "s")

@@ -1,0 +1,106 @@
+"""What is handed on from sentence to sentence, kind by kind."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from lm.contexts import CarriedState, Context, LastHidden, NoContext, SentenceRecurrence
+from lm.model import n_parameters
+from lm.recurrence import CIFG, LSTM
+
+
+def hierarchical() -> SentenceRecurrence:
+    torch.manual_seed(0)
+    return SentenceRecurrence(LSTM(1, 5, 2), embed=3, vocabulary=11)
+
+
+def all_kinds() -> list[Context]:
+    cell = CIFG(1, 5, 2)
+    return [NoContext(cell), LastHidden(cell), CarriedState(cell), hierarchical()]
+
+
+@pytest.mark.parametrize("context", all_kinds(), ids=lambda c: type(c).__name__)
+def test_contexts_and_values_have_the_widths_that_the_context_states(context: Context) -> None:
+    start = context.start(4)
+    assert start.shape == (4, context.size)
+    assert context.value(start).shape == (4, context.width)
+
+
+@pytest.mark.parametrize("context", all_kinds()[1:], ids=lambda c: type(c).__name__)
+def test_every_row_of_a_batch_is_advanced_by_itself(context: Context) -> None:
+    generator = torch.Generator().manual_seed(1)
+    columns = 3 if context.reads_words else context.size
+    given = torch.randn(4, context.size, generator=generator)
+    summary = torch.randn(4, columns, generator=generator)
+    together = context.advance(given, summary)
+    alone = [context.advance(given[i : i + 1], summary[i : i + 1]) for i in range(4)]
+    torch.testing.assert_close(together, torch.cat(alone))
+
+
+def test_a_document_begins_with_a_learned_hidden_state() -> None:
+    context = LastHidden(CIFG(1, 5, 2))
+    assert n_parameters(context) == 5
+    start = context.start(3)
+    assert torch.equal(start, context.first.expand(3, 5))
+    (gradient,) = torch.autograd.grad(context.value(start).sum(), context.first)
+    assert torch.equal(gradient, torch.full((5,), 3.0))
+
+
+def test_a_document_begins_with_zero_states_where_states_are_carried() -> None:
+    context = CarriedState(CIFG(1, 5, 2))
+    assert n_parameters(context) == 0
+    assert torch.equal(context.start(2), torch.zeros(2, 2 * 2 * 5))
+
+
+@pytest.mark.parametrize("kind", [LastHidden, CarriedState])
+def test_the_previous_sentence_alone_is_kept(kind: type[LastHidden | CarriedState]) -> None:
+    context = kind(LSTM(1, 5, 1))
+    summary = torch.randn(2, context.size)
+    assert torch.equal(context.advance(context.start(2), summary), summary)
+
+
+def walk(context: Context, summaries: list[Tensor]) -> Tensor:
+    state = context.start(1)
+    for summary in summaries:
+        state = context.advance(state, summary)
+    return state
+
+
+def test_a_sentence_recurrence_is_its_cell_run_over_the_sentences() -> None:
+    context = hierarchical()
+    summaries = list(torch.randn(3, 1, 3))
+    state = context.upper.zeros(1)
+    for summary in summaries:
+        state = context.upper.step(context.upper.project(summary), state)
+    torch.testing.assert_close(context.value(walk(context, summaries)), context.upper.output(state))
+
+
+def test_a_sentence_recurrence_remembers_all_earlier_sentences_and_their_order() -> None:
+    context = hierarchical()
+    a, b, c = 3 * torch.randn(3, 1, 3)
+    values = [context.value(walk(context, s)) for s in ([a, b, c], [b, a, c], [b, c], [c])]
+    for i, value in enumerate(values):
+        assert all(not torch.allclose(value, other, rtol=0, atol=1e-3) for other in values[:i])
+
+
+def test_the_word_level_receives_the_sentence_level_as_data() -> None:
+    context = hierarchical()
+    words = torch.randn(1, 3, requires_grad=True)
+    state = walk(context, [words, words])
+    inputs = [words, *context.upper.parameters()]
+
+    def taught(loss: Tensor) -> list[bool]:
+        gradients = torch.autograd.grad(
+            loss, inputs, retain_graph=True, allow_unused=True, materialize_grads=True
+        )
+        return [bool(gradient.any()) for gradient in gradients]
+
+    assert not any(taught(context.value(state).sum()))
+    own = taught(context.next_word_logits(state).square().sum())
+    assert own == [False] + [True] * (len(inputs) - 1)
+
+
+def test_before_any_sentence_only_the_bias_predicts_the_next_sentences_words() -> None:
+    context = hierarchical()
+    logits = context.next_word_logits(context.start(2))
+    torch.testing.assert_close(logits, context.next_words.bias.expand(2, 11))

@@ -1,0 +1,75 @@
+"""Text as columns, against lists of lists."""
+
+from collections import Counter
+from itertools import groupby
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lm.corpus import Corpus, build_vocabulary, encode, intern
+from lm.vocabulary import Vocabulary
+
+line = st.lists(st.sampled_from([b"a", b"b", b"c", b"<unk>", b""]), max_size=4).map(b" ".join)
+text = st.lists(line, max_size=12)
+
+
+def documents_of(lines: list[bytes]) -> list[list[list[bytes]]]:
+    """Runs of lines that hold words."""
+    sentences = [line.split() for line in lines]
+    return [list(run) for filled, run in groupby(sentences, key=bool) if filled]
+
+
+def nested(corpus: Corpus) -> list[list[list[int]]]:
+    sentences = np.split(corpus.tokens, corpus.sentences[1:-1]) if corpus.n_sentences else []
+    bounds = zip(corpus.documents, corpus.documents[1:], strict=False)
+    return [[s.tolist() for s in sentences[a:b]] for a, b in bounds]
+
+
+@given(text)
+@settings(deadline=None)
+def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes]) -> None:
+    words, corpus = intern(lines)
+    spelled = [[[words[i] for i in s] for s in d] for d in nested(corpus)]
+    assert spelled == documents_of(lines)
+    assert len(set(words)) == len(words)
+    assert corpus.n_documents == len(spelled)
+    assert corpus.n_sentences == sum(map(len, spelled))
+
+
+@given(text)
+@settings(deadline=None)
+def test_an_encoded_text_holds_the_vocabularys_ids(lines: list[bytes]) -> None:
+    vocabulary = Vocabulary((b"c", b"a"))
+    corpus = encode(lines, vocabulary)
+    assert nested(corpus) == [[vocabulary.encode(s) for s in d] for d in documents_of(lines)]
+    assert corpus.n_unknown == sum(s.count(0) for d in nested(corpus) for s in d)
+
+
+@given(text, st.integers(0, 4))
+@settings(deadline=None)
+def test_a_built_vocabulary_has_the_words_that_a_counter_finds_most_common(
+    lines: list[bytes], size: int
+) -> None:
+    words, corpus = intern(lines)
+    counter = Counter(w for line in lines for w in line.split() if w != b"<unk>")
+    expected = tuple(w for w, _ in counter.most_common(size))
+    assert build_vocabulary(words, corpus, size).words == expected
+
+
+def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(0, 50, size=200_000)
+    lines = [b" ".join(b"w%d" % i for i in part) for part in np.split(ids, 1000)]
+    words, corpus = intern(lines)
+    assert [words[i] for i in corpus.tokens] == [b"w%d" % i for i in ids]
+    assert corpus.tokens.dtype == np.int32
+    assert corpus.sentences.tolist() == list(range(0, 200_001, 200))
+
+
+def test_the_digest_tells_words_and_divisions_apart() -> None:
+    texts = [b"a b,c", b"a b,d", b"a,b c", b"a b,,c", b"a b c", b""]
+    vocabulary = Vocabulary((b"a", b"b", b"c", b"d"))
+    digests = [encode(t.split(b","), vocabulary).digest() for t in texts]
+    assert len(set(digests)) == len(texts)
+    assert digests[0] == encode([b"", b"a  b", b"c "], vocabulary).digest()

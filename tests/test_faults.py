@@ -1,0 +1,230 @@
+"""Faults: what a user meets with bad input, a folder of `tests/faults` each.
+
+A case is the files of `00-sound`, with its own files over them and its `make.py` run there, and
+`command`, the arguments of `rerank`, which may read `stdin`. `expected.exit` holds the exit code,
+`expected.stderr` one regular expression a line, each to be found on standard error, or not to be
+found if it begins with `!`. Cases of one number are forms of one fault; those of 00 have none.
+"""
+
+import os
+import re
+import resource
+import runpy
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FAULTS = ROOT / "tests" / "faults"
+SOUND = FAULTS / "00-sound"
+CASES = sorted(path.name for path in FAULTS.iterdir() if path.is_dir())
+OF_THE_HARNESS = {"command", "expected.exit", "expected.stderr", "make.py", "stdin", "__pycache__"}
+
+
+def expected(name: str) -> tuple[int, list[str]]:
+    """Exit code and patterns of a case."""
+    patterns = (FAULTS / name / "expected.stderr").read_text(encoding="utf-8").splitlines()
+    return int((FAULTS / name / "expected.exit").read_text()), patterns
+
+
+WARNED = [
+    name for name in CASES if expected(name)[0] == 0 and not expected(name)[1][0].startswith("!")
+]
+
+
+def arguments(name: str) -> list[str]:
+    return shlex.split((FAULTS / name / "command").read_text(encoding="utf-8"))
+
+
+def lay_out(name: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Puts the files of a case into a folder, and the program into it."""
+    for source in (SOUND, FAULTS / name):
+        for path in source.iterdir():
+            if path.name not in OF_THE_HARNESS:
+                shutil.copy(path, folder)
+    patch.chdir(folder)
+    if (FAULTS / name / "make.py").exists():
+        runpy.run_path(str(FAULTS / name / "make.py"))
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")}
+
+
+def run(name: str, *options: str) -> int:
+    from rerank.cli import run
+
+    stdin = FAULTS / name / "stdin"
+    with (
+        open(stdin if stdin.exists() else os.devnull) as file,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(sys, "stdin", file)
+        return run([*arguments(name), *options])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_fault_is_told_with_place_and_cure_and_touches_nothing(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    lay_out(name, tmp_path, monkeypatch)
+    before = listing(tmp_path)
+    code = run(name)
+    message = capfdbinary.readouterr().err.decode()
+    assert (code, listing(tmp_path)) == (expected(name)[0], before), message
+    for pattern in expected(name)[1]:
+        found = re.search(pattern.removeprefix("!"), message)
+        assert bool(found) != pattern.startswith("!"), f"{pattern!r} in: {message}"
+    assert "Traceback" not in message
+    assert message.count("\n") < 10
+    assert not re.search(
+        f"{re.escape(str(ROOT))}|site-packages|{re.escape(str(tmp_path))}", message
+    )
+
+
+@pytest.mark.parametrize("name", WARNED)
+def test_strict_makes_an_error_of_every_warning(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    lay_out(name, tmp_path, monkeypatch)
+    assert run(name, "--strict") == 3
+    captured = capfdbinary.readouterr()
+    assert b"(an error under --strict)" in captured.err
+    assert captured.out == b""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_is_complete(name: str) -> None:
+    code, patterns = expected(name)
+    assert re.match(r"\d\d-[a-z0-9-]+$", name)
+    assert code in (0, 1, 2, 3)
+    assert patterns
+    assert all(re.compile(pattern.removeprefix("!")) for pattern in patterns)
+    assert arguments(name)
+
+
+# Faults that need a process of their own
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    """`rerank` in the current folder."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
+    command = [sys.executable, "-m", "rerank", *arguments]
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, **options)
+
+
+def test_19_the_locale_changes_no_byte_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out("00-sound", tmp_path, monkeypatch)
+    found = []
+    for locale in (
+        {"LC_ALL": "C.UTF-8"},
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    ):
+        program = start(*arguments("00-sound"), stdout=subprocess.PIPE, env=locale)
+        found.append(program.communicate()[0])
+        assert program.returncode == 0
+    assert found[0] == found[1]
+    assert "café".encode() in found[0]
+
+
+def without_reader(*arguments: str) -> tuple[int, bytes]:
+    """Exit code and standard error of `rerank` whose reader has left already."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        program = start(*arguments, stdout=writer)
+    finally:
+        os.close(writer)
+    message = program.communicate()[1]
+    return program.returncode, message
+
+
+@pytest.mark.parametrize("name", ["00-sound", "00-sound-evaluate", "--help"])
+def test_80_a_reader_that_has_left_ends_the_work_in_silence(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out("00-sound", tmp_path, monkeypatch)
+    code, message = without_reader(*([name] if name == "--help" else [*arguments(name), "-q"]))
+    assert (code, message) == (0, b"")
+
+
+def test_80_a_reader_that_has_left_is_told_of_where_a_file_is_not_written_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out("00-sound", tmp_path, monkeypatch)
+    before = listing(tmp_path)
+    code, message = without_reader(*arguments("00-sound"), "--kbest-out", "scored.kbest", "-q")
+    assert code == 1
+    assert message == b"rerank: a reader of the output has left, so scored.kbest is not written\n"
+    assert listing(tmp_path) == before
+
+
+def test_81_one_output_that_does_not_fit_keeps_the_old_content_of_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out("00-sound", tmp_path, monkeypatch)
+    for name in ("out.txt", "scored.kbest"):
+        Path(name).write_text("old\n")
+    before = listing(tmp_path)
+    outputs = ["--out", "out.txt", "--kbest-out", "scored.kbest", "--summary", "summary.json"]
+    program = start(
+        *arguments("00-sound")[:-2],
+        *outputs,
+        "-q",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300)),
+    )
+    message = program.communicate()[1]
+    assert program.returncode == 1
+    assert message == b"rerank: writing summary.json failed: file too large\n"
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [
+        (signal.SIGINT, 130, b"rerank: interrupted; nothing was saved\n"),
+        (signal.SIGTERM, 143, b"rerank: terminated; nothing was saved\n"),
+    ],
+)
+def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
+    number: int, code: int, message: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out("00-sound", tmp_path, monkeypatch)
+    Path("out.txt").write_text("old\n")
+    os.mkfifo("pipe")  # its opening waits for a reader, who never comes
+    before = set(os.listdir())
+    program = start(*arguments("00-sound")[:-2], "--out", "out.txt", "--kbest-out", "pipe", "-q")
+    while set(os.listdir()) == before:  # until the temporary file is there
+        assert program.poll() is None
+        time.sleep(0.01)
+    program.send_signal(number)
+    found = program.communicate(timeout=60)[1]
+    assert (program.returncode, found.lstrip()) == (code, message)
+    assert set(os.listdir()) == before
+    assert Path("out.txt").read_text() == "old\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
+def test_81_a_report_that_does_not_fit_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out("00-sound", tmp_path, monkeypatch)
+    with open("/dev/full", "wb") as full:
+        program = start(*arguments("00-sound-evaluate"), stdout=full)
+    assert program.communicate()[1] == b"rerank: no space left on device\n"
+    assert program.returncode == 1

@@ -1,0 +1,95 @@
+"""Perplexity: what is counted, in closed form and by hand; its sum over sentences is checked
+against the scoring engine in `test_scoring.py`."""
+
+import math
+
+import pytest
+import torch
+
+from lm.corpus import Corpus, encode
+from lm.evaluation import Perplexity, perplexity
+from lm.model import Config, DocumentLM
+from lm.vocabulary import END, Vocabulary
+from lm.zoo import ZOO
+
+TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
+VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
+
+
+def text() -> Corpus:
+    return encode(TEXT, VOCABULARY)
+
+
+def model_of(name: str = "ccdclm") -> DocumentLM:
+    torch.manual_seed(0)
+    return DocumentLM(Config(name, len(VOCABULARY), 4, 5))
+
+
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(name: str) -> None:
+    model = model_of(name)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    result = perplexity(model, text())
+    assert result.perplexity == pytest.approx(7, rel=1e-6)
+    assert result.perplexity_without_eos == pytest.approx(7, rel=1e-6)
+    assert result.nats == pytest.approx((14 + 6) * math.log(7), rel=1e-6)
+
+
+def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
+    """Logits are a bias alone: p(</s>) = 1/2, every word 1/12."""
+    model = model_of()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.head.bias[END] = math.log(6)
+    result = perplexity(model, text())
+    assert result.perplexity_without_eos == pytest.approx(12, rel=1e-5)
+    assert result.nats == pytest.approx(14 * math.log(12) + 6 * math.log(2), rel=1e-6)
+    assert result.nats_per_token == pytest.approx(result.nats / 20)
+    assert result.perplexity == pytest.approx(math.exp(result.nats / 20))
+
+
+def test_sentences_words_and_unknown_words_are_counted() -> None:
+    result = perplexity(model_of(), text())
+    assert (result.sentences, result.tokens, result.oov) == (6, 14, 2)
+    figures = result.as_json()
+    assert figures["perplexity"] == result.perplexity
+    assert figures["perplexity_without_eos"] == result.perplexity_without_eos
+
+
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_streams_and_segments_change_nothing(name: str) -> None:
+    model = model_of(name)
+    whole = perplexity(model, text(), streams=1, length=100)
+    for streams, length in ((1, 1), (2, 2), (32, 8)):
+        other = perplexity(model, text(), streams=streams, length=length)
+        assert other.nats == pytest.approx(whole.nats, rel=1e-6)
+        assert other.word_nats == pytest.approx(whole.word_nats, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm", "hrnnlm"])
+def test_sentences_are_read_in_the_context_of_their_document(name: str) -> None:
+    lines = [line for line in TEXT if line]
+    alone = encode([part for line in lines for part in (line, b"")], VOCABULARY)
+    assert alone.n_documents == 6
+    model = model_of(name)
+    assert perplexity(model, alone).nats != pytest.approx(perplexity(model, text()).nats, rel=1e-6)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_model_is_left_as_it_was_found(training: bool) -> None:
+    model = model_of().train(training)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    perplexity(model, text())
+    assert model.training == training
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_nothing_but_words_and_ends_enters_the_mean() -> None:
+    figures = Perplexity(sentences=2, tokens=8, oov=1, nats=20.0, word_nats=16.0)
+    assert figures.nats_per_token == 2.0
+    assert figures.perplexity == math.exp(2.0)
+    assert figures.perplexity_without_eos == math.exp(2.0)

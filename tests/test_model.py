@@ -1,0 +1,117 @@
+"""The composed model: word by word and all at once are the same recurrence."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from lm.batches import Packed
+from lm.corpus import Corpus
+from lm.model import Config, DocumentLM, n_parameters
+from lm.zoo import ZOO
+
+SHAPES = [("lstm", 1), ("lstm", 2), ("cifg", 2)]
+SENTENCES = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]
+every_model = pytest.mark.parametrize("name", sorted(ZOO))
+
+
+def packed(chosen: list[int]) -> Packed:
+    tokens = np.array([w for s in SENTENCES for w in s], dtype=np.int32)
+    offsets = np.concatenate([[0], np.cumsum([len(s) for s in SENTENCES])])
+    return Packed.of(Corpus(tokens, offsets, np.array([0, len(SENTENCES)])), np.array(chosen))
+
+
+@every_model
+@pytest.mark.parametrize(("recurrence", "layers"), SHAPES)
+def test_unrolling_passes_through_the_states_of_the_single_steps(
+    name: str, recurrence: str, layers: int
+) -> None:
+    torch.manual_seed(0)
+    model = DocumentLM(Config(name, 10, 3, 4, recurrence, layers)).eval()
+    chosen = [3, 0, 1, 2, 4]
+    batch = packed(chosen)
+    contexts = torch.randn(len(chosen), model.context.size)
+    hidden, summaries = model.unroll(batch, model.context.value(contexts))
+    for row, place in enumerate(batch.order.tolist()):
+        state = model.start(contexts[place : place + 1], model.word_inputs())
+        stepwise = [model.hidden(state)]
+        for word in SENTENCES[chosen[place]]:
+            state = model.step(state, torch.tensor([word]), model.word_inputs())
+            stepwise.append(model.hidden(state))
+        torch.testing.assert_close(hidden[batch.rows == row], torch.cat(stepwise))
+        torch.testing.assert_close(summaries[place], model.summary(state)[0])
+
+
+def test_an_empty_sentence_hands_on_the_state_after_its_start() -> None:
+    torch.manual_seed(1)
+    model = DocumentLM(Config("codclm", 10, 3, 4))
+    batch = packed([1])
+    hidden, summary = model.unroll(batch, model.context.value(model.context.start(1)))
+    assert torch.equal(summary, hidden)
+
+
+def test_the_sentence_level_reads_words_as_a_bag() -> None:
+    torch.manual_seed(2)
+    model = DocumentLM(Config("hrnnlm", 10, 3, 4))
+    state = model.start(model.context.start(2), model.word_inputs())
+    for words in torch.tensor([[3, 9], [7, 7], [9, 3]]):
+        state = model.step(state, words, model.word_inputs())
+    a, b = model.summary(state)
+    torch.testing.assert_close(a, b)
+    bag = model.embedding(torch.tensor([3, 7, 9])).sum(dim=0)
+    torch.testing.assert_close(a, bag)
+
+
+@every_model
+def test_contexts_are_trained_through_but_for_the_hierarchical_models_which_are_data(
+    name: str,
+) -> None:
+    torch.manual_seed(3)
+    model = DocumentLM(Config(name, 10, 3, 4))
+    start = model.context.start(1)
+    _, summary = model.unroll(packed([0]), model.context.value(start))
+    value = model.context.value(model.context.advance(start, summary))
+    gradients = torch.autograd.grad(
+        value.sum(), list(model.parameters()), allow_unused=True, materialize_grads=True
+    )
+    trained = any(gradient.any() for gradient in gradients)
+    assert trained == (name in ("codclm", "ccdclm", "drnnlm"))
+
+
+@every_model
+def test_a_seed_decides_the_weights_and_leaves_the_global_generator_alone(name: str) -> None:
+    config = Config(name, 10, 3, 4, "cifg", 2)
+    torch.manual_seed(4)
+    expected = torch.rand(1)
+    torch.manual_seed(4)
+    one, two, other = (DocumentLM.seeded(config, seed).state_dict() for seed in (7, 7, 8))
+    assert torch.equal(torch.rand(1), expected)
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert not all(torch.equal(one[key], other[key]) for key in one)
+
+
+def test_tied_weights_are_counted_once() -> None:
+    tied = n_parameters(DocumentLM(Config("rnnlm", 10, 3, 4, tied=True)))
+    untied = n_parameters(DocumentLM(Config("rnnlm", 10, 3, 4, tied=False)))
+    assert untied - tied == 10 * 4 - 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"model": "rnn"}, "no model 'rnn'"),
+        ({"recurrence": "gru"}, "of 'gru' layers"),
+        ({"vocabulary": 2}, "at least 3 words, not 2"),
+        ({"hidden": 0}, "sizes of 1 to 65,536"),
+        ({"embed": -1}, "sizes of 1 to 65,536"),
+        ({"hidden": 10**12}, "sizes of 1 to 65,536"),
+        ({"hidden": 5.0}, "whole numbers"),
+        ({"layers": 0}, "1 to 64 layers, not 0"),
+        ({"layers": 10**9}, "1 to 64 layers"),
+    ],
+    ids=str,
+)
+def test_shapes_that_no_model_has_are_refused(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        Config(**{"model": "rnnlm", "vocabulary": 10, **fields})  # type: ignore[arg-type]

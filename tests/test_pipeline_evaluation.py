@@ -1,0 +1,125 @@
+"""`rerank evaluate` on files: what is read, in which order, and what is noticed."""
+
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from rerank.errors import InputError, UsageError
+from rerank.notices import Notices
+from rerank.pipeline import OracleList, evaluate
+
+
+def kbest_line(t: int, hypothesis: str) -> str:
+    return f"{t} ||| {hypothesis} ||| LM0= -1.5 ||| -1.5"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two documents of two sentences; the k-best list has nothing for the third sentence."""
+    lists = [["a b c d", "a b x x", "x"], ["e f", "g"], [], ["k l m n o p", "k l m n o x"]]
+    files = {
+        "docs": ["one", "one", "two", "two"],
+        "ref": ["a b c d", "e f g h", "i j", "k l m n o p"],
+        "base": ["a b x x", "g", "", "k l m n o x"],
+        "ours": ["a b c d", "e f", "", "k l m n o p"],
+        "kbest": [kbest_line(t, h) for t, candidates in enumerate(lists) for h in candidates],
+    }
+    for name, lines in files.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path
+
+
+def test_files_are_evaluated_and_a_sentence_without_candidates_is_an_empty_line(
+    folder: Path,
+) -> None:
+    systems = [folder / "base", folder / "ours"]
+    report = evaluate(
+        folder / "docs", [folder / "ref"], systems, notices=Notices(), kbest=folder / "kbest"
+    )
+    assert [document.id for document in report.documents] == ["one", "two"]
+    assert report.systems[1].name == str(folder / "ours")
+    assert report.oracle is not None
+    assert report.oracle.bleu == report.systems[1].bleu  # `ours` is the oracle, by hand
+    assert report.anti_oracle is not None
+    worst = ["x", "g", "", "k l m n o x"]
+    truth = BLEU(tokenize="none").corpus_score(worst, [(folder / "ref").read_text().splitlines()])
+    assert report.anti_oracle.bleu == truth.score
+
+
+def test_output_identical_to_a_reference_is_noticed(folder: Path) -> None:
+    notices = Notices()
+    files = [folder / "base", folder / "ref"]
+    evaluate(folder / "docs", [folder / "ref"], files, notices=notices)
+    assert notices.lines() == [
+        f"1 x hypotheses identical to reference 1, first at {folder / 'ref'}"
+    ]
+
+
+def test_what_a_system_and_the_references_spell_in_two_ways_is_noticed(folder: Path) -> None:
+    (folder / "ref").write_text("é b c d\nit's\ni j\nk\n")
+    (folder / "base").write_text("é b c d\nit's\ni j\nl\n")
+    decomposed = unicodedata.normalize("NFD", "a\nit &apos;s\né\nl\n")
+    (folder / "ours").write_bytes(decomposed.encode())
+    notices = Notices()
+    evaluate(folder / "docs", [folder / "ref"], [folder / "base", folder / "ours"], notices=notices)
+    escaping, normalization = notices.lines()
+    assert "mixed escaping: hypotheses contain &apos;" in escaping
+    assert escaping.endswith(f"first at {folder / 'ours'}:2")
+    assert "NFD" in normalization
+    assert normalization.endswith(f"first at {folder / 'ours'}:3")
+
+
+def test_the_list_of_the_oracle_is_read_as_the_options_say(folder: Path) -> None:
+    lines = (folder / "kbest").read_text().replace("-1.5 |||", "-inf |||").splitlines(True)
+    (folder / "kbest").write_text("".join(f"{int(line[0]) + 1}{line[1:]}" for line in lines))
+    files = (folder / "docs", [folder / "ref"], [folder / "base"])
+    listed = OracleList(folder / "kbest", top=1, first_id=1, clip_inf=9.0)
+    report = evaluate(*files, notices=Notices(), kbest=listed)
+    assert report.oracle == report.anti_oracle  # of one candidate each
+    with pytest.raises(InputError, match="--first-id 1"):
+        evaluate(*files, notices=Notices(), kbest=OracleList(folder / "kbest", clip_inf=9.0))
+    with pytest.raises(InputError, match="--clip-inf"):
+        evaluate(*files, notices=Notices(), kbest=OracleList(folder / "kbest", first_id=1))
+
+
+def test_only_one_file_can_be_standard_input(folder: Path) -> None:
+    with pytest.raises(UsageError, match="only one input can be -"):
+        evaluate(folder / "docs", ["-"], ["-", folder / "ours"], notices=Notices())
+
+
+def test_documents_need_no_file(folder: Path) -> None:
+    files = [folder / "base", folder / "ours"]
+    each = evaluate(None, [folder / "ref"], files, notices=Notices(), no_docs="each")
+    assert [document.sentences for document in each.documents] == [1, 1, 1, 1]
+    one = evaluate(None, [folder / "ref"], files, notices=Notices(), no_docs="one")
+    assert one.documents[0].bleu == tuple(system.bleu for system in one.systems)
+
+
+def test_lengths_are_checked_before_the_k_best_list_is_read(folder: Path) -> None:
+    (folder / "ours").write_text("a\n")
+    with pytest.raises(InputError, match=r"ours: expected 4 lines as .*docs has, found 1;"):
+        evaluate(
+            folder / "docs",
+            [folder / "ref"],
+            [folder / "base", folder / "ours"],
+            notices=Notices(),
+            kbest=folder / "missing",
+        )
+
+
+def test_evaluation_needs_no_torch(folder: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from rerank.pipeline import evaluate\n"
+        "from rerank.notices import Notices\n"
+        "docs, ref, base, ours, kbest = sys.argv[1:]\n"
+        "report = evaluate(docs, [ref], [base, ours], notices=Notices(), kbest=kbest)\n"
+        "sys.exit(len(report.systems) - 2)\n"
+    )
+    names = ("docs", "ref", "base", "ours", "kbest")
+    arguments = [sys.executable, "-c", program, *(str(folder / name) for name in names)]
+    subprocess.run(arguments, check=True, timeout=60)

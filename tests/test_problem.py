@@ -1,0 +1,212 @@
+"""Problems: what they score, how they add up, what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from decoders.exhaustive import HistoryTable
+from decoders.problem import (
+    Chain,
+    Pairwise,
+    ScoreError,
+    Unary,
+    UnsuitedDecoder,
+    WeightedSum,
+    checked,
+    forced,
+    path_score,
+)
+
+Array = NDArray[np.float64]
+
+
+def frozen(values: object, dtype: type[np.floating] = np.float64) -> Array:
+    """An array that raises when written to."""
+    array = np.array(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
+UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
+PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
+TABLE = HistoryTable([frozen([1, 2]), frozen([[1, 2, 3], [4, 5, 6]])])
+
+
+class Untouchable(Chain):
+    """A scorer that must not be asked."""
+
+    lengths = (2, 3)
+    order = 1
+
+    def pairwise(self, t: int) -> Array:
+        raise AssertionError("evaluated")
+
+
+def test_lengths_are_the_numbers_of_candidates() -> None:
+    assert UNARY.lengths == PAIRWISE.lengths == TABLE.lengths == (2, 3)
+    assert Unary([]).lengths == Pairwise([]).lengths == HistoryTable([]).lengths == ()
+
+
+def test_forced_scores_are_those_after_the_given_path() -> None:
+    first, second = forced(PAIRWISE, (1, 0))
+    assert first.tolist() == [0, 1]
+    assert second.tolist() == [4, 5, -np.inf]
+    assert forced(TABLE, (0, 2))[1].tolist() == [1, 2, 3]
+
+
+def test_path_score_is_the_sum_along_the_path() -> None:
+    assert path_score(UNARY, (1, 0)) == 2.5
+    assert path_score(PAIRWISE, (1, 1)) == 6
+    assert path_score(PAIRWISE, (1, 2)) == -np.inf
+    assert path_score(TABLE, (1, 2)) == 8
+    assert path_score(Unary([]), ()) == 0
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [((1,), "expected 2 choices"), ((0, 3), "no candidate 3"), ((-1, 0), "no candidate -1")],
+    ids=["too few", "too high", "negative"],
+)
+def test_a_path_that_is_none_is_refused(choices: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        path_score(PAIRWISE, choices)
+
+
+def test_order_0_answers_pairwise_by_repeating_its_rows() -> None:
+    assert UNARY.pairwise(0).tolist() == [[1, 2]]
+    assert UNARY.pairwise(1).tolist() == [[0.5, 0.25, 0]] * 2
+
+
+def test_unbounded_and_first_order_problems_refuse_unary() -> None:
+    for problem in (PAIRWISE, TABLE):
+        with pytest.raises(UnsuitedDecoder, match="use beam"):
+            problem.unary(1)
+    with pytest.raises(UnsuitedDecoder, match="use beam"):
+        TABLE.pairwise(1)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Unary([np.zeros(2), np.zeros(0)]),
+        lambda: Unary([np.zeros(2), np.zeros((1, 2))]),
+        lambda: Pairwise([np.zeros((1, 2)), np.zeros((3, 2))]),
+        lambda: Pairwise([np.zeros((1, 2)), np.zeros((2, 0))]),
+        lambda: HistoryTable([np.zeros(2), np.zeros((3, 2))]),
+    ],
+    ids=["no candidate", "matrix for vector", "rows", "columns", "table"],
+)
+def test_arrays_of_a_wrong_shape_are_refused_at_once(build: Callable[[], object]) -> None:
+    with pytest.raises(ScoreError, match=r"^sentence 1 \(counted from 0\): expected .* found"):
+        build()
+
+
+def test_the_order_of_a_sum_is_the_highest_with_weight() -> None:
+    assert WeightedSum([(1, UNARY), (1, PAIRWISE)]).order == 1
+    assert WeightedSum([(1, UNARY), (0, PAIRWISE)]).order == 0
+    assert WeightedSum([(1, UNARY), (1, TABLE), (1, PAIRWISE)]).order is None
+    assert WeightedSum([(0, TABLE)]).order == 0
+
+
+def test_a_sum_adds_weighted_scores() -> None:
+    both = WeightedSum([(2, UNARY), (0.5, PAIRWISE)])
+    assert both.pairwise(0).tolist() == [[2, 4.5]]
+    assert both.pairwise(1).tolist() == [[1.5, 1.5, 1.5], [3, 3, -np.inf]]
+    assert WeightedSum([(2, UNARY), (1, UNARY)]).unary(0).tolist() == [3, 6]
+    assert WeightedSum([(2, UNARY), (1, UNARY)]).pairwise(1).tolist() == [[1.5, 0.75, 0]] * 2
+
+
+def test_a_sum_of_any_order_scores_paths_as_its_parts_do() -> None:
+    total = WeightedSum([(2, UNARY), (3, PAIRWISE), (-1, TABLE)])
+    for choices in [(0, 0), (0, 2), (1, 0), (1, 1)]:
+        parts = [path_score(p, choices) for p in (UNARY, PAIRWISE, TABLE)]
+        assert path_score(total, choices) == 2 * parts[0] + 3 * parts[1] - parts[2]
+
+
+def test_states_of_a_sum_follow_several_histories_at_once() -> None:
+    total = WeightedSum([(1, PAIRWISE), (1, TABLE)])
+    _, successors = total.extend(total.initial(), 0)
+    states = total.select(successors, np.array([0, 0, 0]), np.array([1, 0, 1]))
+    assert total.extend(states, 1)[0].tolist() == [
+        [8, 10, -np.inf],
+        [2, 4, 6],
+        [8, 10, -np.inf],
+    ]
+
+
+def test_weight_zero_means_not_evaluated() -> None:
+    total = WeightedSum([(0.0, Untouchable()), (-0.0, Untouchable()), (1, UNARY)])
+    assert path_score(total, (1, 0)) == 2.5
+
+
+def test_with_all_weights_zero_every_path_scores_zero() -> None:
+    total = WeightedSum([(0, Untouchable()), (0, PAIRWISE)])
+    assert [scores.tolist() for scores in forced(total, (1, 2))] == [[0, 0], [0, 0, 0]]
+
+
+def test_pairwise_and_extend_of_a_sum_have_equal_bits() -> None:
+    rng = np.random.default_rng(7)
+    unary = Unary([rng.normal(size=k) for k in (3, 4)])
+    one, two = (Pairwise([rng.normal(size=s) for s in ((1, 3), (3, 4))]) for _ in range(2))
+    total = WeightedSum([(0.1, one), (0.7, unary), (-1.3, two)])
+    _, successors = total.extend(total.initial(), 0)
+    states = total.select(successors, np.zeros(3, np.intp), np.arange(3))
+    assert np.array_equal(total.extend(states, 1)[0], total.pairwise(1))
+
+
+def test_float32_scores_are_weighted_in_float64() -> None:
+    part = Unary([frozen([1 / 3], np.float32)])
+    assert float(WeightedSum([(0.1, part)]).unary(0)[0]) == 0.1 * float(np.float32(1 / 3))
+
+
+@pytest.mark.parametrize("fault", [np.nan, np.inf], ids=["NaN", "+inf"])
+def test_a_sum_names_the_sentence_and_the_scorer_of_a_fault(fault: float) -> None:
+    bad = Unary([np.zeros(2), np.array([0, 0, fault])])
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 2, scorer 2 ") as caught:
+        path_score(WeightedSum([(1, UNARY), (0, bad), (1, bad)]), (0, 0))
+    assert (caught.value.sentence, caught.value.candidate, caught.value.part) == (1, 2, 2)
+
+
+def test_a_sum_names_the_scorer_whose_array_has_a_wrong_shape() -> None:
+    class OneRow(Chain):
+        lengths = (2, 3)
+        order = 1
+
+        def pairwise(self, t: int) -> Array:
+            return np.zeros((1, self.lengths[t]))
+
+    total = WeightedSum([(1, PAIRWISE), (1, OneRow())])
+    with pytest.raises(ScoreError, match=r"sentence 1, scorer 1 .*\(2, 3\), found \(1, 3\)"):
+        total.pairwise(1)
+
+
+def test_minus_infinity_under_a_negative_weight_is_refused() -> None:
+    with pytest.raises(ScoreError, match=r"sentence 1, scorer 0 .*−inf under a negative weight"):
+        WeightedSum([(-1, PAIRWISE)]).pairwise(1)
+
+
+def test_sums_that_cannot_be_formed_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one part"):
+        WeightedSum([])
+    with pytest.raises(ValueError, match="scorer 1: expected a finite weight, found nan"):
+        WeightedSum([(1, UNARY), (float("nan"), UNARY)])
+    with pytest.raises(ValueError, match="scorer 1: its sentences have other numbers"):
+        WeightedSum([(1, UNARY), (0, Unary([np.zeros(2)]))])
+
+
+def test_checked_returns_float64_and_keeps_minus_infinity() -> None:
+    scores = frozen([-np.inf, 0.5], np.float32)
+    assert checked(scores, 0, shape=(2,)).dtype == np.float64
+    assert checked(scores, 0, shape=(2,)).tolist() == [-np.inf, 0.5]
+    assert checked(UNARY.scores[0], 0, shape=(2,)) is UNARY.scores[0]
+
+
+def test_checked_names_the_shape_it_expected() -> None:
+    with pytest.raises(ScoreError, match="leave the sentence out"):
+        checked(np.zeros((1, 0)), 4, shape=(1, 0))
+    with pytest.raises(ScoreError, match=r"sentence 4 .* expected scores of shape \(1, 3\)"):
+        checked(np.zeros((3, 1)), 4, shape=(1, 3))

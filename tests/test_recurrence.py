@@ -1,0 +1,151 @@
+"""The cells against scalar arithmetic, torch's own LSTM, and the published parameter counts."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lm.model import n_parameters
+from lm.recurrence import CIFG, LSTM, RECURRENCES, Recurrence, select
+
+Vector = list[float]
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def cifg_by_hand(cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector) -> tuple[Vector, Vector]:
+    """Ji et al.'s cell, unit by unit: (h', c')."""
+    H = cell.hidden
+    below, recurrent, peephole = (
+        p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.peephole)
+    )
+    bias: Vector = cell.bias[layer].tolist()
+
+    def dot(row: Vector, vector: Vector) -> float:
+        return math.fsum(a * b for a, b in zip(row, vector, strict=True))
+
+    def drive(gate: int, unit: int) -> float:
+        row = gate * H + unit
+        return dot(below[row], u) + dot(recurrent[row], h) + bias[row]
+
+    i = [sigmoid(drive(0, unit) + dot(peephole[unit], c)) for unit in range(H)]
+    g = [math.tanh(drive(1, unit)) for unit in range(H)]
+    c = [(1 - i[unit]) * c[unit] + i[unit] * g[unit] for unit in range(H)]
+    o = [sigmoid(drive(2, unit) + dot(peephole[H + unit], c)) for unit in range(H)]
+    return [o[unit] * math.tanh(c[unit]) for unit in range(H)], c
+
+
+def test_two_cifg_layers_equal_a_scalar_computation() -> None:
+    torch.manual_seed(0)
+    cell = CIFG(3, 4, 2)
+    state = cell.zeros(1)
+    h, c = [[0.0] * 4] * 2, [[0.0] * 4] * 2
+    for x in torch.randn(5, 1, 3):
+        state = cell.step(cell.project(x), state)
+        u = x[0].tolist()
+        for layer in range(2):
+            h[layer], c[layer] = cifg_by_hand(cell, layer, u, h[layer], c[layer])
+            u = h[layer]
+        by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
+        torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
+    assert cell.output(state) is state[2]
+
+
+@given(st.integers(0, 999))
+@settings(deadline=None, max_examples=25)
+def test_input_and_forget_gates_of_a_cifg_add_up_to_one(seed: int) -> None:
+    """Where the candidate g equals c, any mixture i g + (1 - i) c is c again."""
+    generator = torch.Generator().manual_seed(seed)
+    cell = CIFG(3, 4, 1)
+    cell.bias[0].data[4:8] = 30.0  # g = tanh(30) = 1 in float32
+    h, x = torch.randn(2, 4, generator=generator), torch.randn(2, 3, generator=generator)
+    _, c = cell.step(cell.project(x), (h, torch.ones(2, 4)))
+    torch.testing.assert_close(c, torch.ones(2, 4), atol=1e-6, rtol=0)
+
+
+def test_the_lstm_equals_torchs_own() -> None:
+    torch.manual_seed(1)
+    ours, theirs = LSTM(3, 4, 2), torch.nn.LSTM(3, 4, 2)
+    order = [0, 1, 3, 2]  # ours i, f, o, g; torch's i, f, g, o
+    with torch.no_grad():
+        for layer in range(2):
+            for kind, source in (
+                ("weight_ih", ours.lower[layer]),
+                ("weight_hh", ours.recurrent[layer]),
+                ("bias_ih", ours.bias[layer]),
+            ):
+                blocks = source.chunk(4)
+                getattr(theirs, f"{kind}_l{layer}").copy_(torch.cat([blocks[b] for b in order]))
+            getattr(theirs, f"bias_hh_l{layer}").zero_()
+    x, state = torch.randn(6, 2, 3), ours.zeros(2)
+    expected, (h, c) = theirs(x)
+    for n in range(6):
+        state = ours.step(ours.project(x[n]), state)
+        torch.testing.assert_close(ours.output(state), expected[n])
+    torch.testing.assert_close(torch.stack(state[0::2]), h)
+    torch.testing.assert_close(torch.stack(state[1::2]), c)
+
+
+@given(d=st.integers(1, 9), H=st.integers(1, 9))
+@settings(deadline=None, max_examples=20)
+def test_layers_have_the_published_numbers_of_parameters(d: int, H: int) -> None:
+    cifg = {n: 3 * H * n + 5 * H * H + 3 * H for n in (d, H)}
+    lstm = {n: 4 * H * (n + H) + 4 * H for n in (d, H)}
+    assert n_parameters(CIFG(d, H, 1)) == cifg[d]
+    assert n_parameters(CIFG(d, H, 2)) == cifg[d] + cifg[H]
+    assert n_parameters(LSTM(d, H, 1)) == lstm[d]
+    assert n_parameters(LSTM(d, H, 3)) == lstm[d] + 2 * lstm[H]
+
+
+@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(2)
+    cell = kind(7, 4, 2)
+    x = torch.randn(5, 7)
+    torch.nn.init.normal_(cell.bias[0])
+    both = cell.project(x[:, :3]) + cell.project(x[:, 3:], first=3)
+    torch.testing.assert_close(both, cell.project(x))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
+    kind: type[Recurrence], layers: int
+) -> None:
+    torch.manual_seed(3)
+    cell = kind(3, 4, layers)
+    lengths = [5, 3, 3, 1]
+    rows = [[row for row, length in enumerate(lengths) if length > n] for n in range(5)]
+    x, start = torch.randn(sum(lengths), 3), tuple(torch.randn(4, 4) for _ in range(2 * layers))
+    ours = cell.unroll(cell.project(x), start, tuple(map(len, rows)))
+    place = {
+        (row, n): i for i, (n, row) in enumerate((n, r) for n, rs in enumerate(rows) for r in rs)
+    }
+    for row, length in enumerate(lengths):
+        state = select(start, torch.tensor([row]))
+        for n in range(length):
+            here = torch.tensor([place[row, n]])
+            state = cell.step(cell.project(x[here]), state)
+            for a, b in zip(select(ours, here), state, strict=True):
+                torch.testing.assert_close(a, b)
+
+
+def test_weights_start_in_the_ranges_that_their_papers_name() -> None:
+    torch.manual_seed(4)
+    d, H = 60, 40
+    cifg, lstm = CIFG(d, H, 2), LSTM(d, H, 2)
+    glorot = {d: math.sqrt(6 / (d + H)), H: math.sqrt(6 / (H + H))}
+    drawn = [(cifg.lower[0], glorot[d]), (cifg.lower[1], glorot[H]), (cifg.bias[0], (6 / H) ** 0.5)]
+    drawn += [(cifg.recurrent[0], glorot[H]), (cifg.peephole[1], glorot[H])]
+    drawn += [(lstm.lower[0], d**-0.5), (lstm.recurrent[1], H**-0.5)]
+    for parameter, bound in drawn:
+        assert 0.95 * bound < float(parameter.detach().abs().max()) <= bound
+    expected = np.repeat([0.0, 1.0, 0.0, 0.0], H)  # forget gates start open
+    np.testing.assert_array_equal(lstm.bias[1].detach(), expected)

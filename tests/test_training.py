@@ -1,0 +1,310 @@
+"""Training learns, and a run that was interrupted is the run that was not, bit for bit."""
+
+from collections.abc import Callable
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lm.checkpoint import load_training, save_training
+from lm.corpus import Corpus, encode
+from lm.evaluation import perplexity
+from lm.model import Config, DocumentLM
+from lm.training import Report, Settings, Trainer
+from lm.vocabulary import Vocabulary
+
+WORDS = tuple(b"w%d" % i for i in range(21))
+VOCABULARY = Vocabulary(WORDS)
+SETTINGS = Settings(
+    epochs=2,
+    seed=5,
+    streams=3,
+    segment=2,
+    learning_rate=1e-2,
+    dropout=0.2,
+    context_dropout=0.2,
+    negatives=6,
+    validations=2,
+)
+
+
+def text(documents: int, seed: int) -> Corpus:
+    """Documents of 2–5 sentences, each a stretch of the circle of words, begun at its own word."""
+    rng = np.random.default_rng(seed)
+    lines: list[bytes] = []
+    for _ in range(documents):
+        begin = int(rng.integers(21))
+        for length in rng.integers(1, 6, size=rng.integers(2, 6)):
+            lines.append(b" ".join(WORDS[(begin + i) % 21] for i in range(length)))
+        lines.append(b"")
+    return encode(lines, VOCABULARY)
+
+
+def repetitive(documents: int, seed: int) -> Corpus:
+    """Documents of 3–6 sentences of one word, which is the same in all of them: one of four."""
+    rng = np.random.default_rng(seed)
+    lines: list[bytes] = []
+    for _ in range(documents):
+        lines += [WORDS[rng.integers(4)]] * int(rng.integers(3, 7)) + [b""]
+    return encode(lines, VOCABULARY)
+
+
+TRAIN, VALID = text(8, 0), text(3, 1)
+
+
+def trainer_of(
+    name: str, settings: Settings = SETTINGS, recurrence: str = "lstm", train: Corpus = TRAIN
+) -> Trainer:
+    layers = {"lstm": 1, "cifg": 2}[recurrence]
+    config = Config(name, len(VOCABULARY), 6, 8, recurrence, layers)
+    model = DocumentLM.seeded(config, settings.seed)
+    return Trainer(model, train, VALID, settings=settings)
+
+
+def figures(report: Report | None) -> tuple[object, ...] | None:
+    """A report without what the clock says."""
+    return None if report is None else astuple(replace(report, seconds=0, words_per_second=0))
+
+
+def tensors(trainer: Trainer) -> dict[str, Tensor]:
+    """Everything that a run computes."""
+    state = dict(trainer.model.state_dict())
+    for index, moments in trainer.optimiser.state_dict()["state"].items():
+        state |= {f"{index}.{name}": value for name, value in moments.items()}
+    return {**state, "contexts": trainer.contexts}
+
+
+def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def interrupted(
+    make: Callable[[], Trainer],
+    folder: Path,
+    updates: int,
+    damage: Callable[[Trainer], None] = lambda trainer: None,
+) -> tuple[Trainer, list[object]]:
+    """A run left after so many updates and gone on with by another process's trainer."""
+    first = make()
+    reports: list[object] = []
+    for _, report in zip(range(updates), first.run(), strict=False):
+        reports.append(figures(report))
+    save_training(folder, first)
+    torch.manual_seed(99)  # a fresh process has another global generator
+    second = make()
+    with torch.no_grad():
+        for parameter in second.model.parameters():
+            parameter.fill_(0.5)
+    load_training(folder, second)
+    damage(second)
+    reports.extend(figures(report) for report in second.run())
+    return second, reports
+
+
+@pytest.mark.parametrize(
+    ("name", "recurrence", "precision"),
+    [
+        ("codclm", "lstm", "float32"),
+        ("codclm", "lstm", "bfloat16"),
+        ("ccdclm", "lstm", "float32"),
+        ("ccdclm", "lstm", "bfloat16"),
+        ("ccdclm", "cifg", "float32"),
+        ("hrnnlm", "lstm", "float32"),
+        ("hrnnlm", "lstm", "bfloat16"),
+    ],
+)
+def test_an_interrupted_run_makes_the_updates_of_an_uninterrupted_one(
+    name: str, recurrence: str, precision: str, tmp_path: Path
+) -> None:
+    def make() -> Trainer:
+        return trainer_of(name, replace(SETTINGS, precision=precision), recurrence)
+
+    whole = make()
+    expected = [figures(report) for report in whole.run()]
+    n = whole.updates_per_epoch
+    assert len(expected) == 2 * n
+    for updates in (1, n // 2, n, 2 * n):
+        resumed, reports = interrupted(make, tmp_path / str(updates), updates)
+        assert same(tensors(resumed), tensors(whole)), f"left after update {updates}"
+        assert reports == expected, f"left after update {updates}"
+
+
+def forget_contexts(trainer: Trainer) -> None:
+    trainer.contexts = trainer.model.context.start(trainer.streams).detach().clone()
+
+
+def forget_moments(trainer: Trainer) -> None:
+    trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": {}})
+
+
+def forget_position(trainer: Trainer) -> None:
+    trainer.progress.position = 0
+
+
+def forget_noise(trainer: Trainer) -> None:
+    trainer.progress.update -= 1
+
+
+@pytest.mark.parametrize("damage", [forget_contexts, forget_moments, forget_position, forget_noise])
+@pytest.mark.parametrize("name", ["codclm", "ccdclm", "hrnnlm"])
+def test_a_resumed_run_that_forgets_anything_is_another_run(
+    name: str, damage: Callable[[Trainer], None], tmp_path: Path
+) -> None:
+    whole = trainer_of(name)
+    for _ in whole.run():
+        pass
+    resumed, _ = interrupted(lambda: trainer_of(name), tmp_path, 2, damage)
+    assert not same(tensors(resumed), tensors(whole))
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "drnnlm"])
+def test_models_of_every_context_can_be_resumed(name: str, tmp_path: Path) -> None:
+    whole = trainer_of(name)
+    for _ in whole.run():
+        pass
+    resumed, _ = interrupted(lambda: trainer_of(name), tmp_path, 3)
+    assert same(tensors(resumed), tensors(whole))
+
+
+def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    trainer = trainer_of("rnnlm")
+    reports = list(trainer.run())
+    assert reports[-1] is not None
+    assert trainer.progress.finished
+    assert list(trainer.run()) == []
+
+
+def learn(name: str, negatives: int, epochs: int) -> tuple[Trainer, list[Report]]:
+    """A run without noise over repetitive documents, one report an epoch."""
+    settings = Settings(
+        epochs=epochs,
+        streams=8,
+        segment=6,
+        learning_rate=0.05,
+        dropout=0.0,
+        context_dropout=0.0,
+        negatives=negatives,
+        validations=1,
+    )
+    model = DocumentLM.seeded(Config(name, len(VOCABULARY), 8, 16), 1)
+    trainer = Trainer(model, repetitive(40, 3), repetitive(12, 1), settings=settings)
+    return trainer, [report for report in trainer.run() if report]
+
+
+@pytest.mark.parametrize(
+    ("name", "negatives"),
+    [("rnnlm", 6), ("drnnlm", 6), ("codclm", 6), ("ccdclm", 6), ("hrnnlm", 6), ("codclm", 0)],
+)
+def test_the_loss_falls(name: str, negatives: int) -> None:
+    trainer, reports = learn(name, negatives, epochs=10)
+    assert len(reports) == 10
+    assert reports[-1].training_nats < 0.5 * reports[0].training_nats
+    assert reports[-1].valid_perplexity < 4 < len(VOCABULARY)
+    best = min(reports, key=lambda report: report.valid_perplexity)
+    assert best.best
+    assert trainer.progress.best == pytest.approx(np.log(best.valid_perplexity))
+    measured = perplexity(trainer.model, trainer.valid).perplexity
+    assert measured == pytest.approx(reports[-1].valid_perplexity)
+
+
+def test_a_model_with_context_learns_what_a_model_without_it_cannot_know() -> None:
+    """Without context a word costs ln 4 nats and `</s>` nothing: perplexity 2 at best."""
+    without, given = (learn(name, 0, epochs=30)[1][-1] for name in ("rnnlm", "codclm"))
+    assert 1.9 < without.valid_perplexity < 2.3
+    assert given.valid_perplexity < 1.5
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"])
+def test_training_reads_the_text_as_evaluation_does(name: str) -> None:
+    """At rate zero and without noise the loss of an epoch is the text's: no segment forgets."""
+    still = replace(
+        SETTINGS,
+        epochs=1,
+        validations=1,
+        learning_rate=0.0,
+        dropout=0.0,
+        context_dropout=0.0,
+        negatives=0,
+    )
+    trainer = trainer_of(name, still)
+    with torch.no_grad():
+        for parameter in trainer.model.parameters():
+            parameter.mul_(3.0)
+    report = [report for report in trainer.run() if report][-1]
+    expected = perplexity(trainer.model, TRAIN).nats_per_token
+    assert report.training_nats == pytest.approx(expected, rel=1e-5)
+
+
+def test_runs_with_one_seed_are_one_run_and_another_seed_is_another() -> None:
+    ended = []
+    for seed in (5, 5, 6):
+        trainer = trainer_of("ccdclm", replace(SETTINGS, seed=seed))
+        for _ in trainer.run():
+            torch.rand(1)  # nothing depends on the global generator
+        ended.append(tensors(trainer))
+    assert same(ended[0], ended[1])
+    assert not same(ended[0], ended[2])
+
+
+def test_every_epoch_reads_every_sentence_in_an_order_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+    trainer = trainer_of("rnnlm", replace(SETTINGS, epochs=3))
+    update = trainer._update
+
+    def watched(segment: object) -> None:
+        grid = segment.sentences  # type: ignore[attr-defined]
+        read.extend(grid[grid >= 0].tolist())
+        update(segment)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(trainer, "_update", watched)
+    for _ in trainer.run():
+        pass
+    n = TRAIN.n_sentences
+    epochs = [read[i * n : (i + 1) * n] for i in range(2)]
+    assert all(sorted(epoch) == list(range(n)) for epoch in epochs)
+    assert epochs[0] != epochs[1]
+
+
+def test_the_learning_rate_rises_to_its_peak_and_falls_towards_zero() -> None:
+    trainer = trainer_of("rnnlm", replace(SETTINGS, epochs=12))
+    rates = []
+    for _ in trainer.run():
+        rates.append(trainer.optimiser.param_groups[0]["lr"])
+    peak = rates.index(max(rates))
+    assert 0 < peak < len(rates) / 10
+    assert rates[0] < 0.5 * SETTINGS.learning_rate < max(rates) <= SETTINGS.learning_rate
+    assert all(a > b for a, b in zip(rates[peak:], rates[peak + 1 :], strict=False))
+    assert rates[-1] < 0.05 * SETTINGS.learning_rate
+
+
+def test_a_time_limit_ends_a_run_with_a_report() -> None:
+    trainer = trainer_of("rnnlm", replace(SETTINGS, epochs=10**6, minutes=1e-9))
+    (report,) = list(trainer.run())
+    assert report is not None
+    assert report.update == 1
+    assert trainer.share_done() == 1.0
+
+
+def test_half_precision_keeps_weights_and_contexts_in_float32() -> None:
+    trainer = trainer_of("hrnnlm", replace(SETTINGS, precision="bfloat16"))
+    for _ in zip(range(3), trainer.run(), strict=False):
+        pass
+    assert {tensor.dtype for tensor in tensors(trainer).values()} == {torch.float32}
+
+
+def test_validation_leaves_no_trace_in_the_training() -> None:
+    often, seldom = (trainer_of("ccdclm", replace(SETTINGS, validations=v)) for v in (9, 1))
+    counts = [sum(report is not None for report in t.run()) for t in (often, seldom)]
+    assert counts[0] > counts[1]
+    assert same(tensors(often), tensors(seldom))
+
+
+def test_a_text_without_sentences_is_refused() -> None:
+    empty = encode([], VOCABULARY)
+    with pytest.raises(ValueError, match="at least one sentence"):
+        trainer_of("rnnlm", train=empty)

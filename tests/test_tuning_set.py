@@ -1,0 +1,51 @@
+"""A tuning set's pools and sums against what they are by definition."""
+
+import numpy as np
+
+from decoders.problem import Pairwise
+from rerank.features import Document, Space
+from rerank.formats.moses import Label
+from rerank.pipeline.searching import Search
+from rerank.pipeline.tuning_set import TuningSet
+
+SPACE = Space((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
+PAIRS = [np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -7.0, -8.0]])]
+STATISTICS = np.arange(45).reshape(5, 9)
+GAPS = np.array([0, 0, 0, 0, 0, 0, 0, 0, 7])
+
+
+def tuning_set() -> TuningSet:
+    """One document: lists of 2 and 3 candidates, and a gap whose reference has 7 words."""
+    static = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0], [5.0, 0.0]])
+    sparse = np.array([0.0, 0.5, 0.0, 0.0, 0.0])
+    document = Document(
+        "a", SPACE, static, sparse, (Pairwise(PAIRS),), np.array([0, 2, 5]), np.array([0, 2])
+    )
+    return TuningSet((document,), (STATISTICS,), GAPS)
+
+
+def test_a_pool_holds_every_candidate_in_the_context_that_the_path_gives_it() -> None:
+    pool = tuning_set().pool(((1, 0),), np.array([0, 1]), np.zeros(2))
+    assert pool.offsets.tolist() == [0, 2, 5, 6]
+    assert pool.features[:, 0].tolist() == [1, 2, 3, 4, 5, 0]
+    assert pool.features[:, 1].tolist() == [-1, -2, -6, -7, -8, 0]
+    assert pool.fixed.tolist() == [0, 0.5, 0, 0, 0, 0]
+    assert pool.statistics[-1].tolist() == GAPS.tolist()
+
+
+def test_columns_that_are_not_tuned_count_with_their_weight() -> None:
+    pool = tuning_set().pool(((0, 0),), np.array([1]), np.array([10.0, 0.0]))
+    assert pool.features.shape == (6, 1)
+    assert pool.fixed.tolist() == [10, 20.5, 30, 40, 50, 0]
+
+
+def test_the_sum_of_a_path_counts_gaps_as_empty_lines() -> None:
+    total = tuning_set().total(((1, 2),))
+    assert total.tolist() == (STATISTICS[1] + STATISTICS[4] + GAPS).tolist()
+
+
+def test_decoding_gives_the_best_path_and_its_sum() -> None:
+    found = tuning_set()
+    path, total = found.decode(np.array([0.0, 1.0]), Search())
+    assert path == ((0, 0),)
+    assert total.tolist() == found.total(path).tolist()

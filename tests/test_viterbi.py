@@ -1,0 +1,99 @@
+"""Viterbi: exact on order 0 and 1."""
+
+from __future__ import annotations
+
+from itertools import pairwise as pairs
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from decoders.exhaustive import HistoryTable
+from decoders.problem import Chain, Pairwise, Path, ScoreError, Unary, UnsuitedDecoder
+from decoders.viterbi import viterbi
+
+
+class Counting(Chain):
+    """A problem of equal scores that notes which matrices it was asked for."""
+
+    lengths = (2, 3, 1, 4)
+    order = 1
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def pairwise(self, t: int) -> NDArray[np.float64]:
+        self.asked.append(t)
+        return np.zeros(((1, *self.lengths)[t], self.lengths[t]))
+
+
+def test_it_gives_up_a_better_start_for_a_better_whole() -> None:
+    problem = Pairwise([np.array([[1.0, 0]]), np.array([[0, 1.0], [9, 9]])])
+    assert viterbi(problem) == Path((1, 0), 9.0)
+
+
+def test_equal_paths_go_to_the_lower_candidate_of_the_last_sentence_first() -> None:
+    # by hand: (1, 0) and (0, 1) both score 1; read from the last sentence (1, 0) is smaller
+    problem = Pairwise([np.zeros((1, 2)), np.array([[0, 1.0], [1, 0]])])
+    assert viterbi(problem) == Path((1, 0), 1.0)
+
+
+def test_each_matrix_is_asked_for_once() -> None:
+    problem = Counting()
+    assert viterbi(problem) == Path((0, 0, 0, 0), 0.0)
+    assert problem.asked == [0, 1, 2, 3]
+
+
+def test_an_empty_document_has_the_empty_path() -> None:
+    assert viterbi(Pairwise([])) == viterbi(Unary([])) == Path((), 0.0)
+
+
+def test_one_sentence_takes_its_best_candidate() -> None:
+    assert viterbi(Pairwise([np.array([[0, 3.0, 3]])])) == Path((1,), 3.0)
+
+
+def test_one_candidate_everywhere_leaves_one_path() -> None:
+    assert viterbi(Pairwise([np.full((1, 1), -0.5)] * 1000)) == Path((0,) * 1000, -500.0)
+
+
+def test_impossible_transitions_are_avoided() -> None:
+    problem = Pairwise([np.array([[9.0, 0]]), np.array([[-np.inf, -np.inf], [-np.inf, -7]])])
+    assert viterbi(problem) == Path((1, 1), -7.0)
+
+
+def test_when_every_path_is_impossible_first_candidates_are_kept() -> None:
+    matrices = [np.array([[0, 1.0]]), np.array([[0, 1.0], [1, 2]]), np.full((2, 2), -np.inf)]
+    assert viterbi(Pairwise(matrices)) == Path((0, 0, 0), -np.inf)
+
+
+def test_a_thousand_sentences_score_what_the_backward_recursion_gives() -> None:
+    rng = np.random.default_rng(5)
+    lengths = [1, *rng.integers(1, 6, size=1000).tolist()]
+    matrices = [rng.integers(-20, 1, size=pair).astype(np.float32) for pair in pairs(lengths)]
+    best_rest = [0.0] * lengths[-1]  # best score of what follows each candidate, from the right
+    for matrix in reversed(matrices):
+        best_rest = [max(s + r for s, r in zip(row, best_rest, strict=True)) for row in matrix]
+    assert viterbi(Pairwise(matrices)).score == best_rest[0]
+
+
+@pytest.mark.parametrize("order", [2, None])
+def test_longer_dependence_is_refused_naming_decoders_that_fit(order: int | None) -> None:
+    problem = Counting()
+    problem.order = order  # type: ignore[assignment]
+    with pytest.raises(UnsuitedDecoder, match=r"depend on (2 sentences|all earlier).*use beam"):
+        viterbi(problem)
+    with pytest.raises(UnsuitedDecoder):
+        viterbi(HistoryTable([np.zeros(2)]))
+
+
+def test_nan_is_refused_by_sentence_even_where_no_path_would_go() -> None:
+    matrices = [np.array([[0, -np.inf]]), np.array([[0.0], [np.nan]])]
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 0 .*NaN"):
+        viterbi(Pairwise(matrices))
+
+
+def test_its_input_is_not_changed() -> None:
+    matrices = [np.zeros((1, 3)), np.ones((3, 2))]
+    for matrix in matrices:
+        matrix.flags.writeable = False
+    assert viterbi(Pairwise(matrices)).score == 1
