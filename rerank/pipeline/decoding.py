@@ -19,6 +19,7 @@ from rerank.notices import Notices
 from rerank.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, prepared, say_search, searched
+from rerank.signature import LENGTH, short_digest, signature
 from rerank.totals import Disagreement
 from rerank.weights import Weights, read_weights, vector
 
@@ -42,15 +43,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """All documents' choices, and totals."""
+    """All documents' choices, and totals; `signature` says what decided them."""
 
     documents: tuple[Choice, ...]
+    signature: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """The `--summary` object."""
         changed = sum(1 for d in self.documents for c in d.choices if c)
         return {
             "schema": 1,
+            "signature": self.signature,
             "documents": [
                 {
                     "id": d.id,
@@ -78,6 +81,7 @@ class Decoding:
             f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
             f"changed; model score {total['score']:.3f} (first candidates "
             f"{total['baseline_score']:.3f}); search {', '.join(searches)}, {exact}"
+            + (f"\n{self.signature}" if self.signature else "")
         )
 
 
@@ -114,11 +118,30 @@ def decode(
             return None
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
-            result = Decoding(tuple(_decoded(opened, found, search, files)))
+            choices = tuple(_decoded(opened, found, search, files))
+            result = Decoding(choices, _signed(opened, weights, choices))
             opened.warn_of_unknown_words()
             if "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
     return result
+
+
+def _signed(opened: Opened, weights: str | Path, choices: Sequence[Choice]) -> str:
+    """The signature of a decoding."""
+    lists, scorers = opened.lists, opened.scorers
+    orders = [scorer.order for scorer in scorers]
+    models = [f"{scorer.name}={scorer.saved.digest[:LENGTH]}" for scorer in scorers]
+    return signature(
+        {
+            "search": "+".join(sorted({c.search for c in choices if c.search != "none"})),
+            "exact": all(choice.exact for choice in choices),
+            "k": "all" if lists.top is None else lists.top,
+            "ctx": "all" if None in orders else max([0, *filter(None, orders)]),
+            "lm": ",".join(models) or None,
+            "w": short_digest(weights),
+            "docs": lists.no_docs or short_digest(lists.docs),
+        }
+    )
 
 
 def score(

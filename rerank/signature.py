@@ -1,0 +1,35 @@
+"""A run in one line: what decided its choices, for logs and papers.
+
+After sacrebleu's signatures: `rerank|search:viterbi|exact:yes|k:100|ctx:1|lm:codclm=ab12cd34|
+w:9f3e01ab|docs:77aa10bc|v:0.1.0`. Two runs with one signature on the same lists make the same
+choices, but for ties within the stated error of the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import rerank
+from rerank.lines import digest
+
+LENGTH = 8  # hexadecimal digits of a digest
+
+
+def signature(parts: Mapping[str, object]) -> str:
+    """`rerank|key:value|…|v:version` of the parts that are not None, in their order."""
+    told = [f"{key}:{_plain(value)}" for key, value in parts.items() if value is not None]
+    return "|".join(["rerank", *told, f"v:{rerank.__version__}"])
+
+
+def short_digest(path: str | Path | None) -> str | None:
+    """First digits of a file's SHA-256; None for what cannot be read a second time."""
+    if path is None or not Path(path).is_file():
+        return None
+    return digest(path).removeprefix("sha256:")[:LENGTH]
+
+
+def _plain(value: object) -> str:
+    """A value without the characters that divide a signature."""
+    text = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
+    return str(text).replace("|", "_").replace(":", "=")
