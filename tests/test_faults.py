@@ -208,7 +208,12 @@ def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
     Path("out.txt").write_text("old\n")
     os.mkfifo("pipe")  # its opening waits for a reader, who never comes
     before = set(os.listdir())
-    program = start(*arguments("00-sound")[:-2], "--out", "out.txt", "--kbest-out", "pipe", "-q")
+    program = start(
+        *arguments("00-sound")[:-2],
+        *("--out", "out.txt", "--kbest-out", "pipe", "-q"),
+        # shells start background jobs, and so perhaps this one, with SIGINT ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while set(os.listdir()) == before:  # until the temporary file is there
         assert program.poll() is None
         time.sleep(0.01)

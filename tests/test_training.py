@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from lm.batches import epoch_order, segments
 from lm.checkpoint import load_training, save_training
 from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
@@ -302,6 +303,20 @@ def test_validation_leaves_no_trace_in_the_training() -> None:
     counts = [sum(report is not None for report in t.run()) for t in (often, seldom)]
     assert counts[0] > counts[1]
     assert same(tensors(often), tensors(seldom))
+
+
+def test_a_report_tells_the_loss_since_the_report_before_it() -> None:
+    """Mean over the predictions of the updates between: so reports of each update average to one."""
+    each, whole = (
+        trainer_of("codclm", replace(SETTINGS, epochs=1, validations=v)) for v in (10**6, 1)
+    )
+    order = epoch_order(TRAIN.n_documents, SETTINGS.seed, 0)
+    parts = segments(TRAIN, order, streams=each.streams, length=SETTINGS.segment)
+    lengths = np.diff(TRAIN.sentences) + 1
+    counts = [lengths[part.sentences[part.sentences >= 0]].sum() for part in parts]
+    losses = [report.training_nats for report in each.run() if report]
+    (report,) = (report for report in whole.run() if report)
+    assert report.training_nats == pytest.approx(np.average(losses, weights=counts))
 
 
 def test_a_text_without_sentences_is_refused() -> None:

@@ -153,8 +153,12 @@ def open_model(folder: Path, device: str = "auto") -> Saved:
 def _check_folder(out: Path, resume: bool) -> None:
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: expected a folder to write the model to, found a file")
-    if out.exists() and any(out.iterdir()) and not resume:
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not resume:
         raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
+    if not (out / "resume" / "state.json").exists():
+        raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
 def _go_on(state: Path, trainer: Trainer) -> None:

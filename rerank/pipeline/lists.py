@@ -140,7 +140,7 @@ class Opened:
                         f"--lm {scorer.name}=…: {kbest.source} already has a feature {name!r}; "
                         "choose another NAME"
                     )
-        return Space.of(kbest.labels, self.scorers, total=total)
+        return Space.of(kbest.labels, self.scorers, total=total and TOTAL not in labels)
 
     def estimate(self, *, method: str, beam: int, announce: Announce) -> float:
         """Seconds of the work ahead, measured on the first sentences; said through `announce`."""

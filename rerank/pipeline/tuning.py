@@ -62,8 +62,8 @@ def tune_mert(
 
     Features that no scorer's context changes are tuned on one pool to convergence; with a
     context the pool is made anew in every round under the path decoded last. `features`
-    names what is tuned (default: all dense ones; `total` only if named); the others keep
-    their start weight. Memory: see `TuningSet`.
+    names what is tuned (default: all dense ones; `total` if it is named, or weighted in
+    `start`); the others keep their start weight. Memory: see `TuningSet`.
     """
     settings = settings or Settings()
     inputs = [lists.kbest, *references, *(path for path in (lists.docs, start) if path)]
