@@ -306,7 +306,7 @@ def test_validation_leaves_no_trace_in_the_training() -> None:
 
 
 def test_a_report_tells_the_loss_since_the_report_before_it() -> None:
-    """Mean over the predictions of the updates between: so reports of each update average to one."""
+    """A mean over the updates between: reports of single updates average to that of all."""
     each, whole = (
         trainer_of("codclm", replace(SETTINGS, epochs=1, validations=v)) for v in (10**6, 1)
     )

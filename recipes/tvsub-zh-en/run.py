@@ -124,7 +124,7 @@ class Recipe:
             folder = self.data / corpus.folder
             script = [sys.executable, str(HERE / "conditions.py"), str(condition.context)]
             inputs = [str(self.work / condition.models[0]), str(kbest)]
-            texts = [str(folder / f"{stem}.docids"), *references(folder, stem), str(target)]
+            texts = [str(folder / f"{stem}.docids"), references(folder, stem)[0], str(target)]
             print("$", *script, *inputs, *texts, flush=True)
             subprocess.run([*script, *inputs, *texts], check=True)
         return target

@@ -135,14 +135,20 @@ class _Steps:
         return Model(recipe.model, report.valid_perplexity, report.seconds)
 
     def tuned(self, name: str) -> Path:
-        """`tune-mert` with the model of this name."""
+        """`tune-mert` of the weight of this model; the list's own stay what the system had."""
         references, start = self.example.tune.references, self.example.weights
         lists, out = self._lists(self.example.tune, name), self.folder / f"weights.{name}.json"
-        options = ("--ref", references, "--start", start, "--seed", self.seed, "--out", out)
-        self._say("tune-mert", *_named(lists), *options)
-        settings = Settings(seed=self.seed)
-        notices = self.notices
-        tune_mert(lists, [references], out, start=start, settings=settings, notices=notices)
+        options = ("--start", start, "--features", name, "--seed", self.seed, "--out", out)
+        self._say("tune-mert", *_named(lists), "--ref", references, *options)
+        tune_mert(
+            lists,
+            [references],
+            out,
+            start=start,
+            features=[name],
+            settings=Settings(seed=self.seed),
+            notices=self.notices,
+        )
         return out
 
     def decoded(self, chosen: Set, name: str, weights: Path, *models: str) -> Path:
