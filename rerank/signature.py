@@ -31,5 +31,5 @@ def short_digest(path: str | Path | None) -> str | None:
 
 def _plain(value: object) -> str:
     """A value without the characters that divide a signature."""
-    text = {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
-    return str(text).replace("|", "_").replace(":", "=")
+    text = ("yes" if value else "no") if isinstance(value, bool) else str(value)
+    return text.replace("|", "_").replace(":", "=")

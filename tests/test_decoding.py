@@ -345,6 +345,10 @@ def test_the_signature_names_search_lists_model_weights_and_documents(
     here: Path, model_folders: Mapping[str, Path]
 ) -> None:
     found = decoded(model_folders["codclm"], top=2).signature
+    wide, narrow = (
+        decoded(model_folders["ccdclm"], search=Search("beam", width)).signature for width in (3, 1)
+    )
+    assert ("|beam:3|" in wide, "|beam:1|" in narrow) == (True, True)
     parts = r"rerank\|search:viterbi\|exact:yes\|k:2\|ctx:1\|lm:\w+=\w{8}\|w:\w{8}\|docs:\w{8}\|v:"
     assert re.match(parts, found)
 

@@ -94,14 +94,15 @@ class Recipe:
         """A language model folder."""
         folder = self.work / model
         text = self.data / "tvsub-zh-en"
-        if not (folder / "done").exists():
+        done = self.work / f"{model}.done"  # beside the folder, which train-lm wants to itself
+        if not done.exists():
             self.run(
-                folder / "done",
+                done,
                 *("train-lm", "--model", model, "--train", str(text / "lm.train.en.gz")),
                 *("--valid", str(text / "lm.valid.en.gz"), "--out", str(folder)),
                 *(*TRAINING, "--epochs", epochs, "--resume"),
             )
-            (folder / "done").touch()
+            done.touch()
         return folder
 
     def files(self, corpus: Corpus, stem: str, condition: Condition) -> list[str]:

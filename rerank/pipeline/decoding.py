@@ -119,26 +119,35 @@ def decode(
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
             choices = tuple(_decoded(opened, found, search, files))
-            result = Decoding(choices, _signed(opened, weights, choices))
+            result = Decoding(choices, _signed(opened, weights, search, found.default, choices))
             opened.warn_of_unknown_words()
             if "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
     return result
 
 
-def _signed(opened: Opened, weights: str | Path, choices: Sequence[Choice]) -> str:
+def _signed(
+    opened: Opened,
+    weights: str | Path,
+    how: Search,
+    default: float | None,
+    choices: Sequence[Choice],
+) -> str:
     """The signature of a decoding."""
+    searches = sorted({choice.search for choice in choices if choice.search != "none"})
     lists, scorers = opened.lists, opened.scorers
     orders = [scorer.order for scorer in scorers]
     models = [f"{scorer.name}={scorer.saved.digest[:LENGTH]}" for scorer in scorers]
     return signature(
         {
-            "search": "+".join(sorted({c.search for c in choices if c.search != "none"})),
+            "search": "+".join(searches),
+            "beam": how.beam if "beam" in searches else None,
             "exact": all(choice.exact for choice in choices),
             "k": "all" if lists.top is None else lists.top,
             "ctx": "all" if None in orders else max([0, *filter(None, orders)]),
             "lm": ",".join(models) or None,
             "w": short_digest(weights),
+            "dw": default,
             "docs": lists.no_docs or short_digest(lists.docs),
         }
     )
