@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.lockstep import Steps, alone
 from decoders.problem import DocumentProblem, Indices, Path, checked
 
 
@@ -30,13 +31,18 @@ def beam(problem: DocumentProblem, *, width: int, n_best: int = 1) -> list[Path]
     `decoders.problem`, applied to prefixes when the beam is cut and to paths at the end.
     Deterministic. Errors: ValueError unless 1 <= n_best <= width, ScoreError naming the sentence.
     """
+    return alone(problem, beam_steps(problem, width=width, n_best=n_best))
+
+
+def beam_steps(problem: DocumentProblem, *, width: int, n_best: int = 1) -> Steps:
+    """The search of `beam`, a step for each sentence (`decoders.lockstep`)."""
     if not 1 <= n_best <= width:
         raise ValueError(f"expected 1 <= n_best <= width, found n_best {n_best}, width {width}")
     states = problem.initial()
     totals = np.zeros(1)  # (N,) scores of the hypotheses, N <= B, in the order of the tie rule
     history: list[tuple[Indices, Indices]] = []  # of each sentence: parents (N,), choices (N,)
     for t, length in enumerate(problem.lengths):
-        scores, successors = problem.extend(states, t)
+        scores, successors = yield states, t
         scores = checked(scores, t, shape=(totals.size, length))
         extensions = np.add(scores.T, totals, order="C").ravel()  # of (K_t, N)
         kept = survivors(extensions, width)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from decoders.lockstep import Steps, alone
 from decoders.problem import DocumentProblem, Path, checked
 
 
@@ -18,10 +19,16 @@ def greedy(problem: DocumentProblem) -> Path:
     O(Σ K_t) scores, one state. Ties: the first candidate of equal sums; on order 0 that is the
     rule of `decoders.problem`. Deterministic. Errors: ScoreError naming the sentence.
     """
+    (path,) = alone(problem, greedy_steps(problem))
+    return path
+
+
+def greedy_steps(problem: DocumentProblem) -> Steps:
+    """The search of `greedy`, a step for each sentence (`decoders.lockstep`)."""
     states, score = problem.initial(), 0.0
     choices: list[int] = []
     for t, length in enumerate(problem.lengths):
-        scores, successors = problem.extend(states, t)
+        scores, successors = yield states, t
         sums = score + checked(scores, t, shape=(1, length))[0]
         choice = int(sums.argmax())
         score = float(sums[choice])
@@ -30,4 +37,4 @@ def greedy(problem: DocumentProblem) -> Path:
             states = problem.select(successors, np.zeros(1, np.intp), np.array([choice]))
     if problem.order == 0 and score == -np.inf:  # then every path scores −inf: the rule of ties
         choices = [0] * len(choices)
-    return Path(tuple(choices), score)
+    return [Path(tuple(choices), score)]

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from itertools import islice
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,19 +28,29 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.intp]
 States: TypeAlias = Any  # a batch of N histories, as the problem keeps them; opaque to decoders
 Successors: TypeAlias = Any  # what `extend` hands to `select`; opaque to decoders
+Request: TypeAlias = "tuple[DocumentProblem, States, int]"  # a problem, histories, t
+Answer: TypeAlias = tuple[Floats, Successors]  # what `extend` says to it
 
 
 class ScoreError(ValueError):
     """Scores that are none: NaN, +inf, or an array of the wrong shape.
 
-    `sentence` counts from 0 inside the document; `candidate` and `part` (the position of the
-    scorer in a `WeightedSum`) are None where they are not known.
+    `sentence` counts from 0 inside the document; `candidate`, `part` (the position of the scorer
+    in a `WeightedSum`) and `problem` (the position of the document among those scored or searched
+    together; not in the message) are None where they are not known.
     """
 
     def __init__(
-        self, fault: str, *, sentence: int, candidate: int | None = None, part: int | None = None
+        self,
+        fault: str,
+        *,
+        sentence: int,
+        candidate: int | None = None,
+        part: int | None = None,
+        problem: int | None = None,
     ) -> None:
-        self.fault, self.sentence, self.candidate, self.part = fault, sentence, candidate, part
+        self.fault, self.problem = fault, problem
+        self.sentence, self.candidate, self.part = sentence, candidate, part
         where = f"sentence {sentence}"
         where += "" if candidate is None else f", candidate {candidate}"
         where += "" if part is None else f", scorer {part}"
@@ -56,7 +67,8 @@ class DocumentProblem(Protocol):
     `lengths` holds K_t >= 1 of each sentence (sentences without candidates are left out by the
     caller; T may be 0). `order` is the number of earlier sentences a score depends on, None when
     all of them. Every problem has `initial`, `extend` and `select`; order 0 adds `unary`, order 1
-    adds `pairwise`. Classes that inherit get refusing or broadcasting defaults for these two.
+    adds `pairwise`. Classes that inherit get refusing or broadcasting defaults for these two, and
+    an `extend_together` that asks `extend` of one problem after the other.
     """
 
     @property
@@ -80,6 +92,23 @@ class DocumentProblem(Protocol):
     def select(self, successors: Successors, parents: Indices, choices: Indices) -> States:
         """The M states after candidate `choices[m]` was taken from state `parents[m]`."""
         ...
+
+    @classmethod
+    def extend_together(cls, requests: Sequence[tuple[Self, States, int]]) -> list[Answer]:
+        """What `extend` says to each request (problem, states, t), in their order.
+
+        For problems that score many states at less cost than one after the other. The problems
+        are of this class, and may differ in everything else: document, t, N, the model behind
+        them. Errors: ScoreError with `problem`, the position of the request.
+        """
+        answers: list[Answer] = []
+        for n, (problem, states, t) in enumerate(requests):
+            try:
+                answers.append(problem.extend(states, t))
+            except ScoreError as fault:
+                fault.problem = n
+                raise
+        return answers
 
     def unary(self, t: int) -> Floats:
         """Scores (K_t,) of sentence t; order 0 only."""
@@ -196,13 +225,29 @@ class WeightedSum(DocumentProblem):
         self, states: tuple[States, ...], t: int
     ) -> tuple[NDArray[np.float64], tuple[Successors, ...]]:
         """Weighted scores (N, K_t), and the parts' successors."""
-        found = [part.extend(s, t) for (_, _, part), s in zip(self._active, states, strict=True)]
-        shape = (len(found[0][0]), self.lengths[t])
-        scores = (
-            checked(values, t, shape=shape, part=i)
-            for (i, _, _), (values, _) in zip(self._active, found, strict=True)
-        )
-        return self._sum(scores, t), tuple(successors for _, successors in found)
+        parts = zip(self._active, states, strict=True)
+        return self._answer([part.extend(of_part, t) for (_, _, part), of_part in parts], t)
+
+    @classmethod
+    def extend_together(
+        cls, requests: Sequence[tuple[Self, tuple[States, ...], int]]
+    ) -> list[Answer]:
+        """What `extend` says to each request; parts of one class, of all problems, in one call."""
+        asked: list[Request] = []
+        owners: list[int] = []
+        for n, (problem, states, t) in enumerate(requests):
+            parts = zip(problem._active, states, strict=True)
+            asked += [(part, of_part, t) for (_, _, part), of_part in parts]
+            owners += [n] * len(states)
+        found = iter(extended(asked, owners))
+        answers: list[Answer] = []
+        for n, (problem, states, t) in enumerate(requests):
+            try:
+                answers.append(problem._answer(list(islice(found, len(states))), t))
+            except ScoreError as fault:
+                fault.problem = n
+                raise
+        return answers
 
     def select(
         self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
@@ -232,6 +277,17 @@ class WeightedSum(DocumentProblem):
         )
         return self._sum(scores, t)
 
+    def _answer(
+        self, found: Sequence[Answer], t: int
+    ) -> tuple[NDArray[np.float64], tuple[Successors, ...]]:
+        """The parts' answers as one."""
+        shape = (len(found[0][0]), self.lengths[t])
+        scores = (
+            checked(values, t, shape=shape, part=i)
+            for (i, _, _), (values, _) in zip(self._active, found, strict=True)
+        )
+        return self._sum(scores, t), tuple(successors for _, successors in found)
+
     def _sum(self, scores: Iterable[NDArray[np.float64]], t: int) -> NDArray[np.float64]:
         """Σ weight · scores in the order of the parts, which fixes the bits."""
         total: NDArray[np.float64] | None = None
@@ -242,6 +298,27 @@ class WeightedSum(DocumentProblem):
             # a single row may meet a matrix: the larger array, ours either way, takes the sum
             total = term if total is None else np.add(total, term, out=max(total, term, key=len))
         return np.zeros(self.lengths[t]) if total is None else total
+
+
+def extended(requests: Sequence[Request], owners: Sequence[int]) -> list[Answer]:
+    """Answers to requests to problems of any class: one `extend_together` of each class.
+
+    `owners[n]` is the position, in the caller's batch, of the problem behind request n; a
+    ScoreError leaves with that as its `problem`.
+    """
+    groups: dict[type[DocumentProblem], list[int]] = {}
+    for n, (problem, _, _) in enumerate(requests):
+        groups.setdefault(type(problem), []).append(n)
+    answers: dict[int, Answer] = {}
+    for kind, members in groups.items():
+        try:
+            found = kind.extend_together([requests[n] for n in members])
+        except ScoreError as fault:
+            if fault.problem is not None:
+                fault.problem = owners[members[fault.problem]]
+            raise
+        answers.update(zip(members, found, strict=True))
+    return [answers[n] for n in range(len(requests))]
 
 
 def checked(
@@ -269,13 +346,10 @@ def forced(problem: DocumentProblem, choices: Sequence[int]) -> list[NDArray[np.
 
     O(Σ K_t) scores. Errors: ValueError when `choices` is no path of the problem, ScoreError.
     """
-    if len(choices) != len(problem.lengths):
-        raise ValueError(f"expected {len(problem.lengths)} choices, found {len(choices)}")
+    check_path(problem, choices)
     seen: list[NDArray[np.float64]] = []
     states = problem.initial()
     for t, (choice, length) in enumerate(zip(choices, problem.lengths, strict=True)):
-        if not 0 <= choice < length:
-            raise ValueError(f"sentence {t} has {length} candidates, no candidate {choice}")
         scores, successors = problem.extend(states, t)
         seen.append(checked(scores, t, shape=(1, length))[0])
         if t + 1 < len(choices):
@@ -283,12 +357,13 @@ def forced(problem: DocumentProblem, choices: Sequence[int]) -> list[NDArray[np.
     return seen
 
 
-def path_score(problem: DocumentProblem, choices: Sequence[int]) -> float:
-    """Score of one path: the sum every decoder forms, bit for bit."""
-    score = 0.0
-    for choice, scores in zip(choices, forced(problem, choices), strict=True):
-        score += float(scores[choice])
-    return score
+def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
+    """ValueError unless `choices` is a path of the problem."""
+    if len(choices) != len(problem.lengths):
+        raise ValueError(f"expected {len(problem.lengths)} choices, found {len(choices)}")
+    for t, (choice, length) in enumerate(zip(choices, problem.lengths, strict=True)):
+        if not 0 <= choice < length:
+            raise ValueError(f"sentence {t} has {length} candidates, no candidate {choice}")
 
 
 def _expect(fits: bool, t: int, shape: str, scores: Floats) -> None:

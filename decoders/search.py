@@ -1,20 +1,25 @@
 """The decoders by name: what each serves, when it is exact, what it costs; and the choice of one.
 
 A new decoder is one file, one row of `DECODERS` and one test. The table holds names of functions;
-`load` imports them.
+`load` imports them. A function that returns steps (`decoders.lockstep`) searches all documents of a
+run together, one that returns paths searches one document after the other.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TypeAlias
 
 from decoders.beam import full_width
-from decoders.problem import DocumentProblem, Path, UnsuitedDecoder
+from decoders.lockstep import Steps, along, together
+from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
 
 AUTO_WIDTH = 8
+
+Finder: TypeAlias = Callable[..., Path | list[Path] | Steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,10 @@ class Decoder:
         """The orders served, for people: `up to 1`, `any`."""
         return "any" if self.highest_order == ANY else f"up to {self.highest_order}"
 
-    def load(self) -> Callable[..., Path | list[Path]]:
+    def load(self) -> Finder:
         """The function itself."""
         module, _, attribute = self.target.partition(":")
-        function: Callable[..., Path | list[Path]] = getattr(import_module(module), attribute)
+        function: Finder = getattr(import_module(module), attribute)
         return function
 
 
@@ -63,7 +68,7 @@ DECODERS: Mapping[str, Decoder] = {
     for row in (
         Decoder(
             name="greedy",
-            target="decoders.greedy:greedy",
+            target="decoders.greedy:greedy_steps",
             highest_order=ANY,
             exact_to=0,
             cost="O(T K)",
@@ -79,7 +84,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="beam",
-            target="decoders.beam:beam",
+            target="decoders.beam:beam_steps",
             highest_order=ANY,
             exact_to=0,
             cost="O(T B K)",
@@ -101,11 +106,15 @@ DECODERS: Mapping[str, Decoder] = {
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Paths found, best first; by which decoder; and whether no path can be better."""
+    """Paths found, best first; by which decoder; and whether no path can be better.
+
+    first: the path of first candidates, to compare with.
+    """
 
     paths: tuple[Path, ...]
     decoder: str
     exact: bool
+    first: Path
 
 
 def choose(
@@ -151,11 +160,51 @@ def decode(
     `width` is for decoders that have one; under `auto` it is at least `n_best`. Errors: those of
     `choose` and of the decoder.
     """
-    row = choose(problem.order, name, n_best=n_best, table=table)
+    return decode_all([problem], name, width=width, n_best=n_best, table=table)[0]
+
+
+def decode_all(
+    problems: Sequence[DocumentProblem],
+    name: str = "auto",
+    *,
+    width: int = AUTO_WIDTH,
+    n_best: int = 1,
+    table: Mapping[str, Decoder] = DECODERS,
+) -> list[Decoded]:
+    """What `decode` finds for each problem, searched together where the decoder allows.
+
+    Problems may differ in order, and under `auto` in decoder. Errors: those of `decode`; a
+    ScoreError with `problem`, the position here.
+    """
+    rows = [choose(problem.order, name, n_best=n_best, table=table) for problem in problems]
     if name == "auto":
         width = max(width, n_best)
     wanted = {"width": width, "n_best": n_best}
+    searches = [_search(problem, row, wanted) for problem, row in zip(problems, rows, strict=True)]
+    firsts = [along(problem, [0] * len(problem.lengths)) for problem in problems]
+    try:
+        found = together([*problems, *problems], [*searches, *firsts])
+    except ScoreError as fault:
+        if fault.problem is not None:
+            fault.problem %= len(problems)
+        raise
+    return [
+        Decoded(tuple(paths), row.name, exact=_exact(problem, row, width), first=first)
+        for problem, row, paths, (first,) in zip(
+            problems, rows, found, found[len(problems) :], strict=False
+        )
+    ]
+
+
+def _search(problem: DocumentProblem, row: Decoder, wanted: Mapping[str, int]) -> Steps:
+    """Steps of any decoder; one that has none ends before the first."""
     found = row.load()(problem, **{option: wanted[option] for option in row.options})
-    paths = (found,) if isinstance(found, Path) else tuple(found)
+    if isinstance(found, Generator):
+        found = yield from found
+    return [found] if isinstance(found, Path) else found
+
+
+def _exact(problem: DocumentProblem, row: Decoder, width: int) -> bool:
+    """Whether no path can be better: by the order, or by a beam that keeps every prefix."""
     unpruned = "width" in row.options and width >= full_width(problem.lengths)
-    return Decoded(paths, row.name, exact=row.exact(problem.order) or unpruned)
+    return row.exact(problem.order) or unpruned

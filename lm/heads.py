@@ -1,8 +1,8 @@
 """How words are predicted: softmax over the vocabulary, with its own or tied weights.
 
 logits = weight · features(h, c) + bias, with the hidden state h (B, H) and, where fusion
-adds the context to the output, its value c (B, D). The context's share is linear, so that
-logits(h, c) = logits(h) + shift(c): what the all-pairs product lives on.
+adds the context to the output, its value c (B, D). The context's share is linear:
+logits(h, c + d) = logits(h, c) + shift(d), which the all-pairs product lives on.
 """
 
 from __future__ import annotations
@@ -30,17 +30,9 @@ class Softmax(nn.Module):
         """(B, R) features; logits = features · weightᵀ + bias."""
         return h if c is None else torch.cat([h, c], dim=1)
 
-    def hidden_features(self, h: Tensor) -> Tensor:
-        """Features of a hidden state alone; they multiply the first columns of `weight`."""
-        return h
-
-    def logits(self, h: Tensor) -> Tensor:
-        """The hidden state's share of the logits, bias included: (B, V)."""
-        return F.linear(h, self.output[:, : self.hidden], self.bias)
-
     def shift(self, c: Tensor) -> Tensor:
-        """The context's share of the logits: (B, V)."""
-        return F.linear(c, self.output[:, self.hidden :])
+        """What the contexts c (B, D) add to the logits: (V, B)."""
+        return self.output[:, self.hidden :] @ c.T
 
 
 class TiedSoftmax(nn.Module):
@@ -66,18 +58,9 @@ class TiedSoftmax(nn.Module):
         both = h if c is None else torch.cat([h, c], dim=1)
         return F.linear(both, self.projection.weight)
 
-    def hidden_features(self, h: Tensor) -> Tensor:
-        """Features of a hidden state alone, (B, K)."""
-        return F.linear(h, self.projection.weight[:, : self.hidden])
-
-    def logits(self, h: Tensor) -> Tensor:
-        """The hidden state's share of the logits, bias included: (B, V)."""
-        return F.linear(self.hidden_features(h), self.embedding.weight, self.bias)
-
     def shift(self, c: Tensor) -> Tensor:
-        """The context's share of the logits: (B, V)."""
-        features = F.linear(c, self.projection.weight[:, self.hidden :])
-        return F.linear(features, self.embedding.weight)
+        """What the contexts c (B, D) add to the logits: (V, B)."""
+        return self.embedding.weight @ (self.projection.weight[:, self.hidden :] @ c.T)
 
 
 Head = Softmax | TiedSoftmax

@@ -90,7 +90,8 @@ class DocumentLM(nn.Module):
         """Number of earlier target sentences a score depends on; None where unbounded."""
         if self.context.width == 0:
             return 0
-        return 1 if self.context.markov and not self.fusion.touches_hidden else None
+        unseen = self.context.reads_words or not self.fusion.touches_hidden
+        return 1 if self.context.markov and unseen else None
 
     # One word at a time: a state is (recurrent tensors…, drive?, summed embeddings?).
 
@@ -131,6 +132,8 @@ class DocumentLM(nn.Module):
         """What the context is told of the sentences that end in these states, (B, U)."""
         if self.context.reads_words:
             return state[-1]
+        if self.context.size == 0:
+            return state[0][:, :0]
         if self.context.width == self.recurrence.hidden:
             return self.hidden(state)
         return torch.cat(state[: 2 * self.recurrence.layers], dim=1)[:, : self.context.size]

@@ -1,54 +1,167 @@
 """Log-probabilities of k-best candidates, prefix by prefix.
 
-Three ways, by what the scores depend on: `independent` (order 0), `all_pairs` (order 1
-with the context added to the logits) and `after` (any model, from given contexts). In all
-of them the recurrence runs once per trie node, and the (nodes × V) logits exist only a
-chunk at a time. A candidate's score is log p of its words and `</s>` in nats.
+Three ways, by what the scores depend on: `independent` (order 0), `pairs` (order 1) and
+`after` (any model, from given contexts). In all of them the recurrence runs once per trie
+node, level by level over many lists and contexts, and the (nodes × V) logits exist only a
+chunk at a time. A candidate's score is log p of its words and `</s>`, in nats, float32
+from float64 sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.machine import Machine
 from lm.model import DocumentLM
+from lm.normalisers import log_sums, pair_log_sums, with_zero
 from lm.recurrence import select
-from lm.trie import Edges, Forest, build, path_sums
+from lm.trie import Candidates, Forest, Indices, build, path_sums
+from lm.vocabulary import END
 
-ROWS = 128  # nodes whose logits are held at once, so that they stay in the cache
-GROUP = 1 << 13  # trie nodes whose hidden states are held at once
-Candidates = Sequence[Sequence[int]]
+VERSION = 2  # of the scores: another where the same model and text get others
+MOST_CONTEXTS = 1024  # of one product
+Scores = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 
 
 class ScoreError(ValueError):
-    """A score that is not a log-probability: NaN, or above zero."""
+    """A score that is not a log-probability: NaN, or above zero; `list` is its k-best list."""
+
+    def __init__(self, fault: str, *, list: int | None = None) -> None:
+        self.list = list
+        super().__init__(fault)
+
+
+@dataclass(slots=True)
+class Work:
+    """What was done: seconds, tokens and trie nodes, normalisers of pairs, those formed again."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    nodes: int = 0
+    normalisers: int = 0
+    recomputed: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scorer:
-    """A model at work.
+    """A model at work on a machine.
 
-    inputs: (V, P) every word's input projection; output: (R + 1, V) transposed output
-    matrix, the bias as its last row.
+    inputs: (V, P) every word's input projection; weight: (V, R + 1) output matrix, the bias
+    as its last column; output: (R + 1, V) the same transposed.
     """
 
     model: DocumentLM
+    machine: Machine
     inputs: Tensor
+    weight: Tensor
     output: Tensor
+    work: Work = field(default_factory=Work)
 
     @classmethod
-    @torch.no_grad()
-    def of(cls, model: DocumentLM) -> Scorer:
+    def of(cls, model: DocumentLM, machine: Machine | None = None) -> Scorer:
         """Scorer of a trained model; what all lists share is computed once."""
         model.eval()
-        output = torch.cat([model.head.weight().T, model.head.bias[None]])
-        return cls(model, model.word_inputs(), output.contiguous())
+        head = model.head
+        machine = machine or Machine(head.bias.device)
+        with machine.at_work():
+            weight = torch.cat([head.weight(), head.bias[:, None]], dim=1)
+            return cls(model, machine, model.word_inputs(), weight, weight.T.contiguous())
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """The machine at work, its time counted."""
+        began = perf_counter()
+        with self.machine.at_work():
+            yield
+        self.work.seconds += perf_counter() - began
+
+
+def independent(scorer: Scorer, lists: Candidates) -> list[Scores]:
+    """Scores (K_t,) of each list under a model that sees no context (order 0).
+
+    Lists share one trie, as many as `Machine.tokens` allows. O(nodes · (H² + V R)) time.
+    """
+    scores: list[Scores] = []
+    with scorer.at_work():
+        for begin, end in _spans(scorer, lists):
+            part = lists.part(begin, end)
+            forest = _shared(scorer, part)
+            walk = _walk(scorer, forest, scorer.model.context.start(1))
+            columns = _with_ones(scorer.model.head.features(walk.hidden, None))
+            log_z = log_sums(columns, scorer.output, scorer.machine)
+            sums = _along_paths(forest, columns, scorer.weight, log_z[:, None])
+            scores += [_checked(s[:, 0], begin + t) for t, s in enumerate(_split(sums, part))]
+    return scores
+
+
+def pairs(scorer: Scorer, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
+    """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 1).
+
+    (1, K_t) after the start context where `first` (T,) says that a document begins. Equal
+    candidates are one context. Where fusion adds to the logits, one pass over the tries
+    and one product a list, O(nodes · (H² + V (R + K))) time; other fusions take a pass for
+    each context, O(K · nodes · (H² + V R)).
+    """
+    score = _passes if scorer.model.fusion.touches_hidden else _products
+    matrices: list[Scores] = []
+    with scorer.at_work():
+        start = last = _Given(scorer.model.context.start(1), np.zeros(1, dtype=np.int64))
+        for begin, end in _spans(scorer, lists):
+            part = lists.part(begin, end)
+            forest = _shared(scorer, part)
+            walk = _walk(scorer, forest, start.contexts)
+            following = [
+                _Given.after(scorer, walk.summary[part.lists[t] : part.lists[t + 1]], ends)
+                for t, ends in enumerate(_split(forest.end, part))
+            ]
+            given = [
+                start if alone else before
+                for alone, before in zip(first[begin:end], [last, *following], strict=False)
+            ]
+            found = score(scorer, part, forest, walk, given)
+            for t, (sums, own) in enumerate(zip(found, given, strict=True)):
+                matrices.append(_checked(sums, begin + t)[own.rows])
+            last = following[-1]
+    return matrices
+
+
+def after(
+    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
+) -> list[tuple[Scores, Tensor]]:
+    """Scores (N, K) of one list each after N contexts (N, C), and summaries (N, K, U).
+
+    Any model. The requests advance together, as many contexts as `Machine.tokens` allows;
+    one at a time where the machine is deterministic. O(N · nodes · (H² + V R)) time each.
+    """
+    with scorer.at_work():
+        found = _all_after(scorer, requests)
+        return [(_checked(sums, i), summary) for i, (sums, summary) in enumerate(found)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    """Distinct contexts (n, C) of a list, and which of them each candidate before leads to."""
+
+    contexts: Tensor
+    rows: Indices
+
+    @classmethod
+    def after(cls, scorer: Scorer, summary: Tensor, ends: Indices) -> _Given:
+        """The contexts after candidates with these summaries; those of one end are equal."""
+        _, chosen, rows = np.unique(ends, return_index=True, return_inverse=True)
+        context = scorer.model.context
+        distinct = summary[torch.from_numpy(chosen).to(summary.device)]
+        return cls(context.advance(context.start(len(distinct)), distinct), rows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,8 +174,10 @@ class _Walk:
 
 def _walk(scorer: Scorer, forest: Forest, contexts: Tensor) -> _Walk:
     """The recurrence over a forest, once per node; contexts: (T, C), one per root."""
-    model, device = scorer.model, scorer.inputs.device
-    parent, token = (torch.from_numpy(x).to(device) for x in (forest.parent, forest.token))
+    model, device = scorer.model, scorer.machine.device
+    parent, token, end = (
+        torch.from_numpy(x).to(device) for x in (forest.parent, forest.token, forest.end)
+    )
     state = model.start(contexts, scorer.inputs)
     hidden, summary = [model.hidden(state)], [model.summary(state)]
     for level in range(1, len(forest.levels) - 1):
@@ -71,197 +186,166 @@ def _walk(scorer: Scorer, forest: Forest, contexts: Tensor) -> _Walk:
         state = model.step(state, token[start:stop], scorer.inputs)
         hidden.append(model.hidden(state))
         summary.append(model.summary(state))
-    ends = torch.from_numpy(forest.end).to(device)
-    return _Walk(torch.cat(hidden), torch.cat(summary)[ends])
+    return _Walk(torch.cat(hidden), torch.cat(summary)[end])
 
 
-def _edge_log_probs(
-    scorer: Scorer, hidden: Tensor, values: Tensor | None, edges: Edges
-) -> NDArray[np.float64]:
-    """Log-probabilities (E,) of the edges' tokens; hidden: (N, H), values: (N, D) of the nodes."""
-    head = scorer.model.head
-    features = head.features(hidden, values)
-    weight, bias = head.weight(), head.bias
-    log_z = _log_sums(features, scorer.output)
-    node, token = (torch.from_numpy(x).to(hidden.device) for x in (edges.node, edges.token))
-    logits = (features[node] * weight[token]).sum(1) + bias[token]
-    result: NDArray[np.float64] = (logits - log_z[node]).double().cpu().numpy()
-    return result
+def _products(
+    scorer: Scorer, lists: Candidates, forest: Forest, walk: _Walk, given: Sequence[_Given]
+) -> list[Floats]:
+    """Sums (n, K_t) of each list after its n contexts, whose values are added to the logits."""
+    model, machine = scorer.model, scorer.machine
+
+    def one(item: tuple[Indices, _Given]) -> tuple[Floats, int, int]:
+        nodes, own = forest.restricted(item[0])
+        hidden = walk.hidden[torch.from_numpy(nodes).to(machine.device)]
+        values = model.context.value(item[1].contexts)
+        sums, again = [], 0
+        for part in torch.split(values, MOST_CONTEXTS):
+            mean = part.mean(dim=0)
+            columns = _with_ones(model.head.features(hidden, mean.expand(len(hidden), -1)))
+            shifts = model.head.shift(with_zero(part - mean))
+            log_z, weak = pair_log_sums(columns, scorer.output, shifts, machine)
+            along = _along_paths(own, columns, scorer.weight, log_z, shifts)
+            sums.append(along[:, : len(part)].T)
+            again += int(weak[:, : len(part)].sum())
+        return np.concatenate(sums), len(nodes) * len(values), again
+
+    done = machine.map(one, zip(_split(forest.end, lists), given, strict=True))
+    scorer.work.normalisers += sum(entries for _, entries, _ in done)
+    scorer.work.recomputed += sum(again for _, _, again in done)
+    return [sums for sums, _, _ in done]
 
 
-def _log_sums(features: Tensor, output: Tensor) -> Tensor:
-    """(N,) of log Σ_v exp(logits) for features (N, R) and `Scorer.output`; O(ROWS · V) memory.
-
-    Exponentials are summed as they are, which needs no pass for the maximum; rows in which
-    that leaves float32's range are done again with it.
-    """
-    ones = features.new_ones(len(features), 1)
-    columns = torch.cat([features, ones], dim=1)
-    buffer = features.new_empty(min(ROWS, len(features)), output.shape[1])
-    sums = features.new_empty(len(features))
-    for begin in range(0, len(features), ROWS):
-        part = columns[begin : begin + ROWS]
-        logits = torch.mm(part, output, out=buffer[: len(part)])
-        torch.sum(logits.exp_(), dim=1, out=sums[begin : begin + len(part)])
-    log_z = sums.log_()
-    extreme = (~(log_z.abs() < 60)).nonzero()[:, 0]
-    for part in torch.split(extreme, ROWS):
-        log_z[part] = torch.logsumexp(columns[part] @ output, dim=1)
-    return log_z
+def _passes(
+    scorer: Scorer, lists: Candidates, forest: Forest, walk: _Walk, given: Sequence[_Given]
+) -> list[Floats]:
+    """The same with a pass over each list's trie for each of its contexts."""
+    requests = [(lists.part(t, t + 1), own.contexts) for t, own in enumerate(given)]
+    return [scores for scores, _ in _all_after(scorer, requests)]
 
 
-def _groups(lists: Sequence[Candidates]) -> Iterator[tuple[int, int]]:
-    """Runs of sentences whose tries together stay near `GROUP` nodes."""
-    begin = tokens = 0
-    for t, candidates in enumerate(lists):
-        tokens += sum(map(len, candidates))
-        if tokens > 3 * GROUP:
-            yield begin, t + 1
-            begin, tokens = t + 1, 0
-    if begin < len(lists):
-        yield begin, len(lists)
+def _all_after(
+    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
+) -> list[tuple[Floats, Tensor]]:
+    """Sums (N, K) and summaries (N, K, U) of each request, a batch after the other."""
+    found: list[list[tuple[Floats, Tensor]]] = [[] for _ in requests]
+    for batch in _batches(scorer, requests):
+        parts = [(requests[i][0], requests[i][1][rows]) for i, rows in batch]
+        for (i, _), piece in zip(batch, _after(scorer, parts), strict=True):
+            found[i].append(piece)
+    return [
+        (np.concatenate([s for s, _ in pieces]), torch.cat([u for _, u in pieces]))
+        for pieces in found
+    ]
 
 
-def _forest(lists: Sequence[Candidates]) -> tuple[Forest, NDArray[np.int64]]:
-    """Forest of several lists, and the (T + 1,) offsets of their candidates."""
-    counts = [len(candidates) for candidates in lists]
-    sentence = np.repeat(np.arange(len(lists)), counts)
-    flat = [candidate for candidates in lists for candidate in candidates]
-    return build(flat, sentence, len(lists)), np.concatenate([[0], np.cumsum(counts)])
-
-
-@torch.no_grad()
-def independent(scorer: Scorer, lists: Sequence[Candidates]) -> list[NDArray[np.float64]]:
-    """Scores (K_t,) of each list under a model that sees no context (order 0).
-
-    O(nodes · (H² + V · R)) time.
-    """
-    scores: list[NDArray[np.float64]] = []
-    for begin, end in _groups(lists):
-        forest, offsets = _forest(lists[begin:end])
-        walk = _walk(scorer, forest, scorer.model.context.start(end - begin))
-        edges = Edges.of(forest)
-        log_probs = _edge_log_probs(scorer, walk.hidden, None, edges)
-        sums = checked(path_sums(forest, edges, log_probs))
-        scores.extend(sums[a:b] for a, b in pairwise(offsets))
-    return scores
-
-
-@torch.no_grad()
-def after(
-    scorer: Scorer, candidates: Candidates, contexts: Tensor
-) -> tuple[NDArray[np.float64], Tensor]:
-    """Scores (N, K) of a list after each of N contexts (N, C), and summaries (N, K, U).
-
-    Any model. O(N · nodes · (H² + V · R)) time.
-    """
-    model, copies = scorer.model, len(contexts)
-    forest = build(candidates, np.zeros(len(candidates), dtype=np.int64), 1).repeat(copies)
-    walk = _walk(scorer, forest, contexts)
-    owner = torch.from_numpy(forest.sentence).to(contexts.device)
-    value = model.fusion.at_output(model.context.value(contexts))
-    edges = Edges.of(forest)
-    log_probs = _edge_log_probs(scorer, walk.hidden, None if value is None else value[owner], edges)
-    scores = checked(path_sums(forest, edges, log_probs)).reshape(copies, len(candidates))
-    return scores, walk.summary.reshape(copies, len(candidates), -1)
-
-
-@torch.no_grad()
-def all_pairs(scorer: Scorer, lists: Sequence[Candidates]) -> list[NDArray[np.float32]]:
-    """Scores (K_{t-1}, K_t) of each list after each candidate of the list before.
-
-    The first matrix is (1, K_0), after the start context. For models of order 1 whose
-    context is added to the logits: one pass over the tries, then one matrix product a
-    sentence. O(nodes · V · (R + K)) time.
-    """
+def _after(
+    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
+) -> list[tuple[Floats, Tensor]]:
+    """The same all at once: a trie for each request and context."""
     model = scorer.model
-    previous = model.context.start(1)
-    columns: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
-    matrices: list[NDArray[np.float32]] = []
-    for begin, end in _groups(lists):
-        forest, offsets = _forest(lists[begin:end])
-        walk = _walk(scorer, forest, model.context.start(end - begin))
-        for t in range(begin, end):
-            nodes = np.flatnonzero(forest.sentence == t - begin)
-            rows = slice(offsets[t - begin], offsets[t - begin + 1])
-            own = _restrict(forest, nodes, forest.end[rows])
-            hidden = walk.hidden[torch.from_numpy(nodes).to(walk.hidden.device)]
-            edges = Edges.of(own)
-            log_probs = _pair_log_probs(scorer, hidden, model.context.value(previous), edges)
-            sums = checked(path_sums(own, edges, log_probs)).T[columns]
-            matrices.append(sums.astype(np.float32))
-            _, first, columns = np.unique(own.end, return_index=True, return_inverse=True)
-            chosen = torch.from_numpy(rows.start + first).to(walk.summary.device)
-            summary = walk.summary[chosen]
-            previous = model.context.advance(model.context.start(len(summary)), summary)
-    return matrices
+    contexts = torch.cat([contexts for _, contexts in requests])
+    lists = Candidates.joined([lists for lists, _ in requests])
+    copies = np.repeat(np.arange(len(requests)), [len(c) for _, c in requests])
+    sizes = np.diff(lists.lists)[copies]
+    roots = np.repeat(np.arange(len(copies)), sizes)
+    begins = np.cumsum(sizes) - sizes  # of each copy's candidates among all of them
+    rows = np.arange(len(roots)) + np.repeat(lists.lists[copies] - begins, sizes)
+    forest = build(lists, rows, roots, len(copies))
+    scorer.work.nodes += len(forest)
+    scorer.work.tokens += int((np.diff(lists.offsets)[rows] + 1).sum())
+    walk = _walk(scorer, forest, contexts)
+    value = model.fusion.at_output(model.context.value(contexts))
+    if value is not None:
+        value = value[torch.from_numpy(forest.root).to(value.device)]
+    columns = _with_ones(model.head.features(walk.hidden, value))
+    log_z = log_sums(columns, scorer.output, scorer.machine)
+    sums = _along_paths(forest, columns, scorer.weight, log_z[:, None])[:, 0]
+    found, done = [], 0
+    for own, given in requests:
+        n, k = len(given), len(own.offsets) - 1
+        piece = slice(done, done + n * k)
+        found.append((sums[piece].reshape(n, k), walk.summary[piece].reshape(n, k, -1)))
+        done += n * k
+    return found
 
 
-def _restrict(forest: Forest, nodes: NDArray[np.int64], end: NDArray[np.int64]) -> Forest:
-    """The trie of one sentence: its nodes (ascending) renumbered from 0."""
-    levels = np.searchsorted(nodes, forest.levels)
-    depth = int(np.searchsorted(levels, len(nodes))) + 1
-    return Forest(
-        tuple(levels[:depth].tolist()),
-        np.searchsorted(nodes, forest.parent[nodes]),
-        forest.token[nodes],
-        np.zeros(len(nodes), dtype=np.int64),
-        np.searchsorted(nodes, end),
+def _along_paths(
+    forest: Forest, columns: Tensor, weight: Tensor, log_z: Tensor, shifts: Tensor | None = None
+) -> Floats:
+    """Sums (n, C) over the candidates' words and `</s>`.
+
+    columns: (N, R + 1) of the nodes; weight: (V, R + 1); log_z: (N, C); shifts: (V, C).
+    """
+    inner = forest.levels[1]
+    parent, token = (
+        torch.from_numpy(x[inner:]).to(columns.device) for x in (forest.parent, forest.token)
     )
+    into = (columns[parent] * weight[token]).sum(dim=1)[:, None] - log_z[parent]
+    leave = (columns @ weight[END])[:, None] - log_z
+    if shifts is not None:
+        into += shifts[token]
+        leave += shifts[END]
+    into = torch.cat([into.new_zeros(inner, into.shape[1]), into])
+    return path_sums(forest, into.cpu().numpy(), leave.cpu().numpy())
 
 
-def _pair_log_probs(
-    scorer: Scorer, hidden: Tensor, values: Tensor, edges: Edges
-) -> NDArray[np.float64]:
-    """Log-probabilities (E, C) of the edges' tokens in each of C contexts, values (C, D).
-
-    With A the logits of the nodes and B the shifts of the contexts, centred:
-    log Z[n, c] = log(exp(a_n − max a_n) · exp(b_c − max b_c)) + max a_n + max b_c.
-    """
-    head = scorer.model.head
-    shift = head.shift(values)
-    mean = shift.mean(dim=0)
-    shift -= mean
-    top = shift.amax(dim=1)
-    factor = torch.exp(shift - top[:, None])
-    features = head.hidden_features(hidden)
-    columns = torch.cat([features, features.new_ones(len(features), 1)], dim=1)
-    output = torch.cat([scorer.output[: features.shape[1]], scorer.output[-1:] + mean])
-    buffer = features.new_empty(min(ROWS, len(features)), len(mean))
-    node, token = (torch.from_numpy(x).to(hidden.device) for x in (edges.node, edges.token))
-    parts = []
-    for begin in range(0, len(columns), ROWS):
-        part = columns[begin : begin + ROWS]
-        logits = torch.mm(part, output, out=buffer[: len(part)])
-        a, b = np.searchsorted(edges.node, [begin, begin + len(part)])
-        own, words = node[a:b] - begin, token[a:b]
-        numerators = logits[own, words][:, None] + shift[:, words].T
-        parts.append(numerators - log_normalisers(logits, shift, factor, top)[own])
-    result: NDArray[np.float64] = torch.cat(parts).double().cpu().numpy()
-    return result
+def _with_ones(features: Tensor) -> Tensor:
+    """(N, R + 1): the bias has a feature of its own, which is 1."""
+    return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
 
 
-def log_normalisers(a: Tensor, b: Tensor, exp_b: Tensor, max_b: Tensor) -> Tensor:
-    """(N, C) of log Σ_v exp(a[n, v] + b[c, v]), by one product of positive numbers.
-
-    a: (N, V) logits with the mean context added; b: (C, V) shifts less their mean; exp_b:
-    exp(b − max_b[:, None]). No cancellation: relative error about V-independent 1e-6,
-    guarded below by recomputing directly every entry of the product under
-    3V · 2⁻¹²⁶ / 1e-6, where a factor or the product may have underflowed.
-    """
-    max_a = a.amax(dim=1)
-    product = torch.exp(a - max_a[:, None]) @ exp_b.T
-    log_z = product.log() + max_a[:, None] + max_b
-    floor = 3 * a.shape[1] * 2.0**-126 / 1e-6
-    weak = (product < floor).nonzero()
-    for part in torch.split(weak, ROWS):
-        n, c = part[:, 0], part[:, 1]
-        log_z[n, c] = torch.logsumexp(a[n] + b[c], dim=1)
-    return log_z
+def _shared(scorer: Scorer, lists: Candidates) -> Forest:
+    """One trie of all lists."""
+    n = len(lists.offsets) - 1
+    forest = build(lists, np.arange(n), np.zeros(n, dtype=np.int64), 1)
+    scorer.work.nodes += len(forest)
+    scorer.work.tokens += len(lists.tokens) + n
+    return forest
 
 
-def checked(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scores, at most 0 (rounding may leave +1e-6); ScoreError for NaN or a real excess."""
-    if np.isnan(scores).any() or (scores > 1e-3).any():
-        raise ScoreError("a language model returned NaN or a positive log-probability")
-    return np.minimum(scores, 0.0)
+def _split(values: NDArray[Any], lists: Candidates) -> list[NDArray[Any]]:
+    """Values (n, …) of candidates, a list at a time."""
+    return np.split(values, lists.lists[1:-1])
+
+
+def _spans(scorer: Scorer, lists: Candidates) -> Iterator[tuple[int, int]]:
+    """Runs of lists with at most `Machine.tokens` tokens, or of one list with more."""
+    most = scorer.machine.tokens(scorer.model.config.hidden)
+    begins = lists.offsets[lists.lists]
+    begin = 0
+    while begin < len(lists):
+        end = int(np.searchsorted(begins, begins[begin] + most, side="right")) - 1
+        end = max(end, begin + 1)
+        yield begin, end
+        begin = end
+
+
+def _batches(
+    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
+) -> Iterator[list[tuple[int, slice]]]:
+    """Contexts of the requests, at most `Machine.tokens` tokens at a time or one context."""
+    machine = scorer.machine
+    most = room = machine.tokens(scorer.model.config.hidden)
+    batch: list[tuple[int, slice]] = []
+    for i, (lists, contexts) in enumerate(requests):
+        cost = len(lists.tokens) + 1
+        at_once = 1 if machine.deterministic else max(1, most // cost)
+        for begin in range(0, len(contexts), at_once):
+            piece = slice(begin, min(begin + at_once, len(contexts)))
+            need = cost * (piece.stop - begin)
+            if batch and (need > room or machine.deterministic):
+                yield batch
+                batch, room = [], most
+            batch.append((i, piece))
+            room -= need
+    if batch:
+        yield batch
+
+
+def _checked(sums: Floats, place: int) -> Scores:
+    """Sums as float32 scores, at most 0 (rounding may leave +1e-6); `place` is the list's."""
+    if np.isnan(sums).any() or (sums > 1e-3).any():
+        fault = "a language model returned NaN or a positive log-probability"
+        raise ScoreError(fault, list=place)
+    return np.minimum(sums, 0.0).astype(np.float32)

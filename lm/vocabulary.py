@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
+
+import numpy as np
+from numpy.typing import NDArray
 
 UNKNOWN, START, END = 0, 1, 2
 SPECIAL = (b"<unk>", b"<s>", b"</s>")
@@ -42,6 +46,16 @@ class Vocabulary:
         """Ids of words; `UNKNOWN` for each word outside the vocabulary."""
         get = self.ids.get
         return [get(word, UNKNOWN) for word in words]
+
+    def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids (N,) of the words of LF-ended lines, and the lines' offsets (lines + 1,) in them."""
+        marks = {b"": -1, b"\n": -2}
+        words = text.replace(b"\n", b" \n ").split(b" ")
+        found = map({**self.ids, **marks}.get, words, repeat(UNKNOWN))
+        ids = np.fromiter(found, dtype=np.int32, count=len(words))
+        is_word = ids >= 0
+        offsets = np.cumsum(is_word)[ids == -2]
+        return ids[is_word], np.concatenate([[0], offsets])
 
     @classmethod
     def most_frequent(cls, words: Sequence[bytes], counts: Sequence[int], size: int) -> Vocabulary:

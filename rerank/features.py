@@ -7,7 +7,7 @@ contextual feature and its static ones. A contextual feature exists only given a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from decoders.problem import DocumentProblem, Unary, WeightedSum, forced
 from rerank.errors import InputError
 from rerank.kbest import KBest, Label
-from rerank.scorers import Scorer
+from rerank.scorers import Scored, Scorer
 
 TOTAL = "total"
 
@@ -54,7 +54,7 @@ class Document:
 
     static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
     sparse features; offsets: (S + 1,) rows of the S sentences with candidates; present:
-    (S,) their places among the document's T sentences.
+    (S,) their places among the document's T sentences; keepers: the scorers' `keep`.
     """
 
     name: str
@@ -64,6 +64,12 @@ class Document:
     problems: tuple[DocumentProblem, ...]
     offsets: NDArray[np.int64]
     present: NDArray[np.int64]
+    keepers: tuple[Callable[[], None], ...] = ()
+
+    def keep(self) -> None:
+        """Let the scorers keep what the search has made them compute."""
+        for keep in self.keepers:
+            keep()
 
     def problem(self, weights: NDArray[np.float64]) -> WeightedSum:
         """The search problem under weights (F,)."""
@@ -92,35 +98,60 @@ class Document:
 
 
 def prepare(
-    kbest: KBest,
-    name: str,
+    documents: Sequence[tuple[str, KBest]],
     scorers: Sequence[Scorer],
     space: Space,
     sparse_weights: Mapping[str, float],
+) -> list[Document]:
+    """The lists of several documents, scored together.
+
+    InputError if `total` is asked for and a line has none.
+    """
+    own = [_own_columns(kbest, space) for _, kbest in documents]
+    scored = list(zip(*(scorer.score(documents) for scorer in scorers), strict=True))
+    return [
+        _assembled(name, kbest, columns, found, space=space, sparse_weights=sparse_weights)
+        for (name, kbest), columns, found in zip(
+            documents, own, scored or [()] * len(documents), strict=True
+        )
+    ]
+
+
+def _own_columns(kbest: KBest, space: Space) -> NDArray[np.float64]:
+    """The list's own features (n, …)."""
+    if not space.total:
+        return kbest.dense
+    if kbest.totals is None:
+        raise InputError(
+            "expected a total on every line, because the feature 'total' is used, found none; "
+            "leave it out of the features",
+            source=kbest.source,
+            line=int(kbest.line_numbers[0]) if kbest.n else None,
+        )
+    return np.column_stack([kbest.dense, kbest.totals])
+
+
+def _assembled(
+    name: str,
+    kbest: KBest,
+    own: NDArray[np.float64],
+    scored: Sequence[Scored],
+    *,
+    space: Space,
+    sparse_weights: Mapping[str, float],
 ) -> Document:
-    """A document's lists, scored. InputError if `total` is asked for and a line has none."""
-    own = kbest.dense
-    if space.total:
-        if kbest.totals is None:
-            raise InputError(
-                "expected a total on every line, because the feature 'total' is used, found none; "
-                "leave it out of the features",
-                source=kbest.source,
-                line=int(kbest.line_numbers[0]) if kbest.n else None,
-            )
-        own = np.column_stack([own, kbest.totals])
-    blocks, problems = [own], []
-    for scorer in scorers:
-        scored = scorer.score(kbest, name)
-        problems.append(scored.problem)
-        blocks += [np.zeros((kbest.n, 1)), scored.columns]
+    """A document from its list's columns and what the scorers say."""
+    blocks = [own]
+    for found in scored:
+        blocks += [np.zeros((kbest.n, 1)), found.columns]
     present = np.flatnonzero(kbest.counts)
     return Document(
         name,
         space,
         np.concatenate(blocks, axis=1),
         kbest.sparse.dot(sparse_weights),
-        tuple(problems),
+        tuple(found.problem for found in scored),
         np.concatenate([[0], np.cumsum(kbest.counts[present])]),
         present,
+        tuple(found.keep for found in scored),
     )

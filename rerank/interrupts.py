@@ -11,6 +11,10 @@ from typing import Any
 Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
+class Terminated(BaseException):
+    """SIGTERM or SIGUSR1, raised where the program is, so that it can tidy up on the way out."""
+
+
 class Interrupts:
     """While entered, the first SIGINT, SIGTERM or SIGUSR1 sets `asked`.
 

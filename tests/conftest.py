@@ -11,6 +11,14 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads w
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 
 
+@pytest.fixture(autouse=True)
+def no_scores_of_before(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every test begins with an empty score cache of its own."""
+    monkeypatch.setenv("RERANK_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="session")
 def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Folder of a tiny model of each published name, over twelve words.

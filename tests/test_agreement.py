@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from decoders.beam import beam, full_width
 from decoders.exhaustive import HistoryTable, exhaustive
 from decoders.greedy import greedy
-from decoders.problem import DocumentProblem, Pairwise, Path, Unary, WeightedSum, path_score
+from decoders.lockstep import path_score
+from decoders.problem import DocumentProblem, Pairwise, Path, Unary, WeightedSum
 from decoders.viterbi import viterbi
 
 Array: TypeAlias = NDArray[np.float64]

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from decoders.beam import beam, full_width, survivors
 from decoders.exhaustive import HistoryTable
 from decoders.greedy import greedy
-from decoders.problem import Pairwise, Path, ScoreError, Unary, path_score
+from decoders.lockstep import path_score
+from decoders.problem import Pairwise, Path, ScoreError, Unary
 
 
 @settings(max_examples=200, deadline=None)

@@ -21,6 +21,7 @@ from lm.corpus import encode
 from lm.model import Config, DocumentLM
 from lm.scoring import Scorer, after
 from lm.training import Settings, Trainer
+from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO
 
@@ -79,8 +80,8 @@ def test_a_model_read_back_is_the_model_written(name: str, tied: bool, tmp_path:
     assert saved.vocabulary == vocabulary
     assert saved.about == ABOUT
     assert not saved.model.training
-    candidates, start = [[3, 7], [5]], model.context.start(1).detach()
-    ours, theirs = (after(Scorer.of(m), candidates, start)[0] for m in (model, saved.model))
+    request = Candidates.of([[[3, 7], [5]]]), model.context.start(1).detach()
+    ours, theirs = (after(Scorer.of(m), [request])[0][0] for m in (model, saved.model))
     np.testing.assert_array_equal(ours, theirs)
 
 

@@ -21,7 +21,7 @@ from rerank.cli import cli, run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = sorted(set(cli.commands) - {"demo"})  # the demo is a story told by them
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache"})  # a story told by them; a group
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",

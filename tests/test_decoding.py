@@ -18,9 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from lm.checkpoint import load_model, save_model
 from lm.scoring import Scorer, after
+from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
@@ -150,6 +153,10 @@ class Reader:
     def oov(self, text: str) -> int:
         return self.encode(text.encode().split()).count(0)
 
+    def after(self, ids: list[list[int]], contexts: Tensor) -> tuple[NDArray[Any], Tensor]:
+        (found,) = after(self.scorer, [(Candidates.of([ids]), contexts)])
+        return found
+
     def under(
         self, lists: Sequence[Sequence[Line]], path: Sequence[int | None]
     ) -> list[list[float]]:
@@ -161,7 +168,7 @@ class Reader:
                 seen.append([])
                 continue
             ids = [self.encode(line.text.encode().split()) for line in candidates]
-            scores, summaries = after(self.scorer, ids, context)
+            scores, summaries = self.after(ids, context)
             context = self.model.context.advance(context, summaries[:, choice]).detach()
             seen.append(scores[0].tolist())
         return seen
@@ -176,7 +183,7 @@ class Reader:
                 paths = [((*path, None), total) for path, total in paths]
                 continue
             ids = [self.encode(line.text.encode().split()) for line in candidates]
-            scores, summaries = after(self.scorer, ids, contexts)
+            scores, summaries = self.after(ids, contexts)
             own = [static(line) + oov * self.oov(line.text) for line in candidates]
             paths = [
                 ((*path, k), total + own[k] + lm * float(scores[n, k]))

@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from decoders.exhaustive import exhaustive
-from decoders.problem import DocumentProblem, Pairwise, Unary, path_score
+from decoders.lockstep import path_score
+from decoders.problem import DocumentProblem, Pairwise, Unary
 from rerank.documents import Documents
 from rerank.errors import InputError
 from rerank.features import Document, Space, prepare
@@ -65,8 +66,8 @@ class Made:
     def order(self) -> int | None:
         return self.problem.order
 
-    def score(self, document: KBest, name: str) -> Scored:
-        return Scored(self.problem, self.static)
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
+        return [Scored(self.problem, self.static) for _ in documents]
 
 
 PAIR = Made("pair", Pairwise(PAIRS), np.arange(7.0)[:, None], ("pairoov",))
@@ -84,7 +85,7 @@ def prepared(
 ) -> Document:
     lists = kbest()
     space = Space.of(lists.labels, scorers, total=total)
-    return prepare(lists, "evening", scorers, space, sparse or {})
+    return prepare([("evening", lists)], scorers, space, sparse or {})[0]
 
 
 def by_hand(path: Sequence[int]) -> NDArray[np.float64]:
@@ -164,7 +165,7 @@ def test_a_total_that_is_used_must_be_there() -> None:
     lists = kbest([LINES[0], *(line.rpartition(" |||")[0] for line in LINES[1:])])
     space = Space.of(lists.labels, [], total=True)
     with pytest.raises(InputError, match=r"dev\.kbest:1: expected a total .*'total'.*found none"):
-        prepare(lists, "evening", [], space, {})
+        prepare([("evening", lists)], [], space, {})
 
 
 def test_a_document_without_candidates_has_one_path() -> None:
@@ -172,6 +173,6 @@ def test_a_document_without_candidates_has_one_path() -> None:
     empty = list(documents_of(rows, Documents(("x", "y"), (0, 4, 6)), Notices()))[1]
     scorer = Made("pair", Pairwise([]), np.zeros((0, 1)), ("pairoov",))
     space = Space.of(empty.labels, [scorer], total=False)
-    document = prepare(empty, "y", [scorer], space, {"tag_x": 1.0})
+    (document,) = prepare([("y", empty)], [scorer], space, {"tag_x": 1.0})
     assert document.under(document.first()).shape == (0, space.width)
     assert path_score(document.problem(np.ones(space.width)), ()) == 0.0

@@ -23,20 +23,13 @@ def head_of(kind: type[Head], V: int, K: int, H: int, D: int) -> Head:
 @both_heads
 @given(V=sizes, K=sizes, H=sizes, D=sizes)
 @settings(deadline=None, max_examples=20)
-def test_logits_are_the_hidden_states_share_and_the_contexts_share(
+def test_a_context_added_shifts_the_logits_whatever_the_hidden_state(
     kind: type[Head], V: int, K: int, H: int, D: int
 ) -> None:
     head = head_of(kind, V, K, H, D)
-    h, c = torch.randn(3, H), torch.randn(3, D)
-    whole = head.features(h, c) @ head.weight().T + head.bias
-    torch.testing.assert_close(head.logits(h) + head.shift(c), whole)
-
-
-@both_heads
-def test_without_context_the_logits_are_the_hidden_states(kind: type[Head]) -> None:
-    head, h = head_of(kind, 6, 3, 4, 0), torch.randn(3, 4)
-    whole = head.features(h, None) @ head.weight().T + head.bias
-    torch.testing.assert_close(head.logits(h), whole)
+    h, c, d = torch.randn(3, H), torch.randn(3, D), torch.randn(3, D)
+    logits, shifted = (head.features(h, x) @ head.weight().T for x in (c, c + d))
+    torch.testing.assert_close(logits + head.shift(d).T, shifted)
 
 
 @given(V=sizes, K=sizes, H=sizes, D=st.integers(0, 6))
@@ -51,7 +44,8 @@ def test_a_tied_softmax_predicts_with_the_embeddings_and_trains_them() -> None:
     embedding = nn.Embedding(6, 3)
     head = TiedSoftmax(4, 2, embedding)
     assert head.weight() is embedding.weight
-    loss = head.logits(torch.randn(1, 4)).square().sum()
+    features = head.features(torch.randn(1, 4), torch.randn(1, 2))
+    loss = (features @ head.weight().T).square().sum()
     loss.backward()  # type: ignore[no-untyped-call]
     assert embedding.weight.grad is not None
     assert embedding.weight.grad.any()

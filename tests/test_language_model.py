@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from decoders.problem import DocumentProblem, forced
 from lm.checkpoint import Saved, load_model
 from lm.scoring import Scorer, after
+from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
 from lm.zoo import ZOO
 from rerank.documents import Documents
@@ -49,7 +50,7 @@ def kbest(lists: Lists) -> KBest:
 
 
 def problem_of(saved: Saved, lists: Lists) -> DocumentProblem:
-    return LanguageModel("lm", saved).score(kbest(lists), "evening").problem
+    return LanguageModel("lm", saved).score([("evening", kbest(lists))])[0].problem
 
 
 def ids(vocabulary: Vocabulary, text: str) -> list[int]:
@@ -62,7 +63,10 @@ def walked(saved: Saved, lists: Lists, path: Sequence[int]) -> list[NDArray[np.f
     context = model.context.start(1)
     seen = []
     for candidates, choice in zip(lists, path, strict=True):
-        alone = [after(scorer, [ids(saved.vocabulary, text)], context) for text in candidates]
+        alone = [
+            after(scorer, [(Candidates.of([[ids(saved.vocabulary, text)]]), context)])[0]
+            for text in candidates
+        ]
         seen.append(np.array([float(score[0, 0]) for score, _ in alone]))
         context = model.context.advance(context, alone[choice][1][0]).detach()
     return seen
@@ -129,11 +133,11 @@ def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(
 ) -> None:
     scorer = LanguageModel("lm", saved["rnnlm"])
     lists = [["the unheard lamp", "<unk> <s> </s>"], [], ["", "it is"]]
-    columns = scorer.score(kbest(lists), "evening").columns
+    columns = scorer.score([("evening", kbest(lists))])[0].columns
     np.testing.assert_array_equal(columns, [[1], [3], [0], [0]])
     assert scorer.columns == ("lmoov",)
     assert (scorer.oov, scorer.words) == (4, 8)
-    scorer.score(kbest([["unheard"]]), "night")
+    scorer.score([("night", kbest([["unheard"]]))])
     assert (scorer.oov, scorer.words) == (5, 9)
 
 
@@ -149,7 +153,7 @@ def test_a_document_of_gaps_has_one_path(name: str, lists: Lists, saved: dict[st
     lines = [b"9 ||| it ||| LM0= 0 ||| 0"]
     parts = Documents(("gaps", "other"), (0, len(lists), 10))
     document = next(documents_of(read_rows(lines, Notices()), parts, Notices()))
-    scored = LanguageModel("lm", saved[name]).score(document, "gaps")
+    scored = LanguageModel("lm", saved[name]).score([("gaps", document)])[0]
     assert forced(scored.problem, ()) == []
     assert scored.columns.shape == (0, 1)
 

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from rerank.errors import InputError, UsageError
+from rerank.errors import InputError, StoppedEarly, UsageError
+from rerank.interrupts import Terminated
 from rerank.kbest import KBest
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists, Opened, open_scorers
+from rerank.pipeline import Scoring
+from rerank.pipeline import lists as lists_module
+from rerank.pipeline.lists import Lists, Opened
 
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
@@ -40,38 +43,7 @@ def write(name: str, lines: tuple[str, ...]) -> None:
 
 def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:
     with Opened(lists, notices or Notices()) as opened:
-        return list(opened)
-
-
-def estimated(lists: Lists, method: str = "auto") -> list[str]:
-    said: list[str] = []
-    with Opened(lists, Notices()) as opened:
-        opened.estimate(method=method, beam=2, announce=said.append)
-    return said
-
-
-# Names of models
-
-
-@pytest.mark.parametrize("name", ["2lm", "l-m", "l_m", "lé", "l m", "lm=", "*", "l\n", "_"])
-def test_a_model_is_called_by_letters_and_digits(name: str, tmp_path: Path) -> None:
-    """Other names are no labels to Moses: with `_` they would be sparse features."""
-    with pytest.raises(UsageError, match="letters and digits that begins with a letter"):
-        open_scorers(Lists("dev.kbest", lms=((name, tmp_path),)))
-
-
-@pytest.mark.parametrize("names", [("lm", "lm"), ("lm", "lmoov"), ("lmoov", "lm")], ids="-".join)
-def test_two_models_never_share_a_label(
-    names: tuple[str, str], model_folders: Mapping[str, Path]
-) -> None:
-    lms = tuple((name, model_folders["rnnlm"]) for name in names)
-    with pytest.raises(UsageError, match=f"--lm {names[1]}=.*taken by another --lm"):
-        open_scorers(Lists("dev.kbest", lms=lms))
-
-
-def test_no_model_is_called_as_the_total(model_folders: Mapping[str, Path]) -> None:
-    with pytest.raises(UsageError, match="'total' is the list's total"):
-        open_scorers(Lists("dev.kbest", lms=(("total", model_folders["rnnlm"]),)))
+        return [document for batch in opened.batches() for document in batch]
 
 
 @pytest.mark.parametrize(("name", "label"), [("LM0", "LM0"), ("lm", "lmoov")])
@@ -81,21 +53,10 @@ def test_a_model_shares_no_label_with_the_list(
     write("dev.kbest", tuple(line.replace("LM0=", f"{label}=") for line in LINES))
     lists = Lists("dev.kbest", "dev.docs", lms=((name, model_folders["rnnlm"]),))
     with Opened(lists, Notices()) as opened:
-        _, kbest = next(iter(opened))
+        _, kbest = next(opened.batches())[0]
         told = f"--lm {name}=…: dev.kbest already has a feature '{label}'"
         with pytest.raises(UsageError, match=re.escape(told)):
             opened.space(kbest, total=False)
-
-
-def test_scorers_come_in_the_order_of_the_options(model_folders: Mapping[str, Path]) -> None:
-    lms = (("b", model_folders["rnnlm"]), ("a", model_folders["codclm"]))
-    scorers = open_scorers(Lists("dev.kbest", lms=lms))
-    assert [(scorer.name, scorer.order) for scorer in scorers] == [("b", 0), ("a", 1)]
-
-
-def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"config\.json.*rerank train-lm"):
-        open_scorers(Lists("dev.kbest", lms=(("lm", tmp_path),)))
 
 
 # Documents
@@ -170,7 +131,7 @@ def test_standard_input_is_copied_and_read_as_often_as_needed(
     with Opened(Lists("-", no_docs="one"), Notices()) as opened:
         assert opened.survey.lines == len(LINES)
         for _ in range(2):
-            ((_, kbest),) = list(opened)
+            (((_, kbest),),) = opened.batches()
             assert (kbest.n, kbest.source) == (len(LINES), "<stdin>")
         copy = opened.path
         assert copy.exists()
@@ -190,7 +151,39 @@ def test_the_copy_of_standard_input_goes_after_a_fault_too(
     assert sorted(folder.iterdir()) == before
 
 
-# Figures and the estimate
+@pytest.mark.parametrize(("together", "sizes"), [(1, [1, 2]), (3, [1, 2]), (5, [3]), (99, [3])])
+def test_documents_come_in_batches_that_fill_the_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, together: int, sizes: list[int]
+) -> None:
+    """Documents x, y and z have 4, 0 and 2 candidates; those without fill nothing."""
+    monkeypatch.setattr(lists_module, "TOGETHER", together)
+    with Opened(Lists("dev.kbest", "dev.docs"), Notices()) as opened:
+        found = list(opened.batches())
+    assert [len(batch) for batch in found] == sizes
+    assert [name for batch in found for name, _ in batch] == ["x", "y", "z"]
+
+
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, Terminated])
+def test_a_run_that_is_stopped_says_so_if_it_saved_anything(
+    folder: Path, model_folders: Mapping[str, Path], signal: type[BaseException]
+) -> None:
+    lms = (("lm", model_folders["rnnlm"]),)
+    lists = Lists("dev.kbest", "dev.docs", lms=lms, scoring=Scoring(cache=folder / "cache"))
+
+    def stopped_after(n: int) -> None:
+        with Opened(lists, Notices()) as opened:
+            batch = [pair for batch in opened.batches() for pair in batch if pair[1].n]
+            space = opened.space(batch[0][1], total=False)
+            opened.prepared(batch[:n], space, {})
+            raise signal
+
+    with pytest.raises(signal):
+        stopped_after(0)
+    with pytest.raises(StoppedEarly, match="in the cache: the same command goes on"):
+        stopped_after(1)
+
+
+# Figures
 
 
 @pytest.mark.parametrize(("top", "figures"), [(None, (6, 14)), (2, (5, 13)), (1, (3, 9))])
@@ -199,81 +192,18 @@ def test_the_survey_counts_what_is_kept(
 ) -> None:
     with Opened(Lists("dev.kbest", "dev.docs", top=top), Notices()) as opened:
         survey = opened.survey
-        kept = [(row, kbest) for _, kbest in opened for row in range(kbest.n)]
+        kept = [
+            (row, kbest)
+            for batch in opened.batches()
+            for _, kbest in batch
+            for row in range(kbest.n)
+        ]
     assert (survey.lines, survey.words) == figures
     assert figures == (len(kept), sum(len(kbest.tokens(row)) for row, kbest in kept))
     assert survey.last_id == 3
-
-
-def test_the_estimate_says_how_much_work_there_is(
-    folder: Path, model_folders: Mapping[str, Path]
-) -> None:
-    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["ccdclm"]))
-    (said,) = estimated(Lists("dev.kbest", "dev.docs", lms=lms))
-    assert re.fullmatch(
-        r"3 documents, 4 sentences, 6 candidates, 14 words; about \d+ s with one, two", said
-    )
 
 
 def test_a_list_without_the_columns_of_one_is_refused(folder: Path) -> None:
     write("dev.kbest", ("", "the lamp is lit"))
     with pytest.raises(InputError, match=r"dev\.kbest:2: expected 'id \|\|\| text"):
         read(Lists("dev.kbest", no_docs="each"))
-
-
-def test_words_of_the_estimate_are_not_counted_twice(
-    folder: Path, model_folders: Mapping[str, Path]
-) -> None:
-    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["rnnlm"]),))
-    with Opened(lists, Notices()) as opened:
-        opened.estimate(method="auto", beam=2, announce=lambda line: None)
-        assert (opened.scorers[0].oov, opened.scorers[0].words) == (0, 0)
-
-
-def test_the_estimate_reads_infinite_features_as_the_work_does(
-    folder: Path, model_folders: Mapping[str, Path]
-) -> None:
-    write("dev.kbest", tuple(line.replace("LM0= -8", "LM0= -inf") for line in LINES))
-    lms = (("lm", model_folders["rnnlm"]),)
-    assert estimated(Lists("dev.kbest", "dev.docs", lms=lms, clip_inf=1e4))
-    with pytest.raises(InputError, match=r"dev\.kbest:2: .*--clip-inf"):
-        estimated(Lists("dev.kbest", "dev.docs", lms=lms))
-
-
-def test_the_estimate_is_measured_on_a_document_that_has_words(
-    folder: Path, model_folders: Mapping[str, Path]
-) -> None:
-    write("dev.kbest", LINES[4:])
-    lists = Lists("dev.kbest", no_docs="one", lms=(("lm", model_folders["codclm"]),))
-    assert "2 candidates, 3 words" in estimated(lists)[0]
-    write("dev.docs", ("x", "y", "z", "w"))
-    assert "2 candidates, 3 words" in estimated(Lists("dev.kbest", "dev.docs", lms=lists.lms))[0]
-
-
-@pytest.mark.parametrize(
-    ("method", "model", "told"),
-    [("viterbi", "ccdclm", "--search viterbi: .*beam"), ("exhaustive", "rnnlm", "10.6|1,000,000")],
-)
-def test_a_search_that_cannot_serve_is_told_by_the_estimate(
-    folder: Path, model_folders: Mapping[str, Path], method: str, model: str, told: str
-) -> None:
-    write("dev.kbest", tuple(f"{t} ||| w{k} ||| LM0= 0 ||| 0" for t in range(8) for k in range(9)))
-    lists = Lists("dev.kbest", no_docs="one", lms=(("lm", model_folders[model]),))
-    with pytest.raises(UsageError, match=told):
-        estimated(lists, method)
-
-
-def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
-    folder: Path, model_folders: Mapping[str, Path]
-) -> None:
-    """It did not know a quarter of its training text: more than twice that and 0.01 is told."""
-    notices = Notices()
-    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["rnnlm"]),))
-    with Opened(lists, notices) as opened:
-        opened.scorers[0].oov, opened.scorers[0].words = 51, 100
-        opened.warn_of_unknown_words()
-        assert notices.lines() == []
-        opened.scorers[0].oov = 52
-        opened.warn_of_unknown_words()
-    (told,) = notices.lines()
-    assert told.startswith("52 x word unknown to lm (52.0% of the list's words, 25.0% of its")

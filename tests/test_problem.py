@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from decoders.exhaustive import HistoryTable
+from decoders.lockstep import path_score
 from decoders.problem import (
+    Answer,
     Chain,
+    Indices,
     Pairwise,
     ScoreError,
     Unary,
@@ -18,7 +21,6 @@ from decoders.problem import (
     WeightedSum,
     checked,
     forced,
-    path_score,
 )
 
 Array = NDArray[np.float64]
@@ -138,6 +140,58 @@ def test_states_of_a_sum_follow_several_histories_at_once() -> None:
     ]
 
 
+def test_what_is_asked_together_is_answered_as_if_asked_alone() -> None:
+    one, two = np.zeros(1, np.intp), np.array([1, 0])
+    requests = [(PAIRWISE, one, 0), (PAIRWISE, two, 1), (Pairwise([np.ones((1, 2))]), one, 0)]
+    answers = Pairwise.extend_together(requests)
+    assert [scores.tolist() for scores, _ in answers] == [
+        problem.extend(states, t)[0].tolist() for problem, states, t in requests
+    ]
+
+
+def test_sums_asked_together_have_the_bits_of_each() -> None:
+    rng = np.random.default_rng(8)
+    unary = Unary([rng.normal(size=k).astype(np.float32) for k in (2, 3)])
+    pairs = Pairwise([rng.normal(size=s) for s in ((1, 2), (2, 3))])
+    table = HistoryTable([rng.normal(size=s) for s in ((2,), (2, 3))])
+    sums = [
+        WeightedSum([(0.1, unary), (0.7, pairs), (-1.3, table)]),
+        WeightedSum([(0, Untouchable()), (0.3, pairs), (0.9, unary)]),
+        WeightedSum([(0.7, WeightedSum([(0.2, table), (0.1, pairs)])), (0.3, pairs)]),
+        WeightedSum([(0, Untouchable())]),
+    ]
+    starts = [(total, total.initial(), 0) for total in sums]
+    answers = WeightedSum.extend_together(starts)
+    later = [
+        (total, total.select(successors, np.zeros(n, np.intp), np.arange(n) % 2), 1)
+        for n, (total, (_, successors)) in enumerate(zip(sums, answers, strict=True), 1)
+    ]
+    requests = [later[0], starts[1], *later[1:]]  # sentences differ, too
+    for (total, states, t), answer in zip(
+        requests, WeightedSum.extend_together(requests), strict=True
+    ):
+        assert np.array_equal(answer[0], total.extend(states, t)[0])
+
+
+def test_parts_of_one_class_are_asked_in_one_call() -> None:
+    calls = []
+
+    class Noting(Unary):
+        @classmethod
+        def extend_together(cls, requests: Sequence[tuple[Noting, Indices, int]]) -> list[Answer]:
+            calls.append([(problem.scores, len(states)) for problem, states, _ in requests])
+            return super().extend_together(requests)
+
+    parts = [Noting([np.zeros(2)]) for _ in range(3)]
+    other = Unary([np.zeros(2)])
+    sums = [
+        WeightedSum([(1, parts[0]), (1, other)]),
+        WeightedSum([(1, other), (0, Noting([np.zeros(2)])), (1, parts[1]), (1, parts[2])]),
+    ]
+    WeightedSum.extend_together([(total, total.initial(), 0) for total in sums])
+    assert calls == [[(part.scores, 1) for part in parts]]
+
+
 def test_weight_zero_means_not_evaluated() -> None:
     total = WeightedSum([(0.0, Untouchable()), (-0.0, Untouchable()), (1, UNARY)])
     assert path_score(total, (1, 0)) == 2.5
@@ -169,6 +223,48 @@ def test_a_sum_names_the_sentence_and_the_scorer_of_a_fault(fault: float) -> Non
     with pytest.raises(ScoreError, match=r"^sentence 1, candidate 2, scorer 2 ") as caught:
         path_score(WeightedSum([(1, UNARY), (0, bad), (1, bad)]), (0, 0))
     assert (caught.value.sentence, caught.value.candidate, caught.value.part) == (1, 2, 2)
+
+
+def test_sums_asked_together_name_the_sum_the_sentence_and_the_scorer_of_a_fault() -> None:
+    bad = Unary([frozen([1, np.nan]), frozen([0, 0, 0])])
+    sums = [
+        WeightedSum([(1, UNARY), (0, bad)]),
+        WeightedSum([(1, TABLE), (1, PAIRWISE)]),
+        WeightedSum([(0, TABLE), (1, UNARY), (1, bad)]),
+    ]
+    with pytest.raises(ScoreError, match=r"^sentence 0, candidate 1, scorer 2 ") as caught:
+        WeightedSum.extend_together([(total, total.initial(), 0) for total in sums])
+    assert (caught.value.problem, caught.value.part) == (2, 2)
+
+
+def test_a_fault_that_a_part_raises_itself_is_laid_to_its_sum() -> None:
+    class Raising(Chain):
+        lengths = (2, 3)
+        order = 1
+
+        def pairwise(self, t: int) -> Array:
+            raise ScoreError("no scores today", sentence=t)
+
+    sums = [WeightedSum([(1, UNARY), (1, TABLE)]), WeightedSum([(1, UNARY), (1, Raising())])]
+    inner = [WeightedSum([(1, UNARY), (1, total)]) for total in sums]
+    with pytest.raises(ScoreError, match="no scores today") as caught:
+        WeightedSum.extend_together([(total, total.initial(), 0) for total in inner])
+    assert (caught.value.problem, caught.value.sentence) == (1, 0)
+    with pytest.raises(ScoreError) as caught:
+        inner[1].extend(inner[1].initial(), 0)
+    assert caught.value.problem is None
+
+
+def test_a_class_that_does_not_say_whose_fault_it_is_leaves_it_open() -> None:
+    class Vague(Unary):
+        @classmethod
+        def extend_together(cls, requests: Sequence[tuple[Vague, Indices, int]]) -> list[Answer]:
+            raise ScoreError("one of you", sentence=0)
+
+    total = WeightedSum([(1, Vague([np.zeros(2)]))])
+    with pytest.raises(ScoreError, match="one of you") as caught:
+        WeightedSum.extend_together([(total, total.initial(), 0)] * 2)
+    assert caught.value.problem is None
 
 
 def test_a_sum_names_the_scorer_whose_array_has_a_wrong_shape() -> None:

@@ -1,18 +1,26 @@
 """Trie scores against the plain definition: one candidate, one word at a time, in float64."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.contexts import Context
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
+from lm.fusions import Input
+from lm.machine import HELD, Machine
 from lm.model import Config, DocumentLM
-from lm.scoring import Scorer, after, all_pairs, independent, log_normalisers
+from lm.recurrence import Recurrence
+from lm.scoring import ScoreError, Scorer, after, independent, pairs
+from lm.trie import Candidates
 from lm.vocabulary import END
-from lm.zoo import ZOO
+from lm.zoo import ZOO, Composition
 
 VOCABULARY = 23
 SHAPES = [(r, n, tied) for r, n in (("lstm", 1), ("lstm", 2), ("cifg", 2)) for tied in (0, 1)]
@@ -56,26 +64,63 @@ def test_independent_scores_equal_word_by_word_scores(
     lists: list[list[list[int]]], recurrence: str, layers: int, tied: bool
 ) -> None:
     model = model_of("rnnlm", recurrence, layers, tied)
-    scores = independent(Scorer.of(model), lists)
+    scores = independent(Scorer.of(model), Candidates.of(lists))
     for candidates, row in zip(lists, scores, strict=True):
         expected = [sentence_score(model, c, model.context.start(1))[0] for c in candidates]
         np.testing.assert_allclose(row, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@given(lists=document)
+@given(documents=st.lists(document, min_size=1, max_size=3))
 @settings(max_examples=15, deadline=None)
-def test_all_pairs_equal_every_candidate_scored_after_every_other(
-    lists: list[list[list[int]]], tied: bool
+def test_pairs_equal_every_candidate_scored_after_every_other(
+    documents: list[list[list[list[int]]]], tied: bool
 ) -> None:
-    model = model_of("codclm", tied=tied)
+    check_pairs(model_of("codclm", tied=tied), documents)
+
+
+@given(documents=st.lists(document, min_size=1, max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_pairs_of_a_context_that_is_text_equal_them_under_any_fusion(
+    documents: list[list[list[list[int]]]],
+) -> None:
+    """The bag of the previous sentence's words as input (Wang and Cho 2016): order 1."""
+    model = bag_model()
+    assert model.order == 1
+    check_pairs(model, documents)
+
+
+def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> None:
+    lists = [candidates for document in documents for candidates in document]
+    first = np.array([t == 0 for document in documents for t in range(len(document))])
     contexts = [model.context.start(1)]
-    for candidates, matrix in zip(lists, all_pairs(Scorer.of(model), lists), strict=True):
+    matrices = pairs(Scorer.of(model), Candidates.of(lists), first)
+    for candidates, alone, matrix in zip(lists, first, matrices, strict=True):
+        contexts = [model.context.start(1)] if alone else contexts
         assert matrix.shape == (len(contexts), len(candidates))
         for row, context in zip(matrix, contexts, strict=True):
             expected = [sentence_score(model, c, context)[0] for c in candidates]
             np.testing.assert_allclose(row, expected, atol=1e-4)
         contexts = [sentence_score(model, c, model.context.start(1))[1] for c in candidates]
+
+
+class Bag(Context):
+    """The sum of the previous sentence's embeddings."""
+
+    reads_words = True
+    size = width = 6
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        super().__init__()
+
+    def start(self, batch: int) -> Tensor:
+        return torch.zeros(batch, self.size)
+
+
+def bag_model() -> DocumentLM:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(ZOO, "bag", Composition(Bag, Input, "", ""))
+        return model_of("bag")
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
@@ -87,7 +132,7 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
     model = model_of(name)
     scorer, contexts = Scorer.of(model), model.context.start(1)
     for candidates in lists:
-        scores, summaries = after(scorer, candidates, contexts)
+        scores, summaries = alone(scorer, candidates, contexts)
         following = []
         for row, summary, context in zip(scores, summaries, contexts, strict=True):
             for k, candidate in enumerate(candidates):
@@ -97,6 +142,139 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
                 torch.testing.assert_close(ours, then, atol=1e-5, rtol=1e-4)
                 following.append(ours)
         contexts = torch.cat(following)[:3]
+
+
+@torch.no_grad()
+def alone(
+    scorer: Scorer, candidates: list[list[int]], contexts: Tensor
+) -> tuple[NDArray[np.float32], Tensor]:
+    """`after` of one list."""
+    return after(scorer, [(Candidates.of([candidates]), contexts)])[0]
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("held", [1, 200, 1 << 25])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_requests_together_score_as_each_alone_however_much_fits(
+    name: str, held: int, deterministic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(3)
+    lists = [
+        [rng.integers(3, VOCABULARY, rng.integers(0, 6)).tolist() for _ in range(k)]
+        for k in (3, 1, 5)
+    ]
+    model = model_of(name)
+    contexts = [torch.randn(n, model.context.size) for n in (2, 5, 1)]
+    expected = [alone(Scorer.of(model), k, c) for k, c in zip(lists, contexts, strict=True)]
+    monkeypatch.setitem(HELD, "cpu", held)
+    scorer = Scorer.of(model, Machine(deterministic=deterministic))
+    requests = [(Candidates.of([k]), c) for k, c in zip(lists, contexts, strict=True)]
+    for (scores, summary), (truth, then) in zip(after(scorer, requests), expected, strict=True):
+        np.testing.assert_allclose(scores, truth, atol=1e-5)
+        torch.testing.assert_close(summary, then, atol=1e-5, rtol=1e-4)
+    assert after(scorer, []) == []
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])
+def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`after` of a context alone and among others; whole documents with 1 and 3 threads."""
+    rng = np.random.default_rng(4)
+    lists = Candidates.of(
+        [
+            [rng.integers(3, VOCABULARY, rng.integers(0, 9)).tolist() for _ in range(30)]
+            for _ in range(6)
+        ]
+    )
+    model, found = model_of(name), []
+    contexts = torch.randn(3, model.context.size)
+    threads = torch.get_num_threads()
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            scorer = Scorer.of(model, Machine(deterministic=True))
+            found.append(by_order(scorer, lists, contexts))
+    finally:
+        torch.set_num_threads(threads)
+    assert found[0] == found[1]
+    one = after(scorer, [(lists.part(2, 3), contexts[1:2])])[0][0]
+    many = after(scorer, [(lists.part(t, t + 1), contexts) for t in range(6)])[2][0]
+    np.testing.assert_array_equal(one[0], many[1])
+
+
+def by_order(scorer: Scorer, lists: Candidates, contexts: Tensor) -> list[bytes]:
+    """The bits of all scores, computed the way that the model's order asks for."""
+    if scorer.model.order == 0:
+        return [scores.tobytes() for scores in independent(scorer, lists)]
+    if scorer.model.order == 1:
+        first = np.arange(len(lists)) == 0
+        return [scores.tobytes() for scores in pairs(scorer, lists, first)]
+    parts = [(lists.part(t, t + 1), contexts) for t in range(len(lists))]
+    return [scores.tobytes() for scores, _ in after(scorer, parts)]
+
+
+def test_memory_that_runs_out_halves_the_rows_and_changes_no_score(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    lists = Candidates.of(
+        [[rng.integers(3, VOCABULARY, 7).tolist() for _ in range(40)] for _ in range(2)]
+    )
+    for name in ("rnnlm", "codclm"):
+        model = model_of(name)
+        expected = by_order(Scorer.of(model), lists, torch.zeros(0))
+        scorer = Scorer.of(model, ShortOfMemory(most=50))
+        found = by_order(scorer, lists, torch.zeros(0))
+        for ours, truth in zip(found, expected, strict=True):
+            np.testing.assert_allclose(
+                np.frombuffer(ours, np.float32), np.frombuffer(truth, np.float32), atol=1e-5
+            )
+        assert scorer.machine.rows(VOCABULARY) <= 50
+        with pytest.raises(MemoryError, match="rows"):
+            by_order(Scorer.of(model, ShortOfMemory(most=3)), lists, torch.zeros(0))
+
+
+class ShortOfMemory(Machine):
+    """A machine that has room for so many rows of logits."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def buffer(self, rows: int, words: int) -> Tensor:
+        if rows > self.most:
+            raise torch.OutOfMemoryError("none left")
+        return super().buffer(rows, words)
+
+
+def test_a_fault_in_the_scores_names_the_list() -> None:
+    model = model_of("rnnlm")
+    with torch.no_grad():
+        model.embedding.weight[5] = torch.nan
+        model.head.bias[:] = 0
+    lists = Candidates.of([[[3]], [[4], [3]]])
+    with pytest.raises(ScoreError) as fault:
+        independent(Scorer.of(model), lists)
+    assert fault.value.list == 0
+
+
+def test_bfloat16_products_stay_near_float32_ones_and_are_undone_afterwards() -> None:
+    rng = np.random.default_rng(6)
+    lists = Candidates.of(
+        [[rng.integers(3, VOCABULARY, 5).tolist() for _ in range(20)] for _ in range(3)]
+    )
+    matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = matmul.fp32_precision
+    for name in ("rnnlm", "codclm"):
+        model = model_of(name)
+        precise, rough = (
+            np.concatenate([np.frombuffer(s, np.float32) for s in by_order(scorer, lists, none)])
+            for scorer in (Scorer.of(model), Scorer.of(model, Machine(dtype="bfloat16")))
+            for none in [torch.zeros(0)]
+        )
+        np.testing.assert_allclose(rough, precise, atol=0.5, rtol=0.02)
+    assert matmul.fp32_precision == before
 
 
 @pytest.mark.parametrize(("recurrence", "layers", "tied"), SHAPES)
@@ -114,7 +292,7 @@ def test_perplexity_is_the_score_of_lists_whose_only_candidate_is_the_text(
         context = model.context.start(1)
         for s in range(first, last):
             words = tokens[corpus.sentences[s] : corpus.sentences[s + 1]].tolist()
-            scores, summary = after(Scorer.of(model), [words], context)
+            scores, summary = alone(Scorer.of(model), [words], context)
             context = model.context.advance(context, summary[0])
             total += float(scores[0, 0])
     for streams in (1, 3):
@@ -122,22 +300,3 @@ def test_perplexity_is_the_score_of_lists_whose_only_candidate_is_the_text(
         assert result.nats == pytest.approx(-total, rel=1e-6)
     assert result.tokens == lengths.sum()
     assert result.sentences == 23
-
-
-@pytest.mark.parametrize("spread", [1.0, 5.0, 25.0, 50.0])
-@pytest.mark.parametrize("alike", [True, False], ids=["near-duplicates", "independent"])
-def test_the_product_of_exponentials_equals_direct_evaluation_for_peaked_logits(
-    spread: float, alike: bool
-) -> None:
-    generator = torch.Generator().manual_seed(3)
-    a = torch.randn(40, 500, generator=generator) * spread
-    b = torch.randn(1 if alike else 12, 500, generator=generator) * spread
-    if alike:
-        b = b + 0.1 * torch.randn(12, 500, generator=generator)
-    mean = b.mean(dim=0)
-    a, b = a + mean, b - mean
-    top = b.amax(dim=1)
-    ours = log_normalisers(a, b, torch.exp(b - top[:, None]), top)
-    truth = torch.logsumexp(a.double()[:, None] + b.double()[None], dim=2)
-    bound = 1e-6 * (a.abs().max() + b.abs().max())
-    assert float((ours.double() - truth).abs().max()) <= float(bound)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from decoders.beam import beam
+from decoders.beam import beam, beam_steps
 from decoders.exhaustive import HistoryTable, exhaustive
-from decoders.greedy import greedy
-from decoders.problem import Pairwise, ScoreError, Unary, UnsuitedDecoder
-from decoders.search import ANY, AUTO_WIDTH, DECODERS, NONE, choose, decode
+from decoders.greedy import greedy, greedy_steps
+from decoders.problem import (
+    Answer,
+    DocumentProblem,
+    Indices,
+    Pairwise,
+    Path,
+    ScoreError,
+    Unary,
+    UnsuitedDecoder,
+)
+from decoders.search import ANY, AUTO_WIDTH, DECODERS, NONE, choose, decode, decode_all
 from decoders.viterbi import viterbi
 
 RNG = np.random.default_rng(11)
@@ -22,7 +32,7 @@ TABLE = HistoryTable([RNG.normal(size=(3,) * (t + 1)) for t in range(5)])
 
 def test_every_row_names_a_function_that_exists() -> None:
     loaded = [row.load() for row in DECODERS.values()]
-    assert loaded == [greedy, viterbi, beam, exhaustive]
+    assert loaded == [greedy_steps, viterbi, beam_steps, exhaustive]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +112,56 @@ def test_other_peoples_decoders_join_by_a_row() -> None:
     row = dataclasses.replace(DECODERS["greedy"], name="mine", exact_to=ANY)
     found = decode(TABLE, "mine", table={**DECODERS, "mine": row})
     assert (found.decoder, found.exact, found.paths) == ("mine", True, (greedy(TABLE),))
+
+
+def plain(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    """Somebody's decoder that knows nothing of steps."""
+    return exhaustive(problem, n_best=n_best)
+
+
+def test_other_peoples_decoders_need_not_work_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("decoders.exhaustive.plain", plain, raising=False)
+    row = dataclasses.replace(
+        DECODERS["exhaustive"], name="mine", target="decoders.exhaustive:plain"
+    )
+    found = decode_all([TABLE, UNARY], "mine", n_best=2, table={"mine": row})
+    assert [f.paths for f in found] == [tuple(exhaustive(p, n_best=2)) for p in (TABLE, UNARY)]
+
+
+@pytest.mark.parametrize("name", ["auto", "greedy", "beam", "exhaustive"])
+def test_decoding_all_is_decoding_each(name: str) -> None:
+    problems = [TABLE, UNARY, Unary([]), PAIRWISE, TABLE]
+    assert decode_all(problems, name) == [decode(problem, name) for problem in problems]
+    assert decode_all([], name) == []
+
+
+def test_problems_decoded_together_may_differ_in_decoder_and_in_what_is_proved() -> None:
+    short = HistoryTable([np.zeros(9)])
+    found = decode_all([TABLE, PAIRWISE, short])
+    assert [f.decoder for f in found] == ["beam", "viterbi", "beam"]
+    assert [f.exact for f in found] == [False, True, True]
+
+
+def test_documents_searched_by_a_beam_are_scored_together() -> None:
+    calls = []
+
+    class Noting(HistoryTable):
+        @classmethod
+        def extend_together(cls, requests: Sequence[tuple[Noting, Indices, int]]) -> list[Answer]:
+            calls.append([t for _, _, t in requests])
+            return super().extend_together(requests)
+
+    decode_all([Noting(TABLE.tables), PAIRWISE, Noting(TABLE.tables[:3])])
+    twice = [[0] * 4, [1] * 4, [2] * 4, [3] * 2, [4] * 2]  # beams, and first candidates
+    assert calls == twice
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_a_fault_among_many_problems_names_the_problem(name: str) -> None:
+    bad = Unary([np.zeros(1), np.array([np.nan, 0])])
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 0 ") as caught:
+        decode_all([UNARY, Unary([]), bad], name)
+    assert caught.value.problem == 2
 
 
 @pytest.mark.parametrize("name", DECODERS)

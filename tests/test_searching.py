@@ -23,7 +23,7 @@ def document(problem: DocumentProblem) -> Document:
 
 def test_the_path_found_is_the_best_and_is_compared_with_that_of_first_candidates() -> None:
     pairs = Pairwise([np.array([[0.0, -1.0]]), np.array([[-9.0, -1.0], [0.0, -9.0]])])
-    found = searched(document(pairs), np.array([0.5, 1.0]), Search())
+    (found,) = searched([document(pairs)], np.array([0.5, 1.0]), Search())
     assert found.choices == (1, 0)
     assert found.score == -1.0 + 0.0 + 0.5
     assert found.baseline_score == 0.5 - 9.0 + 0.5
@@ -33,13 +33,13 @@ def test_the_path_found_is_the_best_and_is_compared_with_that_of_first_candidate
 def test_scores_that_are_none_are_told_with_the_document() -> None:
     poisoned = Unary([np.array([0.0, np.nan]), np.zeros(2)])
     with pytest.raises(RerankError, match=r"document .talk-1.: .*NaN"):
-        searched(document(poisoned), np.ones(2), Search())
+        searched([document(poisoned)], np.ones(2), Search())
 
 
 def test_a_decoder_that_cannot_serve_is_refused_with_those_that_can() -> None:
     pairs = Pairwise([np.zeros((1, 2)), np.zeros((2, 2))])
     with pytest.raises(UsageError, match=re.escape("--search nothing: ")):
-        searched(document(pairs), np.ones(2), Search("nothing"))
+        searched([document(pairs)], np.ones(2), Search("nothing"))
 
 
 def test_a_beam_without_width_is_refused() -> None:

@@ -4,25 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from lm.trie import Edges, Forest, build, path_sums
-from lm.vocabulary import END, START
+from lm.trie import Candidates, Forest, build, path_sums
+from lm.vocabulary import START
 
-word = st.sampled_from([0, 3, 4, 5])  # control ids never stand in a text
+word = st.sampled_from([0, 3, 4, 5, 9_999])  # control ids never stand in a text
 candidate = st.lists(word, max_size=4)
-k_best_lists = st.lists(st.lists(candidate, min_size=1, max_size=5), min_size=1, max_size=4)
-Prefix = tuple[int, tuple[int, ...]]  # a sentence and words
+k_best_lists = st.lists(st.lists(candidate, max_size=5), min_size=1, max_size=4)
+Lists = list[list[list[int]]]
+Prefix = tuple[int, tuple[int, ...]]  # a root and words
 
 
-def flat(lists: list[list[list[int]]]) -> tuple[list[list[int]], NDArray[np.int64]]:
-    sentence = np.repeat(np.arange(len(lists)), [len(k_best) for k_best in lists])
-    return [c for k_best in lists for c in k_best], sentence
-
-
-def forest_of(lists: list[list[list[int]]]) -> Forest:
-    candidates, sentence = flat(lists)
-    return build(candidates, sentence, len(lists))
+def own_roots(lists: Lists) -> Forest:
+    """A trie for each list."""
+    roots = np.repeat(np.arange(len(lists)), [len(k_best) for k_best in lists])
+    return build(Candidates.of(lists), np.arange(len(roots)), roots, len(lists))
 
 
 def prefix(forest: Forest, node: int) -> Prefix:
@@ -34,28 +30,44 @@ def prefix(forest: Forest, node: int) -> Prefix:
     return node, tuple(reversed(words))
 
 
+def written(lists: Lists) -> list[tuple[int, list[int]]]:
+    return [(t, candidate) for t, k_best in enumerate(lists) for candidate in k_best]
+
+
 @given(k_best_lists)
 @settings(deadline=None)
-def test_the_nodes_are_the_distinct_prefixes_of_each_sentences_candidates(
-    lists: list[list[list[int]]],
-) -> None:
-    forest = forest_of(lists)
+def test_columns_hold_the_lists_and_their_parts(lists: Lists) -> None:
+    columns = Candidates.of(lists)
+    assert len(columns) == len(lists)
+    assert columns.counts == tuple(map(len, lists))
+    for begin in range(len(lists)):
+        for end in range(begin + 1, len(lists) + 1):
+            part, whole = columns.part(begin, end), Candidates.of(lists[begin:end])
+            joined = Candidates.joined([part, whole])
+            twice = Candidates.of(lists[begin:end] * 2)
+            for name in ("tokens", "offsets", "lists"):
+                np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
+                np.testing.assert_array_equal(getattr(joined, name), getattr(twice, name))
+
+
+@given(k_best_lists)
+@settings(deadline=None)
+def test_the_nodes_are_the_distinct_prefixes_below_each_root(lists: Lists) -> None:
+    forest = own_roots(lists)
     found = [prefix(forest, node) for node in range(len(forest))]
-    candidates, sentence = flat(lists)
-    pairs = list(zip(sentence.tolist(), candidates, strict=True))
-    expected = {(t, tuple(c[:n])) for t, c in pairs for n in range(len(c) + 1)}
+    expected = {(t, tuple(c[:n])) for t, c in written(lists) for n in range(len(c) + 1)}
+    expected |= {(t, ()) for t in range(len(lists))}
     assert sorted(found) == sorted(expected)
-    assert [found[end] for end in forest.end] == [(t, tuple(c)) for t, c in pairs]
-    assert forest.sentence.tolist() == [t for t, _ in found]
+    assert [found[end] for end in forest.end] == [(t, tuple(c)) for t, c in written(lists)]
+    assert forest.root.tolist() == [t for t, _ in found]
     assert forest.token[: len(lists)].tolist() == [START] * len(lists)
 
 
 @given(k_best_lists)
 @settings(deadline=None)
-def test_levels_hold_the_prefixes_of_one_length_ordered_by_parent(
-    lists: list[list[list[int]]],
-) -> None:
-    forest = forest_of(lists)
+def test_levels_hold_the_prefixes_of_one_length_ordered_by_parent(lists: Lists) -> None:
+    forest = own_roots(lists)
+    assert forest.levels[:2] == (0, len(lists))
     assert forest.levels[-1] == len(forest)
     for depth, (start, stop) in enumerate(zip(forest.levels, forest.levels[1:], strict=False)):
         assert start < stop
@@ -63,53 +75,53 @@ def test_levels_hold_the_prefixes_of_one_length_ordered_by_parent(
         assert (np.diff(forest.parent[start:stop]) >= 0).all()
 
 
-@given(k_best_lists, st.integers(1, 4))
+@given(k_best_lists, st.data())
 @settings(deadline=None)
-def test_a_repeated_forest_is_the_forest_of_repeated_lists(
-    lists: list[list[list[int]]], copies: int
-) -> None:
-    ours, truth = forest_of(lists).repeat(copies), forest_of(lists * copies)
-    assert ours.levels == truth.levels
-    for name in ("parent", "token", "sentence", "end"):
-        np.testing.assert_array_equal(getattr(ours, name), getattr(truth, name), err_msg=name)
+def test_any_candidates_may_stand_below_any_roots(lists: Lists, data: st.DataObject) -> None:
+    texts = [tuple(candidate) for _, candidate in written(lists)]
+    rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=6)) if texts else []
+    roots = [data.draw(st.integers(0, 2)) for _ in rows]
+    below = np.array(rows, dtype=np.int64), np.array(roots, dtype=np.int64)
+    forest = build(Candidates.of(lists), below[0], below[1], 3)
+    ends = [prefix(forest, end) for end in forest.end.tolist()]
+    assert ends == [(root, texts[row]) for row, root in zip(rows, roots, strict=True)]
 
 
 @given(k_best_lists)
 @settings(deadline=None)
-def test_the_edges_are_the_distinct_predictions_that_the_candidates_make(
-    lists: list[list[list[int]]],
-) -> None:
-    forest = forest_of(lists)
-    edges = Edges.of(forest)
-    made = [(*prefix(forest, n), int(w)) for n, w in zip(edges.node, edges.token, strict=True)]
-    candidates, sentence = flat(lists)
-    expected = {
-        (t, tuple(c[:n]), word)
-        for t, c in zip(sentence.tolist(), candidates, strict=True)
-        for n, word in enumerate([*c, END])
-    }
-    assert sorted(made) == sorted(expected)
-    assert (np.diff(edges.node) >= 0).all()
+def test_a_forest_restricted_to_one_list_is_the_trie_of_that_list(lists: Lists) -> None:
+    columns = Candidates.of(lists)
+    n = len(columns.offsets) - 1
+    shared = build(columns, np.arange(n), np.zeros(n, dtype=np.int64), 1)
+    for t, k_best in enumerate(lists):
+        if not k_best:
+            continue
+        nodes, own = shared.restricted(shared.end[columns.lists[t] : columns.lists[t + 1]])
+        alone = own_roots([k_best])
+        assert (np.diff(nodes) > 0).all()
+        assert own.levels == alone.levels
+        assert [prefix(own, i) for i in range(len(own))] == [prefix(shared, i) for i in nodes]
+        assert [prefix(own, end) for end in own.end] == [(0, tuple(c)) for c in k_best]
+        assert (np.diff(own.parent) >= 0).all()
 
 
-@pytest.mark.parametrize("columns", [(), (3,)], ids=["one score", "three contexts"])
+@pytest.mark.parametrize("columns", [1, 3], ids=["one score", "three contexts"])
 @given(lists=k_best_lists, seed=st.integers(0, 99))
 @settings(deadline=None, max_examples=50)
 def test_path_sums_equal_sums_over_each_candidates_words(
-    lists: list[list[list[int]]], seed: int, columns: tuple[int, ...]
+    lists: Lists, seed: int, columns: int
 ) -> None:
-    forest = forest_of(lists)
-    edges = Edges.of(forest)
-    log_probs = -np.random.default_rng(seed).exponential(size=(len(edges.node), *columns))
-    log_probs[0] = -np.inf
-    log_probs.flags.writeable = False
-    price = {
-        (*prefix(forest, n), int(w)): row
-        for n, w, row in zip(edges.node, edges.token, log_probs, strict=True)
-    }
-    candidates, sentence = flat(lists)
+    forest = own_roots(lists)
+    rng = np.random.default_rng(seed)
+    into, leave = (-rng.exponential(size=(len(forest), columns)) for _ in range(2))
+    into[: len(lists)] = 0
+    leave[0] = -np.inf
+    for given_ in (into, leave):
+        given_.flags.writeable = False
+    nodes = {prefix(forest, node): node for node in range(len(forest))}
     expected = [
-        np.sum([price[t, tuple(c[:n]), word] for n, word in enumerate([*c, END])], axis=0)
-        for t, c in zip(sentence.tolist(), candidates, strict=True)
+        sum((into[nodes[t, tuple(c[:n])]] for n in range(len(c) + 1)), leave[nodes[t, tuple(c)]])
+        for t, c in written(lists)
     ]
-    np.testing.assert_allclose(path_sums(forest, edges, log_probs), expected, rtol=1e-12)
+    found = path_sums(forest, into, leave)
+    np.testing.assert_allclose(found, np.reshape(expected, found.shape), rtol=1e-12)

@@ -1,5 +1,7 @@
 """Words, ids, and the three ids that no text can spell."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,3 +48,12 @@ def test_the_most_frequent_words_are_kept_and_equal_counts_keep_their_order() ->
     assert Vocabulary.most_frequent(words, counts, 3).words == (b"c", b"d", b"b")
     assert Vocabulary.most_frequent(words, counts, 0).words == ()
     assert Vocabulary.most_frequent(words, counts, 99).words == (b"c", b"d", b"b", b"a")
+
+
+@given(st.lists(st.text("ab <>\x00é", max_size=8)))
+def test_lines_are_encoded_as_each_of_them_alone(lines: list[str]) -> None:
+    vocabulary = Vocabulary((b"a", b"b", "é".encode()))
+    raw = [line.encode() for line in lines]
+    tokens, offsets = vocabulary.encode_lines(b"".join(line + b"\n" for line in raw))
+    rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
+    assert rows == [vocabulary.encode(words_of(line)) for line in raw]

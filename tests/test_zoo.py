@@ -12,6 +12,7 @@ from lm.contexts import CarriedState, Context, LastHidden, NoContext, SentenceRe
 from lm.fusions import Fusion, Input, Output
 from lm.model import Config, DocumentLM, n_parameters
 from lm.scoring import Scorer, after
+from lm.trie import Candidates
 from lm.zoo import ZOO, Composition
 
 sizes = st.integers(1, 12)
@@ -73,7 +74,7 @@ def last_score(model: DocumentLM, document: list[list[int]]) -> float:
     context: Tensor = model.context.start(1).detach()
     scorer = Scorer.of(model)
     for sentence in document:
-        scores, summary = after(scorer, [sentence], context)
+        scores, summary = after(scorer, [(Candidates.of([[sentence]]), context)])[0]
         context = model.context.advance(context, summary[0]).detach()
     return float(scores[0, 0])
 

@@ -14,9 +14,11 @@ import sys
 from pathlib import Path
 
 import torch
+from numpy.typing import NDArray
 
 from lm.checkpoint import load_model
 from lm.scoring import Scorer, after
+from lm.trie import Candidates
 from rerank.documents import Documents
 from rerank.formats.moses_writing import append_features
 from rerank.kbest import read_documents
@@ -35,6 +37,10 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
     documents = Documents.from_file(docids, notices)
     references = [encode(line.split()) for line in read_lines(reference, notices)]
     start = context.start(1).detach()
+
+    def scored(ids: list[list[int]], contexts: torch.Tensor) -> tuple[NDArray, torch.Tensor]:
+        return after(scorer, [(Candidates.of([ids]), contexts)])[0]
+
     with atomic(out) as file:
         lists = read_documents(kbest, documents, notices)
         for document in progress(lists, label=condition, unit="documents", total=len(documents)):
@@ -42,12 +48,12 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
             for t in range(len(document)):
                 rows = document.rows(t)
                 ids = [encode(document.tokens(row)) for row in rows]
-                scores = after(scorer, ids, previous)[0][0] if ids else []
+                scores = scored(ids, previous)[0][0] if ids else []
                 for row, sentence, score in zip(rows, ids, scores, strict=True):
                     added = [(name, float(score)), (f"{name}oov", float(sentence.count(0)))]
                     file.write(append_features(document.line(row), added) + b"\n")
                 if condition == "reference":
-                    summary = after(scorer, [references[document.first + t]], previous)[1][0]
+                    summary = scored([references[document.first + t]], previous)[1][0]
                     with torch.no_grad():
                         previous = context.advance(previous, summary)
 

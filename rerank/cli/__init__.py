@@ -15,12 +15,14 @@ from typing import NoReturn
 import click
 
 import rerank
+from rerank.cli.cache import cache
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
+from rerank.interrupts import Terminated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -29,12 +31,8 @@ def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""
 
 
-for command in (demo, train_lm, perplexity, score, tune_mert, decode, evaluate):
+for command in (demo, train_lm, perplexity, score, tune_mert, decode, evaluate, cache):
     cli.add_command(command)
-
-
-class Terminated(BaseException):
-    """SIGTERM, raised where the program is, so that temporary files are removed on the way out."""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -82,5 +80,6 @@ def main() -> NoReturn:
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
         raise Terminated
 
-    signal.signal(signal.SIGTERM, terminate)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, terminate)
     sys.exit(run(sys.argv[1:]))

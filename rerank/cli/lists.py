@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rerank.cli.options import cache_option, device_option
+
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
 
@@ -82,7 +84,21 @@ _OPTIONS = [
         type=click.IntRange(1),
         help="Refuse longer lists.",
     ),
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."),
+    device_option,
+    click.option(
+        "--dtype",
+        type=click.Choice(["float32", "bfloat16"]),
+        default="float32",
+        show_default=True,
+        help="Precision of large products; bfloat16 is faster and less exact.",
+    ),
+    click.option(
+        "--deterministic",
+        is_flag=True,
+        help="The same bits for any batch and number of threads; slower for beams.",
+    ),
+    cache_option,
+    click.option("--no-cache", is_flag=True, help="Neither look up nor keep scores."),
 ]
 
 
@@ -120,9 +136,11 @@ def search_options(command: Command) -> Command:
 
 def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
     """`Lists` and, where the command has one, `Search` from a command's options."""
-    from rerank.pipeline import Lists, Search
+    from rerank.pipeline import Lists, Scoring, Search
 
     search = None
     if "method" in options:
         search = Search(options.pop("method"), options.pop("beam"))
-    return Lists(**options), search
+    named = ("device", "dtype", "deterministic", "cache", "no_cache")
+    scoring = Scoring(**{name: options.pop(name) for name in named})
+    return Lists(**options, scoring=scoring), search

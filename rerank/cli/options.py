@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -14,6 +15,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 device_option = click.option(
     "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."
+)
+cache_option = click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder of kept scores [default: $RERANK_CACHE, or rerank in the user's cache folder].",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 strict_option = click.option(

@@ -8,6 +8,7 @@ from rerank.pipeline.demo import Demo, demo
 from rerank.pipeline.evaluation import OracleList, evaluate
 from rerank.pipeline.language_models import Recipe, perplexity, train_lm
 from rerank.pipeline.lists import Lists
+from rerank.pipeline.models import Scoring
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import Tuning, tune_mert
 from rerank.tuning.mert import Settings as MertSettings
@@ -19,6 +20,7 @@ __all__ = [
     "MertSettings",
     "OracleList",
     "Recipe",
+    "Scoring",
     "Search",
     "Tuning",
     "decode",

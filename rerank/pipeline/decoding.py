@@ -17,8 +17,9 @@ from rerank.kbest import KBest
 from rerank.lines import display
 from rerank.notices import Notices
 from rerank.outputs import atomic, atomic_all, check_outputs, to_json
+from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
-from rerank.pipeline.searching import AUTO, Search, prepared, say_search, searched
+from rerank.pipeline.searching import AUTO, Search, Searched, say_search, searched
 from rerank.signature import LENGTH, short_digest, signature
 from rerank.totals import Disagreement
 from rerank.weights import Weights, read_weights, vector
@@ -111,18 +112,19 @@ def decode(
     check_outputs(outputs.values(), read)
     found = _Given(read_weights(weights, notices), display(weights), default_weight)
     with Opened(lists, notices) as opened:
-        say_search(opened, search, announce)
+        search = say_search(opened, search, announce)
         if opened.scorers or dry_run:
-            opened.estimate(method=search.method, beam=search.beam, announce=announce)
+            estimate(opened, search, announce)
         if dry_run:
             return None
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
             choices = tuple(_decoded(opened, found, search, files))
             result = Decoding(choices, _signed(opened, weights, search, found.default, choices))
-            opened.warn_of_unknown_words()
+            opened.warn()
             if "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
+        opened.report(announce)
     return result
 
 
@@ -138,6 +140,7 @@ def _signed(
     lists, scorers = opened.lists, opened.scorers
     orders = [scorer.order for scorer in scorers]
     models = [f"{scorer.name}={scorer.saved.digest[:LENGTH]}" for scorer in scorers]
+    scoring = lists.scoring
     return signature(
         {
             "search": "+".join(searches),
@@ -146,6 +149,8 @@ def _signed(
             "k": "all" if lists.top is None else lists.top,
             "ctx": "all" if None in orders else max([0, *filter(None, orders)]),
             "lm": ",".join(models) or None,
+            "dtype": scoring.dtype if scorers and scoring.dtype != "float32" else None,
+            "det": True if scorers and scoring.deterministic else None,
             "w": short_digest(weights),
             "dw": default,
             "docs": lists.no_docs or short_digest(lists.docs),
@@ -179,24 +184,29 @@ def score(
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
     with Opened(lists, notices) as opened:
         if found is None:
-            opened.estimate(method="greedy", beam=1, announce=announce)
+            estimate(opened, Search("greedy", 1), announce)
         else:
-            say_search(opened, search, announce)
-            opened.estimate(method=search.method, beam=search.beam, announce=announce)
+            search = say_search(opened, search, announce)
+            estimate(opened, search, announce)
         column: NDArray[np.float64] | None = None  # the labels of all documents are the same
         with atomic(out) as file:
-            for name, kbest in opened:
-                if not kbest.n:
+            for batch in opened.batches():
+                filled = [(name, kbest) for name, kbest in batch if kbest.n]
+                if not filled:
                     continue
-                space = opened.space(kbest, total=found is not None and TOTAL in found.dense)
-                document = prepared(opened, kbest, name, space, found)
-                choices = document.first()
+                space = opened.space(filled[0][1], total=found is not None and TOTAL in found.dense)
+                documents = opened.prepared(filled, space, found.sparse if found else {})
+                paths = [document.first() for document in documents]
                 if found is not None:
                     if column is None:
                         column = vector(found, space.labels, notices=notices, source=source)
-                    choices = searched(document, column, search).choices
-                _write_list(file, kbest, document, choices)
-            opened.warn_of_unknown_words()
+                    with opened.searching():
+                        paths = [one.choices for one in searched(documents, column, search)]
+                for (_, kbest), document, choices in zip(filled, documents, paths, strict=True):
+                    _write_list(file, kbest, document, choices)
+                opened.finished(documents)
+            opened.warn()
+        opened.report(announce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,31 +233,49 @@ def _decoded(
     """Choices of each document, while its lines are written."""
     text, rescored = files["out"], files.get("kbest_out")
     totals = Disagreement(display(opened.lists.kbest))
-    column: NDArray[np.float64] | None = None  # the labels of all documents are the same
-    for name, kbest in opened:
-        if not kbest.n:
-            text.write(b"\n" * len(kbest))
-            yield Choice(name, 0.0, 0.0, True, "none", (None,) * len(kbest))
-            continue
-        space = opened.space(kbest, total=TOTAL in given.weights.dense)
-        if column is None:
-            column = given.vector(space, opened.notices)
-        document = prepared(opened, kbest, name, space, given.weights)
-        if not opened.scorers and not space.total:
-            totals.add(kbest, document.static @ column + document.sparse)
-        found = searched(document, column, how)
-        choices: list[int | None] = [None] * len(kbest)
-        for t, choice in zip(document.present.tolist(), found.choices, strict=True):
-            choices[t] = choice
-        for t, chosen in enumerate(choices):
-            text.write(b"" if chosen is None else kbest.text(kbest.rows(t)[chosen]))
-            text.write(b"\n")
-        if rescored is not None:
-            _write_list(rescored, kbest, document, found.choices, column)
-        yield Choice(
-            name, found.score, found.baseline_score, found.exact, found.decoder, tuple(choices)
-        )
+    column = np.zeros(0)  # the labels of all documents are the same
+    for batch in opened.batches():
+        filled = [(name, kbest) for name, kbest in batch if kbest.n]
+        documents: list[Document] = []
+        paths: list[Searched] = []
+        if filled:
+            space = opened.space(filled[0][1], total=TOTAL in given.weights.dense)
+            if not len(column):
+                column = given.vector(space, opened.notices)
+            documents = opened.prepared(filled, space, given.weights.sparse)
+            with opened.searching():
+                paths = searched(documents, column, how)
+        done = iter(zip(documents, paths, strict=True))
+        for name, kbest in batch:
+            if not kbest.n:
+                text.write(b"\n" * len(kbest))
+                yield Choice(name, 0.0, 0.0, True, "none", (None,) * len(kbest))
+                continue
+            document, found = next(done)
+            if not opened.scorers and not document.space.total:
+                totals.add(kbest, document.static @ column + document.sparse)
+            with opened.watch.lap("writing"):
+                choices = _written(kbest, document, found, text)
+                if rescored is not None:
+                    _write_list(rescored, kbest, document, found.choices, column)
+            yield Choice(
+                name, found.score, found.baseline_score, found.exact, found.decoder, choices
+            )
+        opened.finished(documents)
     totals.report(opened.notices)
+
+
+def _written(
+    kbest: KBest, document: Document, found: Searched, text: BinaryIO
+) -> tuple[int | None, ...]:
+    """The choice of every sentence, its text written."""
+    choices: list[int | None] = [None] * len(kbest)
+    for t, choice in zip(document.present.tolist(), found.choices, strict=True):
+        choices[t] = choice
+    for t, chosen in enumerate(choices):
+        text.write(b"" if chosen is None else kbest.text(kbest.rows(t)[chosen]))
+        text.write(b"\n")
+    return tuple(choices)
 
 
 def _write_list(

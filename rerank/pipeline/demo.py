@@ -23,6 +23,7 @@ from rerank.pipeline.decoding import decode
 from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.language_models import Recipe, train_lm
 from rerank.pipeline.lists import Announce, Lists
+from rerank.pipeline.models import Scoring
 from rerank.pipeline.tuning import tune_mert
 from rerank.tuning.mert import Settings
 
@@ -171,7 +172,7 @@ class _Steps:
 
     def _lists(self, chosen: Set, *models: str) -> Lists:
         folders = tuple((name, self.folder / name) for name in models)
-        return Lists(chosen.kbest, chosen.docs, lms=folders, device="cpu")
+        return Lists(chosen.kbest, chosen.docs, lms=folders, scoring=Scoring(device="cpu"))
 
     def _say(self, *words: object) -> None:
         self.announce(shlex.join(["rerank", *map(str, words)]))
@@ -236,5 +237,5 @@ def _options(recipe: Recipe) -> Iterator[str]:
 def _named(lists: Lists) -> Sequence[object]:
     """Options that name lists and models."""
     models = [word for name, folder in lists.lms for word in ("--lm", f"{name}={folder}")]
-    device = ["--device", lists.device] if models else []
+    device = ["--device", lists.scoring.device] if models else []
     return ["--kbest", lists.kbest, "--docs", lists.docs, *models, *device]

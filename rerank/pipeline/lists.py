@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from decoders.problem import UnsuitedDecoder
-from decoders.search import decode as search
 from rerank.documents import Documents
-from rerank.errors import InputError, UsageError
-from rerank.features import TOTAL, Space, prepare
+from rerank.errors import InputError, StoppedEarly, UsageError
+from rerank.features import TOTAL, Document, Space, prepare
+from rerank.interrupts import Terminated
 from rerank.kbest import KBest, read_documents
 from rerank.lines import display, read_lines, spool
 from rerank.notices import Notices
-from rerank.pipeline.language_models import open_model
+from rerank.pipeline.models import FLOAT32, Scoring, open_scorers, warn_of_unknown_words, work_of
 from rerank.progress import progress
+from rerank.stopwatch import Stopwatch
 
-if TYPE_CHECKING:
-    from rerank.scorers.language_model import LanguageModel
-
-SAMPLE = 10  # sentences that the estimate is measured on
+TOGETHER = 1 << 14  # candidates that are enough to fill a machine
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 Announce = Callable[[str], None]
 
 
@@ -48,7 +39,7 @@ class Lists:
     first_id: int = 0
     clip_inf: float | None = None
     max_k: int = 1_000_000
-    device: str = "auto"
+    scoring: Scoring = FLOAT32
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +61,11 @@ class Opened:
         self, lists: Lists, notices: Notices, *, documents: Documents | None = None
     ) -> None:
         self.lists, self.notices = lists, notices
-        self.scorers = open_scorers(lists)
+        self.watch = Stopwatch()
+        self.cache = lists.scoring.open_cache(notices) if lists.lms else None
+        with self.watch.lap("models"):
+            self.scorers = open_scorers(lists.lms, lists.scoring, self.cache)
+        self.underway: tuple[Document, ...] = ()
         self._stack = ExitStack()
         self._known = documents
         self._survey: Survey | None = None
@@ -82,8 +77,17 @@ class Opened:
             self._stack = self._stack.pop_all()
         return self
 
-    def __exit__(self, *fault: object) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: object
+    ) -> None:
         self._stack.close()
+        if self.cache is not None and isinstance(fault, (KeyboardInterrupt, Terminated)):
+            for document in self.underway:
+                document.keep()
+            if self.cache.saved:
+                raise StoppedEarly(
+                    "stopped, scores kept in the cache: the same command goes on from there"
+                ) from None
 
     @property
     def survey(self) -> Survey:
@@ -111,11 +115,48 @@ class Opened:
             )
         return n_lines
 
-    def __iter__(self) -> Iterator[tuple[str, KBest]]:
-        """(document id, its lists) one document at a time; progress on stderr."""
+    def batches(self) -> Iterator[list[tuple[str, KBest]]]:
+        """(document id, its lists), so many at a time that scoring them together pays."""
         named = zip(self.documents.ids, self._documents_read(self.notices), strict=True)
         total = len(self.documents)
-        yield from progress(named, label="documents", unit="documents", total=total)
+        batch: list[tuple[str, KBest]] = []
+        held = 0
+        for name, kbest in progress(
+            self.watch.timed(named, "lists"), label="documents", unit="documents", total=total
+        ):
+            batch.append((name, kbest))
+            held += kbest.n
+            if held >= TOGETHER:
+                yield batch
+                batch, held = [], 0
+        if batch:
+            yield batch
+
+    def prepared(
+        self, batch: Sequence[tuple[str, KBest]], space: Space, sparse: Mapping[str, float]
+    ) -> list[Document]:
+        """Documents scored by all scorers, their sparse features weighted."""
+        with self.watch.lap("scores"):
+            documents = prepare(batch, self.scorers, space, sparse)
+        self.underway = (*self.underway, *documents)
+        return documents
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """Time of a search, in which the models' is counted to the scores."""
+        before = sum(scorer.work.seconds for scorer in self.scorers)
+        with self.watch.lap("search"):
+            yield
+        scoring = sum(scorer.work.seconds for scorer in self.scorers) - before
+        self.watch.add("scores", scoring)
+        self.watch.add("search", -scoring)
+
+    def finished(self, documents: Sequence[Document]) -> None:
+        """Let the scorers keep what the search of these documents made them compute."""
+        with self.watch.lap("cache"):
+            for document in documents:
+                document.keep()
+        self.underway = tuple(d for d in self.underway if d not in documents)
 
     def _documents_read(self, notices: Notices) -> Iterator[KBest]:
         lists = self.lists
@@ -142,79 +183,20 @@ class Opened:
                     )
         return Space.of(kbest.labels, self.scorers, total=total and TOTAL not in labels)
 
-    def estimate(self, *, method: str, beam: int, announce: Announce) -> float:
-        """Seconds of the work ahead, measured on the first sentences; said through `announce`."""
-        survey = self.survey
-        words, taken = 0, 0.0
-        for name, kbest in zip(self.documents.ids, self._documents_read(Notices()), strict=False):
-            words = self._sample(kbest, name, method, beam)  # once to warm up
-            if words:
-                began = time.monotonic()
-                self._sample(kbest, name, method, beam)
-                taken = time.monotonic() - began
-                break
-        seconds = taken * survey.words / max(1, words)
-        announce(
-            f"{len(self.documents):,} documents, {self.documents.n_lines:,} sentences, "
-            f"{survey.lines:,} candidates, {survey.words:,} words; about {_duration(seconds)}"
-            + (f" with {', '.join(s.name for s in self.scorers)}" if self.scorers else "")
-        )
-        return seconds
+    def first_with_candidates(self) -> tuple[str, KBest] | None:
+        """(document id, its lists) of the first document that has any; nothing is noticed."""
+        named = zip(self.documents.ids, self._documents_read(Notices()), strict=False)
+        return next(((name, kbest) for name, kbest in named if kbest.n), None)
 
-    def _sample(self, kbest: KBest, name: str, method: str, beam: int) -> int:
-        """Words of a document's first sentences, once they are decoded."""
-        head = _head(kbest)
-        counted = [(scorer.oov, scorer.words) for scorer in self.scorers]
-        document = prepare(head, name, self.scorers, self.space(head, total=False), {})
-        weights = np.zeros(document.space.width)
-        weights[list(document.space.contextual)] = 1.0
-        try:
-            search(document.problem(weights), method, width=beam)
-        except UnsuitedDecoder as fault:
-            raise UsageError(f"--search {method}: {fault}") from None
-        for scorer, counts in zip(self.scorers, counted, strict=True):
-            scorer.oov, scorer.words = counts  # the work itself counts these words
-        return sum(len(head.tokens(row)) for row in range(head.n))
+    def warn(self) -> None:
+        """Notices that need the whole run: of words that the models do not know."""
+        warn_of_unknown_words(self.scorers, display(self.lists.kbest), self.notices)
 
-    def warn_of_unknown_words(self) -> None:
-        """A notice for each model to which far more words are unknown than in its training."""
+    def report(self, announce: Announce) -> None:
+        """Say what the models did and where the time went."""
         for scorer in self.scorers:
-            known = scorer.saved.about.get("oov_rate", 0.0)
-            trained = float(known) if isinstance(known, float | int) else 0.0
-            rate = scorer.oov / max(1, scorer.words)
-            if rate > 2 * trained + 0.01:
-                self.notices.add(
-                    f"word unknown to {scorer.name} ({rate:.1%} of the list's words, {trained:.1%} "
-                    "of its training text's): check case, escaping (&apos;), tokenisation and "
-                    "subwords; the lists must look like the training text",
-                    source=display(self.lists.kbest),
-                    count=scorer.oov,
-                )
-
-
-def open_scorers(lists: Lists) -> list[LanguageModel]:
-    """The scorers of `--lm NAME=DIR`, in order."""
-    names: set[str] = set()
-    scorers = []
-    for name, folder in lists.lms:
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"--lm {name}={folder}: expected a NAME of letters and digits that begins with a "
-                "letter, because it becomes a label of the list"
-            )
-        if {name, f"{name}oov"} & names:
-            raise UsageError(f"--lm {name}={folder}: the name is taken by another --lm")
-        if name == TOTAL:
-            raise UsageError(f"--lm {name}={folder}: {TOTAL!r} is the list's total; choose another")
-        names |= {name, f"{name}oov"}
-        scorers.append(_language_model(name, folder, lists.device))
-    return scorers
-
-
-def _language_model(name: str, folder: Path, device: str) -> LanguageModel:
-    from rerank.scorers.language_model import LanguageModel
-
-    return LanguageModel(name, open_model(folder, device))
+            announce(work_of(scorer))
+        announce(f"time {self.watch.to_text()}")
 
 
 def _survey(path: Path, source: str, top: int | None) -> Survey:
@@ -239,25 +221,3 @@ def _survey(path: Path, source: str, top: int | None) -> Survey:
             lines += 1
             words += len(fields[1].split())
     return Survey(lines, words, last)
-
-
-def _duration(seconds: float) -> str:
-    """A length of time in the unit that fits it."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _head(kbest: KBest) -> KBest:
-    """The first sentences of a document's lists."""
-    n = int(kbest.offsets[min(SAMPLE, len(kbest))])
-    return replace(
-        kbest,
-        offsets=kbest.offsets[: SAMPLE + 1],
-        spans=kbest.spans[:n],
-        text_spans=kbest.text_spans[:n],
-        line_numbers=kbest.line_numbers[:n],
-        dense=kbest.dense[:n],
-        totals=None if kbest.totals is None else kbest.totals[:n],
-        sparse=kbest.sparse.take(np.arange(n)),
-    )

@@ -17,6 +17,7 @@ from rerank.kbest import column_names
 from rerank.lines import digest, display
 from rerank.notices import Notices
 from rerank.outputs import check_outputs
+from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, say_search
 from rerank.pipeline.tuning_set import Choices, TuningSet, Wanted, read_set
@@ -75,18 +76,19 @@ def tune_mert(
     wanted = Wanted(features, given, display(start or ""))
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with Opened(lists, notices, documents=documents) as opened:
-        say_search(opened, search, announce)
+        search = say_search(opened, search, announce)
         if opened.scorers:
-            opened.estimate(method=search.method, beam=search.beam, announce=announce)
+            estimate(opened, search, announce)
         corpus, space = read_set(opened, lines, tokenizer, wanted, announce)
-    opened.warn_of_unknown_words()
-    baseline = corpus.total(corpus.first)
-    announce(_scored("first candidates", baseline))
-    task = _Task(corpus, search, wanted.columns(space), wanted.start(space), space)
-    weights, rounds = _tune(task, settings, notices, announce)
-    if not weights.any():
-        raise RerankError("tuning found no weights; give some to start from with --start")
-    sums = corpus.decode(weights, search)[1]
+        baseline = corpus.total(corpus.first)
+        announce(_scored("first candidates", baseline))
+        task = _Task(opened, corpus, search, wanted.columns(space), wanted.start(space), space)
+        weights, rounds = _tune(task, settings, notices, announce)
+        if not weights.any():
+            raise RerankError("tuning found no weights; give some to start from with --start")
+        sums = task.decode(weights)[1]
+        opened.warn()
+        opened.report(announce)
     result = Tuning(
         Weights(
             _by_name(weights, space),
@@ -113,6 +115,7 @@ def tune_mert(
 class _Task:
     """A tuning set, how it is searched, and which columns of the start weights may move."""
 
+    opened: Opened
     corpus: TuningSet
     search: Search
     tuned: NDArray[np.int64]
@@ -129,6 +132,11 @@ class _Task:
         full = self.start.copy()
         full[self.tuned] = weights
         return full
+
+    def decode(self, weights: NDArray[np.float64]) -> tuple[Choices, Statistics]:
+        """The path that full weights (F,) choose, and its summed statistics."""
+        with self.opened.searching():
+            return self.corpus.decode(weights, self.search)
 
     @property
     def contextual(self) -> bool:
@@ -151,15 +159,14 @@ def _tune(
         )
         return task.full(found.best.weights), 1
 
-    def decode(weights: NDArray[np.float64]) -> tuple[Choices, Statistics]:
-        return corpus.decode(task.full(weights), task.search)
-
     def report(done: Round) -> None:
         predicted = f"predicted BLEU {done.predicted.bleu:.2f}, " if done.predicted else ""
         announce(_scored(f"round {done.number}: {predicted}decoded", done.statistics))
 
     context = ContextTask(
-        corpus.first, lambda path: corpus.pool(path, task.tuned, task.start), decode
+        corpus.first,
+        lambda path: corpus.pool(path, task.tuned, task.start),
+        lambda weights: task.decode(task.full(weights)),
     )
     best = tune_in_rounds(
         context, start, notices, names=task.names, settings=settings, report=report

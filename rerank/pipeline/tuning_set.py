@@ -15,7 +15,7 @@ from rerank.features import TOTAL, Document, Space
 from rerank.kbest import KBest
 from rerank.lines import display
 from rerank.pipeline.lists import Announce, Opened
-from rerank.pipeline.searching import Search, prepared, searched
+from rerank.pipeline.searching import Search, searched
 from rerank.references import note_escaping, note_normalization
 from rerank.tuning.pool import Pool
 from rerank.weights import Weights, vector
@@ -69,7 +69,9 @@ class TuningSet:
 
     def decode(self, weights: NDArray[np.float64], how: Search) -> tuple[Choices, Statistics]:
         """The path that full weights (F,) choose, and its summed statistics."""
-        path = tuple(searched(document, weights, how).choices for document in self.documents)
+        path = tuple(found.choices for found in searched(self.documents, weights, how))
+        for document in self.documents:
+            document.keep()
         return path, self.total(path)
 
 
@@ -124,20 +126,26 @@ def read_set(
     announce: Announce,
 ) -> tuple[TuningSet, Space]:
     """The whole tuning set: features, scores of the models, statistics."""
-    documents, counts, gaps = [], [], np.zeros(9, dtype=np.int64)
+    documents: list[Document] = []
+    counts, gaps = [], np.zeros(9, dtype=np.int64)
     space: Space | None = None
     baseline = _Baseline([], [], [])
-    for d, (name, kbest) in enumerate(opened):
-        rows, missing = _count(kbest, references, opened.documents, d, tokenizer)
-        gaps += missing
-        if not kbest.n:
+    d = 0
+    for batch in opened.batches():
+        for _, kbest in batch:
+            rows, missing = _count(kbest, references, opened.documents, d, tokenizer)
+            d += 1
+            gaps += missing
+            if kbest.n:
+                counts.append(rows)
+                baseline.add(kbest, references)
+        filled = [(name, kbest) for name, kbest in batch if kbest.n]
+        if not filled:
             continue
         if space is None:
-            wanted.check(opened.space(kbest, total=wanted.total), announce)
-        space = opened.space(kbest, total=wanted.total)
-        documents.append(prepared(opened, kbest, name, space, wanted.given))
-        counts.append(rows)
-        baseline.add(kbest, references)
+            wanted.check(opened.space(filled[0][1], total=wanted.total), announce)
+        space = opened.space(filled[0][1], total=wanted.total)
+        documents += opened.prepared(filled, space, wanted.given.sparse if wanted.given else {})
     if space is None:
         raise InputError(
             "expected candidates to tune on, found none", source=display(opened.lists.kbest)

@@ -1,12 +1,12 @@
 """Scorers: what gives the candidates of a document a score that its other sentences can change.
 
-A scorer is one file here. For each document it returns a `DocumentProblem` (its own
-feature, given a path) and static columns beside it; `rerank.features` does the rest.
+A scorer is one file here. For each of several documents it returns a `DocumentProblem`
+(its own feature, given a path) and static columns beside it; `rerank.features` does the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,11 +22,13 @@ class Scored:
     """A scorer's view of one document's n candidates.
 
     problem: natural-log scores, over the sentences that have candidates; columns: (n, C)
-    features that depend on no other sentence, in the order of the scorer's `columns`.
+    features that depend on no other sentence, in the order of the scorer's `columns`; keep:
+    called when the problem has been searched, where there is something to keep then.
     """
 
     problem: DocumentProblem
     columns: NDArray[np.float64]
+    keep: Callable[[], None] = lambda: None
 
 
 class Scorer(Protocol):
@@ -47,6 +49,6 @@ class Scorer(Protocol):
         """Earlier sentences that the contextual feature depends on; None where unbounded."""
         ...
 
-    def score(self, document: KBest, name: str) -> Scored:
-        """The features of a document; `name` is its id, for messages."""
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
+        """The features of each document; its name is for messages."""
         ...

@@ -2,108 +2,175 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import DocumentProblem, Pairwise, Unary
 from lm.checkpoint import Saved
-from lm.scoring import Candidates, ScoreError, Scorer, after, all_pairs, independent
+from lm.machine import Machine
+from lm.scoring import VERSION, ScoreError, Scorer, Work, independent, pairs
+from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
+from rerank.cache import Cache
 from rerank.errors import RerankError
 from rerank.kbest import KBest
 from rerank.scorers import Scored
+from rerank.scorers.contextual import Contextual
+from rerank.scorers.kept import Arrays, Kept, Memory, Texts
 
-if TYPE_CHECKING:
-    from torch import Tensor
+Named = tuple[str, KBest]
 
 
 class LanguageModel:
     """The scorer of one model folder.
 
-    Order 0: every candidate once. Order 1 with output-added context: all K×K pairs at
-    once, 4 · K² bytes a sentence. Unbounded: candidates after each of the states that a
-    decoder keeps.
+    Order 0: every candidate once. Order 1: after every candidate of the sentence before,
+    4 · K² bytes a sentence. Unbounded: after each of the histories that a decoder keeps.
+    Documents of one call are scored together, and looked up in the cache one by one.
     """
 
-    def __init__(self, name: str, saved: Saved) -> None:
+    def __init__(
+        self, name: str, saved: Saved, machine: Machine | None = None, cache: Cache | None = None
+    ) -> None:
         self.name = name
         self.columns = (f"{name}oov",)
         self.saved = saved
-        self.oov = self.words = 0
-        self._scorer = Scorer.of(saved.model)
+        self.oov = self.words = self.remembered = 0
+        self._scorer = Scorer.of(saved.model, machine)
+        self._memory = Memory(cache, self._group())
+
+    def _group(self) -> str:
+        """Digest of all that decides on the scores of a text."""
+        machine = self._scorer.machine
+        identity = (VERSION, self.saved.digest, machine.dtype, machine.deterministic)
+        return hashlib.sha256(repr(identity).encode()).hexdigest()[:32]
 
     @property
     def order(self) -> int | None:
         """The model's order."""
         return self.saved.model.order
 
-    def score(self, document: KBest, name: str) -> Scored:
-        """The model's problem on a document, and the (n, 1) out-of-vocabulary counts."""
-        encode = self.saved.vocabulary.encode
-        ids = [encode(document.tokens(row)) for row in range(document.n)]
-        oov = np.array([sentence.count(UNKNOWN) for sentence in ids], dtype=np.float64)
-        self.oov += int(oov.sum())
-        self.words += sum(map(len, ids))
-        bounds = [document.rows(t) for t in np.flatnonzero(document.counts).tolist()]
-        lists = [ids[rows.start : rows.stop] for rows in bounds]
-        with _blamed(self.name, name):
-            problem = self._problem(lists, name)
-        return Scored(problem, oov[:, None])
+    @property
+    def work(self) -> Work:
+        """What was computed so far."""
+        return self._scorer.work
 
-    def _problem(self, lists: Sequence[Candidates], name: str) -> DocumentProblem:
-        if self.order == 0:
-            return Unary(independent(self._scorer, lists))
-        if self.order == 1:
-            return Pairwise(all_pairs(self._scorer, lists))
-        return Contextual(self._scorer, lists, self.name, name)
+    def passes(self, k: float) -> float:
+        """Exact search's cost in passes over lists of k candidates; 1 scores a trie once."""
+        return k if self.order == 1 and self.saved.model.fusion.touches_hidden else 1.0
 
+    def remembers(self, kbest: KBest) -> bool:
+        """Whether something about a document's lists is in the cache."""
+        return self._memory.recall(Texts.of(kbest)) is not None
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Contextual(DocumentProblem):
-    """Log-probabilities under a model of unbounded order; a state is a context (N, C)."""
+    def forgetful(self) -> LanguageModel:
+        """The same model that neither remembers nor counts."""
+        twin = copy(self)
+        twin._memory, twin._scorer = Memory(None, ""), replace(self._scorer, work=Work())
+        twin.oov = twin.words = twin.remembered = 0
+        return twin
 
-    scorer: Scorer
-    lists: Sequence[Candidates]
-    label: str
-    document: str
-    order: None = None
-    lengths: tuple[int, ...] = field(init=False)
+    def score(self, documents: Sequence[Named]) -> list[Scored]:
+        """The model's problem on each document, and the (n, 1) out-of-vocabulary counts."""
+        texts = [Texts.of(kbest) for _, kbest in documents]
+        kept = [self._memory.recall(own) for own in texts]
+        if self.order is None:
+            return [
+                self._contextual(name, own, found)
+                for (name, _), own, found in zip(documents, texts, kept, strict=True)
+            ]
+        new = [n for n, found in enumerate(kept) if found is None]
+        scored = self._computed([documents[n][0] for n in new], [texts[n] for n in new])
+        for n, found in zip(new, scored, strict=True):
+            kept[n] = found
+        self.remembered += len(documents) - len(new)
+        return [self._scored(found) for found in kept if found is not None]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lengths", tuple(map(len, self.lists)))
+    def _computed(self, names: Sequence[str], texts: Sequence[Texts]) -> list[Kept]:
+        """Documents of order 0 or 1 scored and kept: together, or each alone where that matters."""
+        if self._scorer.machine.deterministic and len(names) > 1:
+            return [self._computed([n], [t])[0] for n, t in zip(names, texts, strict=True)]
+        if not names:
+            return []
+        encoded = [self._encoded(own) for own in texts]
+        starts = np.cumsum([0, *(len(own.counts) for own in texts)])
+        lists = Candidates.joined([lists for lists, _ in encoded])
+        with self._blamed(names, starts):
+            if self.order == 0:
+                scores = independent(self._scorer, lists)
+            else:
+                first = np.zeros(len(lists), dtype=np.bool_)
+                first[starts[:-1][np.diff(starts) > 0]] = True
+                scores = pairs(self._scorer, lists, first)
+        found = []
+        for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
+            flat = np.concatenate([np.zeros(0, np.float32), *(s.ravel() for s in scores[a:b])])
+            arrays = {**columns, "scores": flat}
+            self._memory.keep(own, arrays)
+            found.append(Kept(own, own, arrays))
+        return found
 
-    def initial(self) -> Tensor:
-        """The start context."""
-        start: Tensor = self.scorer.model.context.start(1).detach()
-        return start
+    def _scored(self, kept: Kept) -> Scored:
+        problem: DocumentProblem
+        problem = Unary(kept.scores(0)) if self.order == 0 else Pairwise(kept.scores(1))
+        return Scored(problem, self._unknown(kept))
 
-    def extend(self, states: Tensor, t: int) -> tuple[NDArray[np.float64], Any]:
-        """Scores (N, K_t) after each context; O(N · trie nodes) steps of the recurrence."""
-        with _blamed(self.label, self.document):
-            scores, summaries = after(self.scorer, self.lists[t], states)
-        return scores, (states, summaries)
-
-    def select(self, successors: Any, parents: NDArray[np.intp], choices: NDArray[np.intp]) -> Any:
-        """The contexts after the chosen candidates."""
-        import torch
-
-        states, summaries = successors
-        rows, columns = (
-            torch.from_numpy(np.asarray(x)).to(states.device) for x in (parents, choices)
+    def _contextual(self, name: str, texts: Texts, kept: Kept | None) -> Scored:
+        """The problem of a document at unbounded order, with what is kept of it."""
+        self.remembered += kept is not None
+        if kept is None:
+            lists, columns = self._encoded(texts)
+            kept = Kept(texts, texts, columns)
+        else:
+            lists = None
+        problem = Contextual(
+            self._scorer,
+            kept,
+            lambda: self._encoded(texts)[0] if lists is None else lists,
+            memory=self._memory,
+            told=self._told(name),
         )
-        with torch.no_grad():
-            return self.scorer.model.context.advance(states[rows], summaries[rows, columns])
+        return Scored(problem, self._unknown(kept), problem.keep)
 
+    def _unknown(self, kept: Kept) -> NDArray[np.float64]:
+        """Words outside the vocabulary of each candidate, (n, 1), which are counted."""
+        unknown = kept.column("unknown")
+        self.oov += int(unknown.sum())
+        self.words += int(kept.column("words").sum())
+        return unknown.astype(np.float64)[:, None]
 
-@contextmanager
-def _blamed(label: str, document: str) -> Iterator[None]:
-    """A fault in the scores, told with the scorer's and the document's name."""
-    try:
-        yield
-    except ScoreError as fault:
-        raise RerankError(f"scorer {label!r}, document {document!r}: {fault}") from None
+    def _encoded(self, texts: Texts) -> tuple[Candidates, Arrays]:
+        """Candidates in the model's words, and how many words, and unknown ones, each has."""
+        tokens, offsets = self.saved.vocabulary.encode_lines(texts.text)
+        unknown = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])[offsets]
+        columns = {
+            "words": np.diff(offsets).astype(np.int32),
+            "unknown": np.diff(unknown).astype(np.int32),
+        }
+        return Candidates(tokens, offsets, texts.offsets), columns
+
+    def _told(self, name: str) -> str:
+        return f"scorer {self.name!r}, document {name!r}"
+
+    @contextmanager
+    def _blamed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
+        """A fault in the scores, or want of memory, told with the scorer's and a document's name.
+
+        starts: of the documents' lists among those of all.
+        """
+        try:
+            yield
+        except ScoreError as fault:
+            d = int(np.searchsorted(starts, fault.list or 0, side="right")) - 1
+            raise RerankError(f"{self._told(names[d])}: {fault}") from None
+        except MemoryError as fault:
+            raise RerankError(
+                f"{self._told(names[0])}: {fault}; keep fewer candidates with --top"
+            ) from None

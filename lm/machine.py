@@ -1,0 +1,154 @@
+"""What scoring runs on: a device, the precision of its large products, its cores and memory.
+
+On a CPU work is parted into pieces that do not depend on the number of threads; each piece
+is done by one thread, so that a result has the same bits for any number of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+CACHED = 5 << 18  # floats of a CPU's logits held at once by a thread: they stay in its cache
+FEWEST_ROWS = 16
+HELD = {"cpu": 1 << 25, "cuda": 1 << 28}  # floats of hidden states at once if no prefix is shared
+
+
+class Machine:
+    """A device at work.
+
+    dtype: `float32`, or `bfloat16` for the operands of large products (results and sums
+    stay float32). deterministic: batches ignore their neighbours, and threads are fixed.
+    """
+
+    def __init__(
+        self,
+        device: torch.device | str = "cpu",
+        *,
+        dtype: str = "float32",
+        deterministic: bool = False,
+    ) -> None:
+        if dtype not in ("float32", "bfloat16"):
+            raise ValueError(f"expected float32 or bfloat16, found {dtype}")
+        self.device = torch.device(device)
+        self.dtype, self.deterministic = dtype, deterministic
+        self._threads = torch.get_num_threads()
+        self._ceiling: int | None = None
+        self._buffers = threading.local()
+
+    def rows(self, words: int) -> int:
+        """Rows of (rows, words) float32 logits to hold at once."""
+        if self._ceiling is not None:
+            return self._ceiling
+        if self.device.type != "cuda":
+            return max(FEWEST_ROWS, CACHED // words)
+        if self.deterministic:  # free memory is not the same in every run
+            return 1024
+        free, _ = torch.cuda.mem_get_info(self.device)
+        return min(1 << 14, max(FEWEST_ROWS, free // (32 * words)))
+
+    def tokens(self, hidden: int) -> int:
+        """Tokens whose (tokens, hidden) states to hold at once."""
+        return HELD[self.device.type] // hidden
+
+    def within_memory(self, work: Callable[[int], Result], words: int) -> Result:
+        """`work(rows)` with rows halved as often as memory demands; the ceiling is kept.
+
+        MemoryError where the fewest rows are too many, or where other rows would mean
+        other bits (`deterministic`).
+        """
+        while True:
+            rows = self.rows(words)
+            try:
+                return work(rows)
+            except RuntimeError as fault:  # torch.OutOfMemoryError is one
+                if not _is_out_of_memory(fault):
+                    raise
+            # outside the handler, whose traceback holds tensors
+            if rows <= FEWEST_ROWS or self.deterministic:
+                raise MemoryError(f"{rows} rows of {words} logits do not fit on {self.device}")
+            self._ceiling = max(FEWEST_ROWS, min(rows, self._ceiling or rows) // 2)
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+    def buffer(self, rows: int, words: int) -> Tensor:
+        """A (rows, words) float32 tensor that the calling thread owns until its next call."""
+        held: Tensor | None = getattr(self._buffers, "held", None)
+        if held is None or held.numel() < rows * words:
+            self._buffers.held = held = None
+            held = torch.empty(rows * words, device=self.device)
+            self._buffers.held = held
+        return held[: rows * words].view(rows, words)
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """`work` of each item, in order: by several threads on a CPU, one after the other else.
+
+        Products inside are of this machine's precision.
+        """
+        matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+        before = matmul.fp32_precision
+        matmul.fp32_precision = "bf16" if self.dtype == "bfloat16" else "ieee"
+        try:
+            if self.device.type == "cuda":
+                return [work(item) for item in items]
+            return self._shared_out(work, items)
+        finally:
+            matmul.fp32_precision = before
+
+    def _shared_out(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        def one(item: Item) -> Result:
+            with torch.no_grad():  # which is a thread's own
+                return work(item)
+
+        waiting = [self._pool.submit(one, item) for item in items]
+        try:
+            return [future.result() for future in waiting]
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(
+            self._threads, "scoring", initializer=lambda: torch.set_num_threads(1)
+        )
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """No gradients and, where `deterministic`, one thread for what is not parted."""
+        threads = torch.get_num_threads()
+        try:
+            if self.deterministic:
+                torch.set_num_threads(1)
+            with torch.no_grad():
+                yield
+        finally:
+            if self.deterministic:
+                torch.set_num_threads(threads)
+
+    def operand(self, matrix: Tensor) -> Tensor:
+        """A matrix as `product` takes it: cast where the device multiplies the cast form."""
+        if self.dtype == "bfloat16" and self.device.type == "cuda":
+            return matrix.bfloat16()
+        return matrix
+
+    def product(self, a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+        """Product of two operands in float32, written to `out`."""
+        if a.dtype == torch.bfloat16:
+            return torch.mm(a, b, out_dtype=torch.float32, out=out)
+        return torch.mm(a, b, out=out)
+
+
+def _is_out_of_memory(fault: RuntimeError) -> bool:
+    """Whether memory was what a device or the system lacked."""
+    return isinstance(fault, torch.OutOfMemoryError) or "can't allocate memory" in str(fault)

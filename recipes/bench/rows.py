@@ -1,0 +1,137 @@
+"""Rows of the tables: one model on one set, ours and the script's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lists import Set, Text, made_up
+from measuring import best, difference, peak_memory, products_share
+from obvious import ContextLM
+from tasks import TASKS, flops, hypotheses
+
+from lm.model import Config, DocumentLM
+from lm.scoring import Scorer
+from lm.vocabulary import Vocabulary
+
+LONG, FEW, SOME = 500, 3, 50  # of lists this long: so many sentences, so many contexts
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model on one set. Rates are hypotheses a second; memory in bytes."""
+
+    data: str
+    model: str
+    shape: str
+    sentences: int
+    hypotheses: int
+    seconds: float
+    rate: float
+    script_rate: float
+    ratio: float
+    loop_rate: float | None
+    loop_ratio: float | None
+    tokens_per_node: float
+    peak_memory: int | None
+    flops_per_second: float
+    share_of_peak: float
+    products_share: float | None
+    difference: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """How much of the lists is used, and what is measured beside the times."""
+
+    texts: Sequence[Text]
+    made_up: bool
+    sentences: int
+    sample: int
+    contexts: int
+    peak: float
+    profile: bool
+
+    def rows(self, model: DocumentLM, vocabulary: Vocabulary | None) -> Iterator[Row]:
+        """The model on each set; without a vocabulary, words have ids by frequency."""
+        size = model.config.vocabulary
+        for text in self.texts:
+            yield self.row(model, text.encoded(vocabulary or text.vocabulary(size)))
+        if self.made_up:
+            yield self.row(model, made_up(size))
+
+    def row(self, model: DocumentLM, data: Set) -> Row:
+        """The model on one set, warmed up, ours first."""
+        config, task = model.config, TASKS[model.config.model]
+        long = max(map(len, data.lists)) > LONG
+        if config.model == "rnnlm":
+            data = data.head(self.sentences)
+        else:
+            data = data.head(min(FEW, self.sample) if long else self.sample)
+        most = min(SOME, self.contexts) if long else self.contexts
+        scorer, script = Scorer.of(model), ContextLM.of(model)
+        task.ours(scorer, data)
+        seconds, scores = best(lambda: task.ours(scorer, data))
+        n, limited = hypotheses(config.model, data), hypotheses(config.model, data, most)
+
+        task.script(script, data.head(2), 2)
+        script_seconds, expected = best(lambda: task.script(script, data, most))
+        differences = [difference(scores, expected)]
+        loop_rate = None
+        if loop := task.loop:
+            loop(script, data.head(2), 2)
+            loop_seconds, expected = best(lambda: loop(script, data, most))
+            differences.append(difference(scores, expected))
+            loop_rate = limited / loop_seconds
+        rate, script_rate = n / seconds, limited / script_seconds
+        nodes = data.nodes() if config.model == "rnnlm" else sum(data.list_nodes())
+        return Row(
+            data=data.name,
+            model=config.model,
+            shape=shape_of(config),
+            sentences=len(data.lists),
+            hypotheses=n,
+            seconds=seconds,
+            rate=rate,
+            script_rate=script_rate,
+            ratio=rate / script_rate,
+            loop_rate=loop_rate,
+            loop_ratio=rate / loop_rate if loop_rate else None,
+            tokens_per_node=data.tokens / nodes,
+            peak_memory=peak_memory(model, data),
+            flops_per_second=flops(config, data) / seconds,
+            share_of_peak=flops(config, data) / seconds / self.peak,
+            products_share=products_share(model, data) if self.profile else None,
+            difference=max(differences),
+        )
+
+    def scaling(
+        self, model: DocumentLM, vocabulary: Vocabulary | None
+    ) -> Iterator[dict[str, object]]:
+        """Seconds of ours on the first set with 10, 25, 50, 100 candidates of each sentence."""
+        text = self.texts[0]
+        whole = text.encoded(vocabulary or text.vocabulary(model.config.vocabulary))
+        scorer, task = Scorer.of(model), TASKS[model.config.model]
+        for k in (10, 25, 50, 100):
+            data = whole.head(self.sentences, k)
+            task.ours(scorer, data)
+            seconds, _ = best(lambda data=data: task.ours(scorer, data))  # type: ignore[misc]
+            nodes = data.nodes()
+            yield {
+                "model": model.config.model,
+                "shape": shape_of(model.config),
+                "K": k,
+                "distinct prefixes": nodes,
+                "hypotheses": hypotheses(model.config.model, data),
+                "seconds": seconds,
+                "seconds per million prefixes": seconds / nodes * 1e6,
+                "GFLOP/s": flops(model.config, data) / seconds / 1e9,
+            }
+
+
+def shape_of(config: Config) -> str:
+    """How a shape is written: 128/10k."""
+    sizes = {config.embed: None, config.hidden: None}  # one number if they are equal
+    words = config.vocabulary
+    thousands = f"{round(words / 1000)}k" if words >= 1000 else str(words)
+    return f"{'-'.join(map(str, sizes))}/{thousands}" + ("" if config.tied else " untied")

@@ -1,0 +1,167 @@
+"""What is measured: a task a model, by our engine and by the obvious script, on the same weights.
+
+`rnnlm` scores each candidate once, `codclm` after each candidate of the sentence before, and
+`ccdclm` after each of the 8 paths of a beam. A hypothesis is a candidate scored in one context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import obvious
+import torch
+from lists import KBest, Set
+from numpy.typing import NDArray
+from obvious import ContextLM
+from torch import Tensor
+
+from decoders.beam import beam
+from decoders.problem import DocumentProblem
+from lm.model import Config, DocumentLM
+from lm.scoring import Scorer, after, independent, pairs
+from lm.trie import Candidates
+
+WIDTH = 8
+SPREAD = 2.5
+Scores = list[NDArray[Any]]
+
+
+def seeded(config: Config, seed: int = 1) -> DocumentLM:
+    """A model with random weights whose logits have a standard deviation of `SPREAD`."""
+    model = DocumentLM.seeded(config, seed).eval()
+    dice = torch.Generator().manual_seed(seed)
+    words = torch.randint(3, config.vocabulary, (20, 64), generator=dice)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3.0)
+        inputs = model.word_inputs()
+        state = model.start(model.context.start(64), inputs)
+        for column in words:
+            state = model.step(state, column, inputs)
+        hidden = model.hidden(state)
+        features = model.head.features(hidden, model.fusion.at_output(hidden.flip(0)))
+        last = model.head.projection.weight if config.tied else model.head.output
+        last.mul_(SPREAD / (features @ model.head.weight().T).std())
+    return model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InContext(DocumentProblem):
+    """A document's candidates under a model of unbounded order; a state is a context (N, C)."""
+
+    scorer: Scorer
+    lists: Sequence[Candidates]
+    order: None = None
+    lengths: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lengths", tuple(one.counts[0] for one in self.lists))
+
+    def initial(self) -> Tensor:
+        """The start context."""
+        return self.scorer.model.context.start(1).detach()
+
+    def extend(self, states: Tensor, t: int) -> tuple[NDArray[Any], tuple[Tensor, Tensor]]:
+        """Scores (N, K_t) after each context."""
+        [(scores, summaries)] = after(self.scorer, [(self.lists[t], states)])
+        return scores, (states, summaries)
+
+    @torch.no_grad()
+    def select(
+        self,
+        successors: tuple[Tensor, Tensor],
+        parents: NDArray[np.intp],
+        choices: NDArray[np.intp],
+    ) -> Tensor:
+        """The contexts after the chosen candidates."""
+        states, summaries = successors
+        rows, columns = (torch.from_numpy(x).to(states.device) for x in (parents, choices))
+        return self.scorer.model.context.advance(states[rows], summaries[rows, columns])
+
+
+def beam_scores(scorer: Scorer, data: Set) -> Scores:
+    """Score of each document's best path, by `decoders.beam`."""
+    problems = (InContext(scorer, [Candidates.of([c]) for c in d]) for d in data.documents())
+    return [np.array([beam(problem, width=WIDTH)[0].score]) for problem in problems]
+
+
+def _numpy(tensors: Sequence[Tensor]) -> Scores:
+    return [tensor.numpy() for tensor in tensors]
+
+
+def _each_document(
+    score: Callable[[ContextLM, Sequence[KBest], int | None], list[Tensor]],
+) -> Callable[[ContextLM, Set, int | None], Scores]:
+    def scores(model: ContextLM, data: Set, most: int | None) -> Scores:
+        return _numpy([matrix for d in data.documents() for matrix in score(model, d, most)])
+
+    return scores
+
+
+def contexts(name: str, data: Set, most: int | None = None) -> list[int]:
+    """In how many contexts each list is scored; `most`: only that many of codclm's."""
+    given, n = [], 1
+    for candidates, begins in zip(data.lists, data.first, strict=True):
+        n = 1 if begins or name == "rnnlm" else n
+        given.append(n)
+        n = len(candidates) if name == "codclm" else min(WIDTH, n * len(candidates))
+        n = n if most is None or name != "codclm" else min(n, most)
+    return given
+
+
+def hypotheses(name: str, data: Set, most: int | None = None) -> int:
+    """Candidates times contexts."""
+    given = contexts(name, data, most)
+    return sum(len(c) * n for c, n in zip(data.lists, given, strict=True))
+
+
+def flops(config: Config, data: Set) -> float:
+    """Floating-point operations of our matrix products, 2 for a multiplication with its sum.
+
+    A step of the recurrence is 8H², the features of a tied head 2HE, logits 2VR (R = E if
+    tied, else H); the words' input projections belong to loading. A node costs all three once
+    (rnnlm: over all sentences together) or in each context (ccdclm, whose contexts cost 8H²
+    each). codclm: steps over all sentences together, features and logits a list, 2V a node
+    and context for the product of exponentials, features and logits a context.
+    """
+    h, e, v = config.hidden, config.embed, config.vocabulary
+    step = 8 * h * h
+    predict = (2 * h * e if config.tied else 0) + 2 * v * (e if config.tied else h)
+    if config.model == "rnnlm":
+        return data.nodes() * (step + predict)
+    given = list(zip(data.list_nodes(), contexts(config.model, data), strict=True))
+    if config.model == "codclm":
+        products = sum(nodes * (predict + 2 * v * n) + n * predict for nodes, n in given)
+        return data.nodes() * step + products
+    return sum(n * (nodes * (step + predict) + step) for nodes, n in given)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One model's scores: by us, by the script, and by the script after a second thought."""
+
+    ours: Callable[[Scorer, Set], Scores]
+    script: Callable[[ContextLM, Set, int | None], Scores]
+    loop: Callable[[ContextLM, Set, int | None], Scores] | None = None
+
+
+TASKS = {
+    "rnnlm": Task(
+        lambda scorer, data: independent(scorer, Candidates.of(data.lists)),
+        lambda model, data, _: _numpy(obvious.independent(model, data.lists)),
+    ),
+    "codclm": Task(
+        lambda scorer, data: pairs(scorer, Candidates.of(data.lists), np.array(data.first)),
+        _each_document(obvious.pairs),
+        _each_document(obvious.loop_pairs),
+    ),
+    "ccdclm": Task(
+        beam_scores,
+        lambda model, data, _: [
+            np.array([obvious.beam(model, d, WIDTH)[0]]) for d in data.documents()
+        ],
+    ),
+}

@@ -1,0 +1,81 @@
+"""What the work ahead will take, measured on the first sentences and said before it begins."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from decoders.problem import UnsuitedDecoder
+from decoders.search import decode as search
+from rerank.errors import UsageError
+from rerank.features import prepare
+from rerank.kbest import KBest
+from rerank.pipeline.lists import Announce, Opened
+from rerank.pipeline.searching import Search
+
+SAMPLE = 10  # sentences that the estimate is measured on
+
+
+def estimate(opened: Opened, how: Search, announce: Announce) -> float:
+    """Seconds of the work ahead, said through `announce`; 0 where its scores are in the cache."""
+    with opened.watch.lap("estimate"):
+        found = opened.first_with_candidates()
+        return 0.0 if found is None else _estimated(opened, *found, how=how, announce=announce)
+
+
+def _estimated(opened: Opened, name: str, kbest: KBest, how: Search, announce: Announce) -> float:
+    """The estimate from the first document that has candidates."""
+    counts = f"{len(opened.documents):,} documents, {opened.documents.n_lines:,} sentences"
+    models = ", ".join(scorer.name for scorer in opened.scorers)
+    if opened.scorers and all(scorer.remembers(kbest) for scorer in opened.scorers):
+        announce(f"{counts}; the first document's scores by {models} are in the cache")
+        return 0.0
+    words = _sample(opened, name, kbest, how)  # once to warm up
+    began = time.monotonic()
+    _sample(opened, name, kbest, how)
+    taken = time.monotonic() - began
+    survey = opened.survey
+    seconds = taken * survey.words / max(1, words)
+    announce(
+        f"{counts}, {survey.lines:,} candidates, {survey.words:,} words; about {_told(seconds)}"
+        + (f" with {models}" if models else "")
+    )
+    return seconds
+
+
+def _sample(opened: Opened, name: str, kbest: KBest, how: Search) -> int:
+    """Words of a document's first sentences, once they are decoded."""
+    head = _head(kbest)
+    scorers = [scorer.forgetful() for scorer in opened.scorers]
+    (document,) = prepare([(name, head)], scorers, opened.space(head, total=False), {})
+    weights = np.zeros(document.space.width)
+    weights[list(document.space.contextual)] = 1.0
+    try:
+        search(document.problem(weights), how.method, width=how.beam)
+    except UnsuitedDecoder as fault:
+        raise UsageError(f"--search {how.method}: {fault}") from None
+    return sum(len(head.tokens(row)) for row in range(head.n))
+
+
+def _told(seconds: float) -> str:
+    """A length of time in the unit that fits it."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _head(kbest: KBest) -> KBest:
+    """The first sentences of a document's lists."""
+    n = int(kbest.offsets[min(SAMPLE, len(kbest))])
+    return replace(
+        kbest,
+        offsets=kbest.offsets[: SAMPLE + 1],
+        spans=kbest.spans[:n],
+        text_spans=kbest.text_spans[:n],
+        line_numbers=kbest.line_numbers[:n],
+        dense=kbest.dense[:n],
+        totals=None if kbest.totals is None else kbest.totals[:n],
+        sparse=kbest.sparse.take(np.arange(n)),
+    )

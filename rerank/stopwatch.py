@@ -1,0 +1,49 @@
+"""Where the time of a run went, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Stopwatch:
+    """Seconds of named parts, in the order in which they first came, since it was made."""
+
+    def __init__(self) -> None:
+        self.began = perf_counter()
+        self.parts: dict[str, float] = {}
+
+    @contextmanager
+    def lap(self, part: str) -> Iterator[None]:
+        """Count the block's time to a part."""
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self.add(part, perf_counter() - began)
+
+    def add(self, part: str, seconds: float) -> None:
+        """Count seconds to a part; negative ones take them away."""
+        self.parts[part] = self.parts.get(part, 0.0) + seconds
+
+    def timed(self, items: Iterable[T], part: str) -> Iterator[T]:
+        """The same items, the time that they take to come counted to a part."""
+        iterator = iter(items)
+        while True:
+            with self.lap(part):
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    return
+            yield item
+
+    def to_text(self) -> str:
+        """`14.2 s: lists 5.5, scores 1.4, search 1.2, rest 6.1`."""
+        total = perf_counter() - self.began
+        rest = total - sum(self.parts.values())
+        told = [f"{part} {seconds:.1f}" for part, seconds in [*self.parts.items(), ("rest", rest)]]
+        return f"{total:.1f} s: {', '.join(told)}"

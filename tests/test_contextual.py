@@ -1,0 +1,186 @@
+"""Histories of a document: scored once, remembered, and made up for, against a fresh scorer."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from decoders.lockstep import path_score
+from decoders.problem import forced
+from decoders.search import decode, decode_all
+from lm.checkpoint import Saved, load_model
+from lm.machine import Machine
+from rerank.cache import Cache
+from rerank.documents import Documents
+from rerank.formats.rows import read_rows
+from rerank.kbest import KBest, documents_of
+from rerank.notices import Notices
+from rerank.scorers import Scored
+from rerank.scorers.language_model import LanguageModel
+
+UNBOUNDED = ["ccdclm", "drnnlm", "hrnnlm"]
+every_model = pytest.mark.parametrize("name", UNBOUNDED)
+LISTS = [
+    ["the lamp is lit", "a lamp burns", "it", "one burns light"],
+    ["it gives light", "she gives light", "no one", "no"],
+    ["", "no one", "it burns", "the light"],
+    ["the lamp", "she", "is the lamp lit", "a a a"],
+    ["it is", "she is", "one is", "the one"],
+]
+OTHERS = [["no one", "she"], ["the light burns", "it"], ["is", "a lamp"]]
+
+
+@pytest.fixture(scope="module")
+def saved(model_folders: Mapping[str, Path]) -> dict[str, Saved]:
+    return {name: load_model(model_folders[name]) for name in UNBOUNDED}
+
+
+def kbest(lists: Sequence[Sequence[str]]) -> KBest:
+    lines = (
+        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
+        for t, candidates in enumerate(lists)
+        for text in candidates
+    )
+    rows = read_rows(lines, Notices())
+    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
+    return document
+
+
+def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[Scored]:
+    return scorer.score([(str(n), kbest(own)) for n, own in enumerate(lists)])
+
+
+def truth(saved: Saved, lists: Sequence[Sequence[str]], path: Sequence[int]) -> NDArray[np.float64]:
+    """Scores along a path by a scorer that remembers nothing."""
+    (fresh,) = scored(LanguageModel("lm", saved), lists)
+    return np.concatenate(forced(fresh.problem, path))
+
+
+def searched(scorer: LanguageModel, lists: Sequence[Sequence[str]], width: int) -> tuple[int, ...]:
+    """The path of a beam, what it scored kept."""
+    (found,) = scored(scorer, lists)
+    path = decode(found.problem, "beam", width=width).paths[0]
+    found.keep()
+    return path.choices
+
+
+@every_model
+def test_a_search_from_the_cache_finds_the_same_and_computes_nothing(
+    name: str, saved: dict[str, Saved], tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path, Notices(), 10**9)
+    first, again = (LanguageModel("lm", saved[name], cache=cache) for _ in range(2))
+    path = searched(first, LISTS, 3)
+    assert searched(again, LISTS, 3) == path
+    assert first.work.nodes > 0 == again.work.nodes
+    assert (first.remembered, again.remembered) == (0, 1)
+    assert (first.oov, first.words) == (again.oov, again.words)
+    assert cache.saved == 1
+
+
+@every_model
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_contexts_of_remembered_histories_are_made_up_for_when_needed(
+    name: str, saved: dict[str, Saved], width: int, tmp_path: Path
+) -> None:
+    """Any path that leaves the remembered ones scores as if nothing had been remembered."""
+    cache = Cache(tmp_path, Notices(), 10**9)
+    known = searched(LanguageModel("lm", saved[name], cache=cache), LISTS, width)
+    for t in range(len(LISTS)):
+        path = (*known[:t], (known[t] + 1) % 4, *([3] * (len(LISTS) - t - 1)))
+        (found,) = scored(LanguageModel("lm", saved[name], cache=cache), LISTS)
+        ours = np.concatenate(forced(found.problem, path))
+        np.testing.assert_allclose(ours, truth(saved[name], LISTS, path), atol=2e-4)
+
+
+@every_model
+def test_a_wider_search_from_the_cache_of_a_narrow_one_is_that_without_cache(
+    name: str, saved: dict[str, Saved], tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path, Notices(), 10**9)
+    for width in (1, 2, 8):
+        ours = searched(LanguageModel("lm", saved[name], cache=cache), LISTS, width)
+        assert ours == searched(LanguageModel("lm", saved[name]), LISTS, width)
+
+
+@every_model
+def test_fewer_candidates_are_found_in_the_cache_of_more_and_leave_it_whole(
+    name: str, saved: dict[str, Saved], tmp_path: Path
+) -> None:
+    cache = Cache(tmp_path, Notices(), 10**9)
+    model = saved[name]
+    path = searched(LanguageModel("lm", model, cache=cache), LISTS, 2)
+    fewer = [candidates[:2] for candidates in LISTS]
+    short = LanguageModel("lm", model, cache=cache)
+    assert searched(short, fewer, 4) == searched(LanguageModel("lm", model), fewer, 4)
+    assert 0 < short.work.nodes < work_of(model, fewer, 4)  # of some histories only
+    whole = LanguageModel("lm", model, cache=cache)
+    assert searched(whole, LISTS, 2) == path
+    assert whole.work.nodes == 0
+    twice = LanguageModel("lm", model, cache=cache)
+    assert searched(twice, fewer, 4) == searched(short, fewer, 4)
+    assert twice.work.nodes == 0
+
+
+def work_of(saved: Saved, lists: Sequence[Sequence[str]], width: int) -> int:
+    scorer = LanguageModel("lm", saved)
+    searched(scorer, lists, width)
+    return scorer.work.nodes
+
+
+@every_model
+def test_histories_of_one_text_are_scored_once(name: str, saved: dict[str, Saved]) -> None:
+    twice = [[*candidates, candidates[0], candidates[0]] for candidates in OTHERS]
+    scorer = LanguageModel("lm", saved[name])
+    (found,) = scored(scorer, twice)
+    problem = found.problem
+    _, successors = problem.extend(problem.initial(), 0)
+    states = problem.select(successors, np.zeros(4, np.intp), np.array([0, 1, 2, 3]))
+    before = scorer.work.nodes
+    scores, _ = problem.extend(states, 1)
+    np.testing.assert_array_equal(scores[0], scores[2])
+    np.testing.assert_array_equal(scores[0], scores[3])
+    spent, before = scorer.work.nodes - before, scorer.work.nodes
+    problem.extend(problem.select(successors, np.zeros(1, np.intp), np.array([3])), 1)
+    assert scorer.work.nodes == before
+    assert spent == 2 * len(
+        {text[:n] for text in map(tuple, map(str.split, twice[1])) for n in range(len(text) + 1)}
+    )
+
+
+@every_model
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_documents_searched_together_are_found_as_each_alone(
+    name: str, saved: dict[str, Saved], deterministic: bool
+) -> None:
+    machine = Machine(deterministic=deterministic)
+    documents = [LISTS, OTHERS, LISTS[2:], [["no one"]]]
+    together = [
+        found.problem for found in scored(LanguageModel("lm", saved[name], machine), *documents)
+    ]
+    for found, lists in zip(decode_all(together, "beam", width=3), documents, strict=True):
+        (alone,) = scored(LanguageModel("lm", saved[name], machine), lists)
+        expected = decode(alone.problem, "beam", width=3)
+        assert found.paths[0].choices == expected.paths[0].choices
+        tolerance = 0 if deterministic else 1e-4
+        assert found.paths[0].score == pytest.approx(expected.paths[0].score, abs=tolerance)
+        assert found.first.score == pytest.approx(
+            path_score(alone.problem, [0] * len(lists)), abs=1e-4
+        )
+
+
+@every_model
+def test_two_models_in_one_batch_keep_their_scores_apart(
+    name: str, saved: dict[str, Saved]
+) -> None:
+    other = next(n for n in UNBOUNDED if n != name)
+    scorers = [LanguageModel("a", saved[name]), LanguageModel("b", saved[other])]
+    problems = [scored(scorer, lists)[0].problem for lists in (LISTS, OTHERS) for scorer in scorers]
+    for n, (problem, found) in enumerate(
+        zip(problems, decode_all(problems, "beam", width=2), strict=True)
+    ):
+        (alone,) = scored(LanguageModel("c", saved[(name, other)[n % 2]]), (LISTS, OTHERS)[n // 2])
+        assert found.paths[0].choices == decode(alone.problem, "beam", width=2).paths[0].choices
+        assert problem.order is None

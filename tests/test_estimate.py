@@ -1,0 +1,105 @@
+"""What is said of the work before it begins."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rerank.errors import InputError, UsageError
+from rerank.notices import Notices
+from rerank.pipeline import Scoring, Search, decode
+from rerank.pipeline.estimate import estimate
+from rerank.pipeline.lists import Lists, Opened
+
+LINES = (
+    "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
+    "0 ||| a lamp burns ||| LM0= -8 ||| -5",
+    "0 ||| lamp ||| LM0= -7 ||| -6",
+    "1 ||| it gives light ||| LM0= -7 ||| -3",
+    "3 ||| no one ||| LM0= -8 ||| -4",
+    "3 ||| one ||| LM0= -9 ||| -5",
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, made the current one, with a list of four sentences, the third without any."""
+    monkeypatch.chdir(tmp_path)
+    write("dev.kbest", LINES)
+    write("dev.docs", ("x", "x", "y", "z"))
+    return tmp_path
+
+
+def write(name: str, lines: tuple[str, ...]) -> None:
+    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def estimated(lists: Lists, method: str = "auto") -> list[str]:
+    said: list[str] = []
+    with Opened(lists, Notices()) as opened:
+        estimate(opened, Search(method, 2), said.append)
+    return said
+
+
+def test_the_estimate_says_how_much_work_there_is(model_folders: Mapping[str, Path]) -> None:
+    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["ccdclm"]))
+    (said,) = estimated(Lists("dev.kbest", "dev.docs", lms=lms))
+    assert re.fullmatch(
+        r"3 documents, 4 sentences, 6 candidates, 14 words; about \d+ s with one, two", said
+    )
+
+
+def test_the_work_ahead_is_not_estimated_where_its_scores_are_in_the_cache(
+    folder: Path, model_folders: Mapping[str, Path]
+) -> None:
+    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["ccdclm"]))
+    lists = Lists("dev.kbest", "dev.docs", lms=lms, scoring=Scoring(cache=folder / "cache"))
+    assert "about" in estimated(lists)[0]
+    assert not (folder / "cache").exists()  # what the estimate computes is not kept
+    Path("w.json").write_text('{"one": 1, "two": 1}')
+    decode(lists, "w.json", "out", default_weight=0.0, notices=Notices())
+    assert estimated(lists) == [
+        "3 documents, 4 sentences; the first document's scores by one, two are in the cache"
+    ]
+
+
+def test_what_the_estimate_does_is_not_counted(model_folders: Mapping[str, Path]) -> None:
+    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["rnnlm"]),))
+    with Opened(lists, Notices()) as opened:
+        estimate(opened, Search(), lambda line: None)
+        (scorer,) = opened.scorers
+        assert (scorer.oov, scorer.words, scorer.work.nodes) == (0, 0, 0)
+
+
+def test_the_estimate_reads_infinite_features_as_the_work_does(
+    model_folders: Mapping[str, Path],
+) -> None:
+    write("dev.kbest", tuple(line.replace("LM0= -8", "LM0= -inf") for line in LINES))
+    lms = (("lm", model_folders["rnnlm"]),)
+    assert estimated(Lists("dev.kbest", "dev.docs", lms=lms, clip_inf=1e4))
+    with pytest.raises(InputError, match=r"dev\.kbest:2: .*--clip-inf"):
+        estimated(Lists("dev.kbest", "dev.docs", lms=lms))
+
+
+def test_the_estimate_is_measured_on_a_document_that_has_words(
+    model_folders: Mapping[str, Path],
+) -> None:
+    write("dev.kbest", LINES[4:])
+    lists = Lists("dev.kbest", no_docs="one", lms=(("lm", model_folders["codclm"]),))
+    assert "2 candidates, 3 words" in estimated(lists)[0]
+    write("dev.docs", ("x", "y", "z", "w"))
+    assert "2 candidates, 3 words" in estimated(Lists("dev.kbest", "dev.docs", lms=lists.lms))[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "told"),
+    [("viterbi", "ccdclm", "--search viterbi: .*beam"), ("exhaustive", "rnnlm", "10.6|1,000,000")],
+)
+def test_a_search_that_cannot_serve_is_told_by_the_estimate(
+    model_folders: Mapping[str, Path], method: str, model: str, told: str
+) -> None:
+    write("dev.kbest", tuple(f"{t} ||| w{k} ||| LM0= 0 ||| 0" for t in range(8) for k in range(9)))
+    lists = Lists("dev.kbest", no_docs="one", lms=(("lm", model_folders[model]),))
+    with pytest.raises(UsageError, match=told):
+        estimated(lists, method)
