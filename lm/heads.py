@@ -1,8 +1,8 @@
 """How words are predicted: softmax over the vocabulary, with its own or tied weights.
 
 logits = weight · features(h, c) + bias, with the hidden state h (B, H) and, where fusion
-adds the context to the output, its value c (B, D). The context's share is linear:
-logits(h, c + d) = logits(h, c) + shift(d), which the all-pairs product lives on.
+adds the context to the output, its value c (B, D). Features are linear in both:
+features(h, c + d) = features(h, c) + features(0, d), which the all-pairs product lives on.
 """
 
 from __future__ import annotations
@@ -30,10 +30,6 @@ class Softmax(nn.Module):
         """(B, R) features; logits = features · weightᵀ + bias."""
         return h if c is None else torch.cat([h, c], dim=1)
 
-    def shift(self, c: Tensor) -> Tensor:
-        """What the contexts c (B, D) add to the logits: (V, B)."""
-        return self.output[:, self.hidden :] @ c.T
-
 
 class TiedSoftmax(nn.Module):
     """Output matrix shared with the embeddings behind a projection: K(H + D) + V parameters.
@@ -57,10 +53,6 @@ class TiedSoftmax(nn.Module):
         """(B, K) projected features."""
         both = h if c is None else torch.cat([h, c], dim=1)
         return F.linear(both, self.projection.weight)
-
-    def shift(self, c: Tensor) -> Tensor:
-        """What the contexts c (B, D) add to the logits: (V, B)."""
-        return self.embedding.weight @ (self.projection.weight[:, self.hidden :] @ c.T)
 
 
 Head = Softmax | TiedSoftmax

@@ -19,8 +19,8 @@ from torch import Tensor
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CACHED = 5 << 18  # floats of a CPU's logits held at once by a thread: they stay in its cache
-FEWEST_ROWS = 16
+CACHED = 1 << 19  # logits that stay near a core, 2 MiB
+FEWEST = 1 << 12  # logits at once
 HELD = {"cpu": 1 << 25, "cuda": 1 << 28}  # floats of hidden states at once if no prefix is shared
 
 
@@ -46,49 +46,54 @@ class Machine:
         self._ceiling: int | None = None
         self._buffers = threading.local()
 
-    def rows(self, words: int) -> int:
-        """Rows of (rows, words) float32 logits to hold at once."""
+    @property
+    def floats(self) -> int:
+        """Logits for a thread to hold at once."""
         if self._ceiling is not None:
             return self._ceiling
         if self.device.type != "cuda":
-            return max(FEWEST_ROWS, CACHED // words)
+            return CACHED
         if self.deterministic:  # free memory is not the same in every run
-            return 1024
+            return 1 << 28
         free, _ = torch.cuda.mem_get_info(self.device)
-        return min(1 << 14, max(FEWEST_ROWS, free // (32 * words)))
+        return max(FEWEST, free // 16)
 
     def tokens(self, hidden: int) -> int:
         """Tokens whose (tokens, hidden) states to hold at once."""
         return HELD[self.device.type] // hidden
 
-    def within_memory(self, work: Callable[[int], Result], words: int) -> Result:
-        """`work(rows)` with rows halved as often as memory demands; the ceiling is kept.
+    def within_memory(self, work: Callable[[int], Result]) -> Result:
+        """`work(floats)` with the floats halved as often as memory demands; that is remembered.
 
-        MemoryError where the fewest rows are too many, or where other rows would mean
-        other bits (`deterministic`).
+        MemoryError where the fewest are too many, or where other blocks would mean other
+        bits (`deterministic`).
         """
         while True:
-            rows = self.rows(words)
+            floats = self.floats
             try:
-                return work(rows)
+                return work(floats)
             except RuntimeError as fault:  # torch.OutOfMemoryError is one
                 if not _is_out_of_memory(fault):
                     raise
             # outside the handler, whose traceback holds tensors
-            if rows <= FEWEST_ROWS or self.deterministic:
-                raise MemoryError(f"{rows} rows of {words} logits do not fit on {self.device}")
-            self._ceiling = max(FEWEST_ROWS, min(rows, self._ceiling or rows) // 2)
+            if floats <= FEWEST or self.deterministic:
+                raise MemoryError(f"{floats:,} logits at once do not fit on {self.device}")
+            self._ceiling = max(FEWEST, min(floats, self._ceiling or floats) // 2)
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
 
-    def buffer(self, rows: int, words: int) -> Tensor:
-        """A (rows, words) float32 tensor that the calling thread owns until its next call."""
+    def buffer(self, like: Tensor, words: int) -> Tensor:
+        """A (rows, words) tensor for products of `like`, the calling thread's until its next call.
+
+        Of the numbers of `like` (rows, …), which are float32 except in tests of accuracy.
+        """
+        floats = len(like) * words
         held: Tensor | None = getattr(self._buffers, "held", None)
-        if held is None or held.numel() < rows * words:
+        if held is None or held.numel() < floats or held.dtype != like.dtype:
             self._buffers.held = held = None
-            held = torch.empty(rows * words, device=self.device)
+            held = torch.empty(floats, dtype=like.dtype, device=self.device)
             self._buffers.held = held
-        return held[: rows * words].view(rows, words)
+        return held[:floats].view(len(like), words)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """`work` of each item, in order: by several threads on a CPU, one after the other else.
@@ -142,8 +147,8 @@ class Machine:
             return matrix.bfloat16()
         return matrix
 
-    def product(self, a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-        """Product of two operands in float32, written to `out`."""
+    def product(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+        """Product of two operands in float32, written to `out` if that is given."""
         if a.dtype == torch.bfloat16:
             return torch.mm(a, b, out_dtype=torch.float32, out=out)
         return torch.mm(a, b, out=out)

@@ -101,7 +101,7 @@ class LSTM(Recurrence):
 
     def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""
-        z = (projected + F.linear(h, self.recurrent[layer])).float()
+        z = _single(projected + F.linear(h, self.recurrent[layer]))
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
         c = f * c + i * torch.tanh(z[:, 3 * self.hidden :])
         return o * torch.tanh(c), c
@@ -144,11 +144,16 @@ class CIFG(Recurrence):
     def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """(h', c') of the coupled-gate cell; the output gate sees the new c."""
         H, peephole = self.hidden, self.peephole[layer]
-        z = (projected + F.linear(h, self.recurrent[layer])).float()
-        i = torch.sigmoid(z[:, :H] + F.linear(c, peephole[:H]).float())
+        z = _single(projected + F.linear(h, self.recurrent[layer]))
+        i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
         c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
-        o = torch.sigmoid(z[:, 2 * H :] + F.linear(c, peephole[H:]).float())
+        o = torch.sigmoid(z[:, 2 * H :] + _single(F.linear(c, peephole[H:])))
         return o * torch.tanh(c), c
+
+
+def _single(products: Tensor) -> Tensor:
+    """Products of autocast in float32; float32 and float64 as they are."""
+    return products.float() if products.dtype == torch.bfloat16 else products
 
 
 def _uniform(rows: int, columns: int) -> nn.Parameter:

@@ -10,9 +10,7 @@ from float64 sums.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from time import perf_counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,17 +18,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.machine import Machine
-from lm.model import DocumentLM
-from lm.normalisers import log_sums, pair_log_sums, with_zero
-from lm.recurrence import select
-from lm.trie import Candidates, Forest, Indices, build, path_sums
-from lm.vocabulary import END
+from lm.normalisers import log_sums, pair_log_sums
+from lm.scorer import Floats, Scorer, Walk, along_paths, walk, with_last
+from lm.trie import Candidates, Forest, Indices, build
 
 VERSION = 2  # of the scores: another where the same model and text get others
 MOST_CONTEXTS = 1024  # of one product
 Scores = NDArray[np.float32]
-Floats = NDArray[np.floating[Any]]
 
 
 class ScoreError(ValueError):
@@ -39,51 +33,6 @@ class ScoreError(ValueError):
     def __init__(self, fault: str, *, list: int | None = None) -> None:
         self.list = list
         super().__init__(fault)
-
-
-@dataclass(slots=True)
-class Work:
-    """What was done: seconds, tokens and trie nodes, normalisers of pairs, those formed again."""
-
-    seconds: float = 0.0
-    tokens: int = 0
-    nodes: int = 0
-    normalisers: int = 0
-    recomputed: int = 0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scorer:
-    """A model at work on a machine.
-
-    inputs: (V, P) every word's input projection; weight: (V, R + 1) output matrix, the bias
-    as its last column; output: (R + 1, V) the same transposed.
-    """
-
-    model: DocumentLM
-    machine: Machine
-    inputs: Tensor
-    weight: Tensor
-    output: Tensor
-    work: Work = field(default_factory=Work)
-
-    @classmethod
-    def of(cls, model: DocumentLM, machine: Machine | None = None) -> Scorer:
-        """Scorer of a trained model; what all lists share is computed once."""
-        model.eval()
-        head = model.head
-        machine = machine or Machine(head.bias.device)
-        with machine.at_work():
-            weight = torch.cat([head.weight(), head.bias[:, None]], dim=1)
-            return cls(model, machine, model.word_inputs(), weight, weight.T.contiguous())
-
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """The machine at work, its time counted."""
-        began = perf_counter()
-        with self.machine.at_work():
-            yield
-        self.work.seconds += perf_counter() - began
 
 
 def independent(scorer: Scorer, lists: Candidates) -> list[Scores]:
@@ -96,10 +45,10 @@ def independent(scorer: Scorer, lists: Candidates) -> list[Scores]:
         for begin, end in _spans(scorer, lists):
             part = lists.part(begin, end)
             forest = _shared(scorer, part)
-            walk = _walk(scorer, forest, scorer.model.context.start(1))
-            columns = _with_ones(scorer.model.head.features(walk.hidden, None))
-            log_z = log_sums(columns, scorer.output, scorer.machine)
-            sums = _along_paths(forest, columns, scorer.weight, log_z[:, None])
+            walked = walk(scorer, forest, scorer.model.context.start(1))
+            columns = with_last(scorer.model.head.features(walked.hidden, None), 1.0)
+            log_z = log_sums(columns, scorer.weight, scorer.machine)
+            sums = along_paths(forest, columns, scorer.weight, log_z[:, None])
             scores += [_checked(s[:, 0], begin + t) for t, s in enumerate(_split(sums, part))]
     return scores
 
@@ -119,16 +68,16 @@ def pairs(scorer: Scorer, lists: Candidates, first: NDArray[np.bool_]) -> list[S
         for begin, end in _spans(scorer, lists):
             part = lists.part(begin, end)
             forest = _shared(scorer, part)
-            walk = _walk(scorer, forest, start.contexts)
+            walked = walk(scorer, forest, start.contexts)
             following = [
-                _Given.after(scorer, walk.summary[part.lists[t] : part.lists[t + 1]], ends)
+                _Given.after(scorer, walked.summary[part.lists[t] : part.lists[t + 1]], ends)
                 for t, ends in enumerate(_split(forest.end, part))
             ]
             given = [
                 start if alone else before
                 for alone, before in zip(first[begin:end], [last, *following], strict=False)
             ]
-            found = score(scorer, part, forest, walk, given)
+            found = score(scorer, part, forest, walked, given)
             for t, (sums, own) in enumerate(zip(found, given, strict=True)):
                 matrices.append(_checked(sums, begin + t)[own.rows])
             last = following[-1]
@@ -164,50 +113,25 @@ class _Given:
         return cls(context.advance(context.start(len(distinct)), distinct), rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Walk:
-    """Hidden states (N, H) of a forest's nodes and summaries (n, U) of its candidates."""
-
-    hidden: Tensor
-    summary: Tensor
-
-
-def _walk(scorer: Scorer, forest: Forest, contexts: Tensor) -> _Walk:
-    """The recurrence over a forest, once per node; contexts: (T, C), one per root."""
-    model, device = scorer.model, scorer.machine.device
-    parent, token, end = (
-        torch.from_numpy(x).to(device) for x in (forest.parent, forest.token, forest.end)
-    )
-    state = model.start(contexts, scorer.inputs)
-    hidden, summary = [model.hidden(state)], [model.summary(state)]
-    for level in range(1, len(forest.levels) - 1):
-        start, stop = forest.levels[level : level + 2]
-        state = select(state, parent[start:stop] - forest.levels[level - 1])
-        state = model.step(state, token[start:stop], scorer.inputs)
-        hidden.append(model.hidden(state))
-        summary.append(model.summary(state))
-    return _Walk(torch.cat(hidden), torch.cat(summary)[end])
-
-
 def _products(
-    scorer: Scorer, lists: Candidates, forest: Forest, walk: _Walk, given: Sequence[_Given]
+    scorer: Scorer, lists: Candidates, forest: Forest, walked: Walk, given: Sequence[_Given]
 ) -> list[Floats]:
     """Sums (n, K_t) of each list after its n contexts, whose values are added to the logits."""
-    model, machine = scorer.model, scorer.machine
+    model, head, machine = scorer.model, scorer.model.head, scorer.machine
 
     def one(item: tuple[Indices, _Given]) -> tuple[Floats, int, int]:
         nodes, own = forest.restricted(item[0])
-        hidden = walk.hidden[torch.from_numpy(nodes).to(machine.device)]
+        hidden = walked.hidden[torch.from_numpy(nodes).to(machine.device)]
         values = model.context.value(item[1].contexts)
         sums, again = [], 0
         for part in torch.split(values, MOST_CONTEXTS):
-            mean = part.mean(dim=0)
-            columns = _with_ones(model.head.features(hidden, mean.expand(len(hidden), -1)))
-            shifts = model.head.shift(with_zero(part - mean))
-            log_z, weak = pair_log_sums(columns, scorer.output, shifts, machine)
-            along = _along_paths(own, columns, scorer.weight, log_z, shifts)
-            sums.append(along[:, : len(part)].T)
-            again += int(weak[:, : len(part)].sum())
+            mean = part.mean(dim=0, keepdim=True)
+            columns = with_last(head.features(hidden, mean.expand(len(hidden), -1)), 1.0)
+            none = hidden.new_zeros(len(part), hidden.shape[1])
+            shifts = with_last(head.features(none, part - mean), 0.0)
+            log_z, weak = pair_log_sums(columns, shifts, scorer.weight, machine)
+            sums.append(along_paths(own, columns, scorer.weight, log_z, shifts).T)
+            again += int(weak.sum())
         return np.concatenate(sums), len(nodes) * len(values), again
 
     done = machine.map(one, zip(_split(forest.end, lists), given, strict=True))
@@ -217,7 +141,7 @@ def _products(
 
 
 def _passes(
-    scorer: Scorer, lists: Candidates, forest: Forest, walk: _Walk, given: Sequence[_Given]
+    scorer: Scorer, lists: Candidates, forest: Forest, walked: Walk, given: Sequence[_Given]
 ) -> list[Floats]:
     """The same with a pass over each list's trie for each of its contexts."""
     requests = [(lists.part(t, t + 1), own.contexts) for t, own in enumerate(given)]
@@ -254,45 +178,20 @@ def _after(
     forest = build(lists, rows, roots, len(copies))
     scorer.work.nodes += len(forest)
     scorer.work.tokens += int((np.diff(lists.offsets)[rows] + 1).sum())
-    walk = _walk(scorer, forest, contexts)
+    walked = walk(scorer, forest, contexts)
     value = model.fusion.at_output(model.context.value(contexts))
     if value is not None:
         value = value[torch.from_numpy(forest.root).to(value.device)]
-    columns = _with_ones(model.head.features(walk.hidden, value))
-    log_z = log_sums(columns, scorer.output, scorer.machine)
-    sums = _along_paths(forest, columns, scorer.weight, log_z[:, None])[:, 0]
+    columns = with_last(model.head.features(walked.hidden, value), 1.0)
+    log_z = log_sums(columns, scorer.weight, scorer.machine)
+    sums = along_paths(forest, columns, scorer.weight, log_z[:, None])[:, 0]
     found, done = [], 0
     for own, given in requests:
         n, k = len(given), len(own.offsets) - 1
         piece = slice(done, done + n * k)
-        found.append((sums[piece].reshape(n, k), walk.summary[piece].reshape(n, k, -1)))
+        found.append((sums[piece].reshape(n, k), walked.summary[piece].reshape(n, k, -1)))
         done += n * k
     return found
-
-
-def _along_paths(
-    forest: Forest, columns: Tensor, weight: Tensor, log_z: Tensor, shifts: Tensor | None = None
-) -> Floats:
-    """Sums (n, C) over the candidates' words and `</s>`.
-
-    columns: (N, R + 1) of the nodes; weight: (V, R + 1); log_z: (N, C); shifts: (V, C).
-    """
-    inner = forest.levels[1]
-    parent, token = (
-        torch.from_numpy(x[inner:]).to(columns.device) for x in (forest.parent, forest.token)
-    )
-    into = (columns[parent] * weight[token]).sum(dim=1)[:, None] - log_z[parent]
-    leave = (columns @ weight[END])[:, None] - log_z
-    if shifts is not None:
-        into += shifts[token]
-        leave += shifts[END]
-    into = torch.cat([into.new_zeros(inner, into.shape[1]), into])
-    return path_sums(forest, into.cpu().numpy(), leave.cpu().numpy())
-
-
-def _with_ones(features: Tensor) -> Tensor:
-    """(N, R + 1): the bias has a feature of its own, which is 1."""
-    return torch.cat([features, features.new_ones(len(features), 1)], dim=1)
 
 
 def _shared(scorer: Scorer, lists: Candidates) -> Forest:

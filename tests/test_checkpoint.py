@@ -19,7 +19,8 @@ from torch import Tensor
 from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
 from lm.corpus import encode
 from lm.model import Config, DocumentLM
-from lm.scoring import Scorer, after
+from lm.scorer import Scorer
+from lm.scoring import after
 from lm.training import Settings, Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.checkpoint import load_model, save_model
-from lm.scoring import Scorer, after
+from lm.scorer import Scorer
+from lm.scoring import after
 from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from decoders.problem import DocumentProblem, forced
 from lm.checkpoint import Saved, load_model
-from lm.scoring import Scorer, after
+from lm.scorer import Scorer
+from lm.scoring import after
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
 from lm.zoo import ZOO

@@ -153,11 +153,16 @@ def test_the_copy_of_standard_input_goes_after_a_fault_too(
 
 @pytest.mark.parametrize(("together", "sizes"), [(1, [1, 2]), (3, [1, 2]), (5, [3]), (99, [3])])
 def test_documents_come_in_batches_that_fill_the_machine(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, together: int, sizes: list[int]
+    folder: Path,
+    model_folders: Mapping[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    together: int,
+    sizes: list[int],
 ) -> None:
     """Documents x, y and z have 4, 0 and 2 candidates; those without fill nothing."""
-    monkeypatch.setattr(lists_module, "TOGETHER", together)
-    with Opened(Lists("dev.kbest", "dev.docs"), Notices()) as opened:
+    monkeypatch.setitem(lists_module.TOGETHER, "cpu", together)
+    lms = (("lm", model_folders["rnnlm"]),)
+    with Opened(Lists("dev.kbest", "dev.docs", lms=lms), Notices()) as opened:
         found = list(opened.batches())
     assert [len(batch) for batch in found] == sizes
     assert [name for batch in found for name, _ in batch] == ["x", "y", "z"]

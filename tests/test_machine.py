@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from lm.machine import FEWEST_ROWS, Machine
-
-
-def test_rows_shrink_with_the_vocabulary_and_have_a_least_number() -> None:
-    machine = Machine()
-    assert machine.rows(1_000) > 9 * machine.rows(10_000) > 0
-    assert machine.rows(10**9) == FEWEST_ROWS
+from lm.machine import FEWEST, Machine
 
 
 def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
@@ -43,45 +37,48 @@ def test_a_fault_in_one_item_is_the_callers() -> None:
         Machine().map(work, range(1000))
 
 
-def test_rows_are_halved_until_they_fit_and_the_ceiling_is_remembered() -> None:
+def test_floats_are_halved_until_they_fit_and_the_ceiling_is_remembered() -> None:
     machine = Machine()
     asked: list[int] = []
 
-    def work(rows: int) -> int:
-        asked.append(rows)
-        if rows > 40:
+    def work(floats: int) -> int:
+        asked.append(floats)
+        if floats > 10_000:
             raise torch.OutOfMemoryError("none left")
-        return rows
+        return floats
 
-    assert machine.within_memory(work, 10_000) == asked[-1] <= 40
-    assert all(b == max(16, a // 2) for a, b in pairwise(asked))
+    assert machine.within_memory(work) == asked[-1] <= 10_000
+    assert all(b == a // 2 for a, b in pairwise(asked))
     asked.clear()
-    machine.within_memory(work, 10_000)
+    machine.within_memory(work)
     assert len(asked) == 1
 
 
 def test_what_never_fits_is_a_memory_error_and_other_faults_pass() -> None:
-    def never(rows: int) -> int:
+    def never(floats: int) -> int:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    with pytest.raises(MemoryError, match="16 rows of 500 logits"):
-        Machine().within_memory(never, 500)
+    with pytest.raises(MemoryError, match=f"{FEWEST:,} logits"):
+        Machine().within_memory(never)
     with pytest.raises(MemoryError):
-        Machine(deterministic=True).within_memory(never, 500)
+        Machine(deterministic=True).within_memory(never)
 
-    def broken(rows: int) -> int:
+    def broken(floats: int) -> int:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        Machine().within_memory(broken, 500)
+        Machine().within_memory(broken)
 
 
 def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
     machine = Machine()
-    first = machine.buffer(4, 8)
-    assert machine.buffer(2, 8).data_ptr() == first.data_ptr()
-    assert machine.buffer(4, 8).shape == (4, 8)
-    (other,) = machine.map(lambda _: machine.buffer(4, 8).data_ptr(), [0])
+    four, two = torch.zeros(4, 1), torch.zeros(2, 1)
+    first = machine.buffer(four, 8)
+    assert machine.buffer(two, 8).data_ptr() == first.data_ptr()
+    assert machine.buffer(four, 8).shape == (4, 8)
+    assert machine.buffer(four.double(), 8).dtype == torch.float64
+    first = machine.buffer(four, 8)
+    (other,) = machine.map(lambda _: machine.buffer(four, 8).data_ptr(), [0])
     assert other != first.data_ptr()
 
 

@@ -17,7 +17,8 @@ from lm.fusions import Input
 from lm.machine import HELD, Machine
 from lm.model import Config, DocumentLM
 from lm.recurrence import Recurrence
-from lm.scoring import ScoreError, Scorer, after, independent, pairs
+from lm.scorer import Scorer
+from lm.scoring import ScoreError, after, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
@@ -214,38 +215,40 @@ def by_order(scorer: Scorer, lists: Candidates, contexts: Tensor) -> list[bytes]
     return [scores.tobytes() for scores, _ in after(scorer, parts)]
 
 
-def test_memory_that_runs_out_halves_the_rows_and_changes_no_score(
+def test_memory_that_runs_out_halves_the_blocks_and_changes_no_score(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("lm.machine.CACHED", 1 << 14)
+    monkeypatch.setattr("lm.machine.FEWEST", 1 << 10)
     rng = np.random.default_rng(5)
     lists = Candidates.of(
         [[rng.integers(3, VOCABULARY, 7).tolist() for _ in range(40)] for _ in range(2)]
     )
-    for name in ("rnnlm", "codclm"):
+    for name, most in (("rnnlm", 9000), ("codclm", 5000)):  # all words at once are more
         model = model_of(name)
         expected = by_order(Scorer.of(model), lists, torch.zeros(0))
-        scorer = Scorer.of(model, ShortOfMemory(most=50))
+        scorer = Scorer.of(model, ShortOfMemory(most))
         found = by_order(scorer, lists, torch.zeros(0))
         for ours, truth in zip(found, expected, strict=True):
             np.testing.assert_allclose(
                 np.frombuffer(ours, np.float32), np.frombuffer(truth, np.float32), atol=1e-5
             )
-        assert scorer.machine.rows(VOCABULARY) <= 50
-        with pytest.raises(MemoryError, match="rows"):
+        assert scorer.machine.floats < 1 << 14
+        with pytest.raises(MemoryError, match="logits"):
             by_order(Scorer.of(model, ShortOfMemory(most=3)), lists, torch.zeros(0))
 
 
 class ShortOfMemory(Machine):
-    """A machine that has room for so many rows of logits."""
+    """A machine that has room for so many logits."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self.most = most
 
-    def buffer(self, rows: int, words: int) -> Tensor:
-        if rows > self.most:
+    def buffer(self, like: Tensor, words: int) -> Tensor:
+        if len(like) * words > self.most:
             raise torch.OutOfMemoryError("none left")
-        return super().buffer(rows, words)
+        return super().buffer(like, words)
 
 
 def test_a_fault_in_the_scores_names_the_list() -> None:

@@ -11,7 +11,8 @@ from torch import Tensor
 from lm.contexts import CarriedState, Context, LastHidden, NoContext, SentenceRecurrence
 from lm.fusions import Fusion, Input, Output
 from lm.model import Config, DocumentLM, n_parameters
-from lm.scoring import Scorer, after
+from lm.scorer import Scorer
+from lm.scoring import after
 from lm.trie import Candidates
 from lm.zoo import ZOO, Composition
 

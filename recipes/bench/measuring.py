@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tasks import TASKS
 
 from lm.model import Config, DocumentLM
-from lm.scoring import Scorer
+from lm.scorer import Scorer
 
 Result = TypeVar("Result")
 RUNS, ENOUGH = 3, 20.0  # best of so many runs; none begins after so many seconds

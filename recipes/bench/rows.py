@@ -11,7 +11,7 @@ from obvious import ContextLM
 from tasks import TASKS, flops, hypotheses
 
 from lm.model import Config, DocumentLM
-from lm.scoring import Scorer
+from lm.scorer import Scorer
 from lm.vocabulary import Vocabulary
 
 LONG, FEW, SOME = 500, 3, 50  # of lists this long: so many sentences, so many contexts

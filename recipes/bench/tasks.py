@@ -21,7 +21,8 @@ from torch import Tensor
 from decoders.beam import beam
 from decoders.problem import DocumentProblem
 from lm.model import Config, DocumentLM
-from lm.scoring import Scorer, after, independent, pairs
+from lm.scorer import Scorer
+from lm.scoring import after, independent, pairs
 from lm.trie import Candidates
 
 WIDTH = 8

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from lm.checkpoint import load_model
-from lm.scoring import Scorer, after
+from lm.scorer import Scorer
+from lm.scoring import after
 from lm.trie import Candidates
 from rerank.documents import Documents
 from rerank.formats.moses_writing import append_features

@@ -172,7 +172,12 @@ class _Steps:
 
     def _lists(self, chosen: Set, *models: str) -> Lists:
         folders = tuple((name, self.folder / name) for name in models)
-        return Lists(chosen.kbest, chosen.docs, lms=folders, scoring=Scoring(device="cpu"))
+        return Lists(
+            chosen.kbest,
+            chosen.docs,
+            lms=folders,
+            scoring=Scoring(device="cpu", cache=self.folder / "cache"),
+        )
 
     def _say(self, *words: object) -> None:
         self.announce(shlex.join(["rerank", *map(str, words)]))
@@ -237,5 +242,6 @@ def _options(recipe: Recipe) -> Iterator[str]:
 def _named(lists: Lists) -> Sequence[object]:
     """Options that name lists and models."""
     models = [word for name, folder in lists.lms for word in ("--lm", f"{name}={folder}")]
-    device = ["--device", lists.scoring.device] if models else []
-    return ["--kbest", lists.kbest, "--docs", lists.docs, *models, *device]
+    if models:
+        models += ["--device", lists.scoring.device, "--cache", str(lists.scoring.cache)]
+    return ["--kbest", lists.kbest, "--docs", lists.docs, *models]

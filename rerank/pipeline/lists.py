@@ -19,7 +19,7 @@ from rerank.pipeline.models import FLOAT32, Scoring, open_scorers, warn_of_unkno
 from rerank.progress import progress
 from rerank.stopwatch import Stopwatch
 
-TOGETHER = 1 << 14  # candidates that are enough to fill a machine
+TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20}  # candidates that are enough to fill a machine
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 Announce = Callable[[str], None]
 
@@ -120,13 +120,14 @@ class Opened:
         named = zip(self.documents.ids, self._documents_read(self.notices), strict=True)
         total = len(self.documents)
         batch: list[tuple[str, KBest]] = []
+        enough = max([TOGETHER[scorer.device.type] for scorer in self.scorers], default=1)
         held = 0
         for name, kbest in progress(
             self.watch.timed(named, "lists"), label="documents", unit="documents", total=total
         ):
             batch.append((name, kbest))
             held += kbest.n
-            if held >= TOGETHER:
+            if held >= enough:
                 yield batch
                 batch, held = [], 0
         if batch:

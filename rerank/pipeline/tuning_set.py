@@ -29,7 +29,7 @@ class TuningSet:
 
     statistics: per document (n, 9); gaps: (9,) summed statistics of the sentences without
     candidates, which count as empty lines. Bytes a candidate: 16 F + 104 here and in the
-    pool, and 4 K more at order 1.
+    pool, and 4 K more at order 1; at unbounded order its text, and 4 for each history scored.
     """
 
     documents: tuple[Document, ...]

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Answer, DocumentProblem, Indices
-from lm.scoring import ScoreError, Scorer, after
+from lm.scorer import Scorer
+from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.errors import RerankError
 from rerank.scorers.kept import Arrays, Kept, Memory

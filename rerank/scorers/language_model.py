@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from decoders.problem import DocumentProblem, Pairwise, Unary
 from lm.checkpoint import Saved
 from lm.machine import Machine
-from lm.scoring import VERSION, ScoreError, Scorer, Work, independent, pairs
+from lm.scorer import Scorer, Work
+from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
@@ -24,6 +26,9 @@ from rerank.kbest import KBest
 from rerank.scorers import Scored
 from rerank.scorers.contextual import Contextual
 from rerank.scorers.kept import Arrays, Kept, Memory, Texts
+
+if TYPE_CHECKING:
+    import torch
 
 Named = tuple[str, KBest]
 
@@ -56,6 +61,11 @@ class LanguageModel:
     def order(self) -> int | None:
         """The model's order."""
         return self.saved.model.order
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._scorer.machine.device
 
     @property
     def work(self) -> Work:
