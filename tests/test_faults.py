@@ -1,11 +1,13 @@
 """Faults: what a user meets with bad input, a folder of `tests/faults` each.
 
 A case is the files of `00-sound`, with its own files over them and its `make.py` run there, and
-`command`, the arguments of `rerank`, which may read `stdin`. `expected.exit` holds the exit code,
-`expected.stderr` one regular expression a line, each to be found on standard error, or not to be
-found if it begins with `!`. Cases of one number are forms of one fault; those of 00 have none.
+`command`, the arguments of `rerank`, which may read `stdin`, after environment variables that are
+set as shells do it. `expected.exit` holds the exit code, `expected.stderr` one regular expression
+a line, each to be found on standard error, or not to be found if it begins with `!`. Cases of one
+number are forms of one fault; those of 00 have none.
 """
 
+import itertools
 import os
 import re
 import resource
@@ -39,8 +41,15 @@ WARNED = [
 ]
 
 
+def command(name: str) -> tuple[dict[str, str], list[str]]:
+    """Environment and arguments of a case."""
+    words = shlex.split((FAULTS / name / "command").read_text(encoding="utf-8"))
+    n = sum(1 for _ in itertools.takewhile(re.compile("[A-Z_]+=").match, words))
+    return dict(word.split("=", 1) for word in words[:n]), words[n:]
+
+
 def arguments(name: str) -> list[str]:
-    return shlex.split((FAULTS / name / "command").read_text(encoding="utf-8"))
+    return command(name)[1]
 
 
 def lay_out(name: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
@@ -55,7 +64,8 @@ def lay_out(name: str, folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 def listing(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*")}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 def run(name: str, *options: str) -> int:
@@ -67,6 +77,8 @@ def run(name: str, *options: str) -> int:
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(sys, "stdin", file)
+        for variable, value in command(name)[0].items():
+            patch.setenv(variable, value)
         return run([*arguments(name), *options])
 
 

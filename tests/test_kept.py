@@ -115,3 +115,22 @@ def test_without_a_cache_nothing_is_kept() -> None:
     memory = Memory(None, "a" * 32)
     memory.keep(texts_of([["a"]]), {})
     assert memory.recall(texts_of([["a"]])) is None
+
+
+def test_where_bits_matter_only_whole_lists_are_found(tmp_path: Path) -> None:
+    memory = Memory(Cache(tmp_path, Notices(), 10**9), "a" * 32, whole=True)
+    memory.keep(texts_of([["a b", "a"], ["b"]]), {"scores": np.arange(3.0)})
+    assert memory.recall(texts_of([["a b", "a"], ["b"]])) is not None
+    assert memory.recall(texts_of([["a b"], ["b"]])) is None
+
+
+def test_a_peek_saves_the_next_recall_the_reading(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, Notices(), 10**9)
+    memory, lists = Memory(cache, "a" * 32), texts_of([["a"]])
+    memory.keep(lists, {"scores": np.zeros(1)})
+    assert memory.peek(lists) is memory.recall(lists)
+    assert cache.hits == 1
+    memory.peek(lists)
+    assert memory.recall(texts_of([["b"]])) is None
+    assert memory.recall(lists) is not None
+    assert cache.hits == 3

@@ -11,7 +11,7 @@ from pathlib import Path
 from rerank.documents import Documents
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.features import TOTAL, Document, Space, prepare
-from rerank.interrupts import Terminated
+from rerank.interrupts import Interrupts, Terminated
 from rerank.kbest import KBest, read_documents
 from rerank.lines import display, read_lines, spool
 from rerank.notices import Notices
@@ -82,8 +82,9 @@ class Opened:
     ) -> None:
         self._stack.close()
         if self.cache is not None and isinstance(fault, (KeyboardInterrupt, Terminated)):
-            for document in self.underway:
-                document.keep()
+            with Interrupts():  # schedulers repeat their signals
+                for document in self.underway:
+                    document.keep()
             if self.cache.saved:
                 raise StoppedEarly(
                     "stopped, scores kept in the cache: the same command goes on from there"

@@ -151,7 +151,6 @@ class Contextual(DocumentProblem):
         """Put what was scored since the last time into the cache."""
         if not self._grown:
             return
-        self._grown = False
         rows = list(self._table.values())
         arrays: Arrays = {
             "sentence": np.array([t for t, _ in self._table], dtype=np.int32),
@@ -160,6 +159,7 @@ class Contextual(DocumentProblem):
             "scores": np.concatenate(rows),
         }
         self._memory.keep(self._kept.held, {**self._kept.arrays, **arrays})
+        self._grown = False  # not before: a signal may end the writing
 
     def _unknown(self, histories: Histories) -> _Wanted:
         """Which histories are to be scored, the first of each key."""

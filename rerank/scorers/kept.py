@@ -98,22 +98,38 @@ class Kept:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Memory:
-    """A cache as one scorer sees it: `group` says whose scores they are. None keeps nothing."""
+    """A cache as one scorer sees it: `group` says whose scores they are. None keeps nothing.
+
+    whole: lists are found as they were kept only, not in longer ones, whose scores may differ
+    in the last bits.
+    """
 
     cache: Cache | None
     group: str
+    whole: bool = False
+    _peeked: tuple[bytes, Kept | None] | None = None
+
+    def peek(self, wanted: Texts) -> Kept | None:
+        """What the next `recall` of these lists will find; the cache is asked once."""
+        found = self.recall(wanted)
+        self._peeked = wanted.text, found
+        return found
 
     def recall(self, wanted: Texts) -> Kept | None:
         """What is kept of these lists, or of longer ones that begin with them."""
+        peeked, self._peeked = self._peeked, None
+        if peeked is not None and peeked[0] == wanted.text:
+            return peeked[1]
         if self.cache is None:
             return None
         arrays = self.cache.get(self.group, wanted.name())
         if arrays is None or not arrays.keys() >= {"text", "counts"}:
             return None
         held = Texts(arrays["text"].tobytes(), arrays["counts"])
-        return Kept(held, wanted, arrays) if wanted.begins(held) else None
+        fits = wanted.text == held.text if self.whole else wanted.begins(held)
+        return Kept(held, wanted, arrays) if fits else None
 
     def keep(self, texts: Texts, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Put arrays of these lists into the cache."""

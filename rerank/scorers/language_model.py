@@ -49,7 +49,8 @@ class LanguageModel:
         self.saved = saved
         self.oov = self.words = self.remembered = 0
         self._scorer = Scorer.of(saved.model, machine)
-        self._memory = Memory(cache, self._group())
+        deterministic = self._scorer.machine.deterministic
+        self._memory = Memory(cache, self._group(), whole=deterministic)
 
     def _group(self) -> str:
         """Digest of all that decides on the scores of a text."""
@@ -78,7 +79,7 @@ class LanguageModel:
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether something about a document's lists is in the cache."""
-        return self._memory.recall(Texts.of(kbest)) is not None
+        return self._memory.peek(Texts.of(kbest)) is not None
 
     def forgetful(self) -> LanguageModel:
         """The same model that neither remembers nor counts."""
