@@ -22,6 +22,7 @@ Result = TypeVar("Result")
 CACHED = 1 << 19  # logits that stay near a core, 2 MiB
 FEWEST = 1 << 12  # logits at once
 HELD = {"cpu": 1 << 25, "cuda": 1 << 28}  # floats of hidden states at once if no prefix is shared
+LEAST_HELD = 1 << 18
 
 
 class Machine:
@@ -43,24 +44,25 @@ class Machine:
         self.device = torch.device(device)
         self.dtype, self.deterministic = dtype, deterministic
         self._threads = torch.get_num_threads()
-        self._ceiling: int | None = None
+        self._held = HELD[self.device.type]
         self._buffers = threading.local()
 
-    @property
+    # Memory
+
+    @cached_property
     def floats(self) -> int:
-        """Logits for a thread to hold at once."""
-        if self._ceiling is not None:
-            return self._ceiling
+        """Logits for a thread to hold at once; less after memory ran out."""
         if self.device.type != "cuda":
             return CACHED
         if self.deterministic:  # free memory is not the same in every run
             return 1 << 28
         free, _ = torch.cuda.mem_get_info(self.device)
-        return max(FEWEST, free // 16)
+        own = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return max(FEWEST, (free + own) // 16)
 
     def tokens(self, hidden: int) -> int:
-        """Tokens whose (tokens, hidden) states to hold at once."""
-        return HELD[self.device.type] // hidden
+        """Tokens whose (tokens, hidden) states to hold at once; less after memory ran out."""
+        return self._held // hidden
 
     def within_memory(self, work: Callable[[int], Result]) -> Result:
         """`work(floats)` with the floats halved as often as memory demands; that is remembered.
@@ -70,17 +72,34 @@ class Machine:
         """
         while True:
             floats = self.floats
-            try:
-                return work(floats)
-            except RuntimeError as fault:  # torch.OutOfMemoryError is one
-                if not _is_out_of_memory(fault):
-                    raise
+            with _memory_errors():
+                try:
+                    return work(floats)
+                except RuntimeError as fault:  # torch.OutOfMemoryError is one
+                    if not _is_out_of_memory(fault) or floats <= FEWEST or self.deterministic:
+                        raise
             # outside the handler, whose traceback holds tensors
-            if floats <= FEWEST or self.deterministic:
-                raise MemoryError(f"{floats:,} logits at once do not fit on {self.device}")
-            self._ceiling = max(FEWEST, min(floats, self._ceiling or floats) // 2)
-            if self.device.type == "cuda":
-                torch.cuda.empty_cache()
+            self.floats = max(FEWEST, min(floats, self.floats) // 2)
+            self._release()
+
+    def with_fewer_tokens(self, work: Callable[[], Result]) -> Result:
+        """`work()` with the tokens held at once halved as often as memory demands.
+
+        MemoryError as above.
+        """
+        while True:
+            try:
+                with _memory_errors():
+                    return work()
+            except MemoryError:
+                if self._held <= LEAST_HELD or self.deterministic:
+                    raise
+            self._held //= 2
+            self._release()
+
+    def _release(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
 
     def buffer(self, like: Tensor, words: int) -> Tensor:
         """A (rows, words) tensor for products of `like`, the calling thread's until its next call.
@@ -95,22 +114,13 @@ class Machine:
             self._buffers.held = held
         return held[:floats].view(len(like), words)
 
+    # Cores
+
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """`work` of each item, in order: by several threads on a CPU, one after the other else.
+        """`work` of each item, in order: by several threads on a CPU, one after the other else."""
+        if self.device.type == "cuda":
+            return [work(item) for item in items]
 
-        Products inside are of this machine's precision.
-        """
-        matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-        before = matmul.fp32_precision
-        matmul.fp32_precision = "bf16" if self.dtype == "bfloat16" else "ieee"
-        try:
-            if self.device.type == "cuda":
-                return [work(item) for item in items]
-            return self._shared_out(work, items)
-        finally:
-            matmul.fp32_precision = before
-
-    def _shared_out(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         def one(item: Item) -> Result:
             with torch.no_grad():  # which is a thread's own
                 return work(item)
@@ -121,6 +131,7 @@ class Machine:
         finally:
             for future in waiting:
                 future.cancel()
+            torch.set_num_threads(torch.get_num_threads())  # the pool's are not those of others
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -141,6 +152,19 @@ class Machine:
             if self.deterministic:
                 torch.set_num_threads(threads)
 
+    # Precision
+
+    @contextmanager
+    def large_products(self) -> Iterator[None]:
+        """The CPU's products, of all threads, in this machine's precision."""
+        matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+        before = matmul.fp32_precision
+        matmul.fp32_precision = "bf16" if self.dtype == "bfloat16" else "ieee"
+        try:
+            yield
+        finally:
+            matmul.fp32_precision = before
+
     def operand(self, matrix: Tensor) -> Tensor:
         """A matrix as `product` takes it: cast where the device multiplies the cast form."""
         if self.dtype == "bfloat16" and self.device.type == "cuda":
@@ -149,9 +173,26 @@ class Machine:
 
     def product(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
         """Product of two operands in float32, written to `out` if that is given."""
-        if a.dtype == torch.bfloat16:
+        if torch.bfloat16 in (a.dtype, b.dtype):
+            a, b = a.bfloat16(), b.bfloat16()
             return torch.mm(a, b, out_dtype=torch.float32, out=out)
         return torch.mm(a, b, out=out)
+
+    @property
+    def tolerance(self) -> float:
+        """Nats that rounding may lift a word's log-probability above 0."""
+        return 0.2 if self.dtype == "bfloat16" else 1e-3
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Want of memory, however torch tells it, as a MemoryError."""
+    try:
+        yield
+    except RuntimeError as fault:
+        if not _is_out_of_memory(fault):
+            raise
+        raise MemoryError(f"out of memory: {str(fault).splitlines()[0]}") from None
 
 
 def _is_out_of_memory(fault: RuntimeError) -> bool:

@@ -3,12 +3,12 @@
 Features are rows of R + 1 numbers, the last of which multiplies the bias: logits are
 features · weightᵀ with a weight of (V, R + 1). Exponentials are summed as they are, without a
 pass for the maximum. Where that leaves float32's range, or so little of it that underflow
-may have cost 1e-6 of a sum, the sum is formed again directly.
+may have cost 1e-6 of a sum, the sum is formed again, less its maximum.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from lm.machine import Machine
 TINY = 2.0**-126  # smallest normal float32: what is below may be lost
 ACCURACY = 1e-6  # share of a sum that may be lost
 ROWS = 512  # of features in one piece of work
-DIRECT_ROWS = 64  # formed again at a time
+DIRECT_ROWS = 64  # of pairs formed again one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
 
@@ -40,7 +40,8 @@ def log_sums(features: Tensor, weight: Tensor, machine: Machine) -> Tensor:
 
         return machine.within_memory(attempt)
 
-    total = torch.cat(machine.map(sums, torch.split(features, ROWS)))
+    with machine.large_products():
+        total = torch.cat(machine.map(sums, torch.split(features, ROWS)))
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):
@@ -48,43 +49,99 @@ def log_sums(features: Tensor, weight: Tensor, machine: Machine) -> Tensor:
     return log_z
 
 
+Pair = tuple[Tensor, Tensor]  # features (N, R + 1) and contexts (C, R + 1)
+
+
 def pair_log_sums(
-    features: Tensor, contexts: Tensor, weight: Tensor, machine: Machine
-) -> tuple[Tensor, Tensor]:
+    pairs: Sequence[Pair], weight: Tensor, machine: Machine
+) -> list[tuple[Tensor, Tensor]]:
     """(N, C) of log Z[n, c] = log Σ_v exp((features[n] + contexts[c]) · weight[v]), and a mask.
 
     With A and B the logits of features and contexts alone, one product of positive numbers,
     exp(A) · exp(B)ᵀ: nothing cancels, and the relative error is about 1e-6 where the contexts
-    are centred. A context of zeros comes with the others and gives S_n = Σ_v exp(A_nv), a
-    feature of zeros F_c = Σ_v exp(B_cv). Underflow has taken at most (V + S_n + F_c) · 2⁻¹²⁶
-    from an entry: the mask marks those of which that may be 1e-6, or which overflowed; they
-    are formed again directly. O(N V (R + C)) time; memory: `Machine.floats` and (N, C).
+    are centred. Rows of which more may be lost are formed again less the maxima of A and B;
+    the mask marks entries for which that was not enough either, which are formed one by one.
+    O(N V (R + C)) time; memory a thread: `Machine.floats` and a few (N, C).
+    """
+    factor = machine.operand(weight)
+    with machine.large_products():
+        products = machine.map(lambda pair: _guarded_product(*pair, factor, machine), pairs)
+
+    def finished(item: tuple[Pair, Tensor]) -> tuple[Tensor, Tensor]:
+        (features, contexts), product = item
+        return _finished(features, contexts, product, weight, machine=machine)
+
+    return machine.map(finished, zip(pairs, products, strict=True))
+
+
+def _guarded_product(
+    features: Tensor, contexts: Tensor, factor: Tensor, machine: Machine
+) -> Tensor:
+    """(N + 1, C + 1 or more) of exp(A) · exp(B)ᵀ, with a feature and a context of zeros last."""
+    n, c = len(features), len(contexts)
+    rows = features.new_zeros(n + 1, features.shape[1])
+    columns = contexts.new_zeros(-(-(c + 1) // ALIGNED) * ALIGNED, contexts.shape[1])
+    rows[:n], columns[:c] = features, contexts
+    return _product(rows, columns, factor, machine)
+
+
+def _finished(
+    features: Tensor, contexts: Tensor, guarded: Tensor, weight: Tensor, *, machine: Machine
+) -> tuple[Tensor, Tensor]:
+    """Log Z (N, C) and mask from a guarded product.
+
+    It holds S_n = Σ_v exp(A_nv) and F_c = Σ_v exp(B_cv): underflow has taken at most
+    (V + S_n + F_c) · 2⁻¹²⁶ from an entry; less the maxima, at most 3V · 2⁻¹²⁶.
     """
     n, c = len(features), len(contexts)
-    rows = torch.cat([features, features.new_zeros(1, features.shape[1])])
-    columns = contexts.new_zeros(-(-(c + 1) // ALIGNED) * ALIGNED, contexts.shape[1])
-    columns[:c] = contexts
-    factor = machine.operand(weight)
+    lost = len(weight) + guarded[:n, c : c + 1] + guarded[n:, :c]
+    product = guarded[:n, :c]
+    weak = ~((product >= lost * (TINY / ACCURACY)) & (product < torch.inf))
+    log_z = product.log()
+    again = weak.any(dim=1).nonzero()[:, 0]
+    if len(again):
+        tops = _maxima(features[again], weight, machine), _maxima(contexts, weight, machine)
+        product = _product(features[again], contexts, weight, machine, tops)
+        log_z[again] = product.log() + tops[0][:, None] + tops[1]
+        weak[again] = ~(product >= 3 * len(weight) * TINY / ACCURACY)
+    for some in torch.split(weak.nonzero(), DIRECT_ROWS):
+        both = features[some[:, 0]] + contexts[some[:, 1]]
+        log_z[some[:, 0], some[:, 1]] = torch.logsumexp(both @ weight.T, dim=1)
+    return log_z, weak
+
+
+def _product(
+    rows: Tensor,
+    columns: Tensor,
+    weight: Tensor,
+    machine: Machine,
+    tops: tuple[Tensor, Tensor] | None = None,
+) -> Tensor:
+    """(N, C) of Σ_v exp(rows · weight[v]) exp(columns · weight[v]), less maxima if given."""
 
     def attempt(floats: int) -> Tensor:
         product = rows.new_zeros(len(rows), len(columns))
         of_rows, of_columns = machine.operand(rows), machine.operand(columns)
-        for words in _blocks(factor, len(rows) + len(columns), floats):
-            a = machine.buffer(rows, len(words))
-            machine.product(of_rows, words.T, a).exp_()
-            b = machine.product(words, of_columns.T).exp_()
-            product += machine.product(machine.operand(a), machine.operand(b))
+        for words in _blocks(weight, len(rows) + len(columns), floats):
+            a = machine.product(of_rows, words.T, machine.buffer(rows, len(words)))
+            b = machine.product(words, of_columns.T)
+            if tops is not None:
+                a -= tops[0][:, None]
+                b -= tops[1]
+            product += machine.product(machine.operand(a.exp_()), machine.operand(b.exp_()))
         return product
 
-    product = machine.within_memory(attempt)
-    lost = (len(weight) + product[:n, c:][:, :1] + product[n:, :c]) * (TINY / ACCURACY)
-    product = product[:n, :c]
-    weak = ~((product >= lost) & (product < torch.inf))
-    log_z = product.log()
-    for pairs in torch.split(weak.nonzero(), DIRECT_ROWS):
-        both = features[pairs[:, 0]] + contexts[pairs[:, 1]]
-        log_z[pairs[:, 0], pairs[:, 1]] = torch.logsumexp(both @ weight.T, dim=1)
-    return log_z, weak
+    return machine.within_memory(attempt)
+
+
+def _maxima(rows: Tensor, weight: Tensor, machine: Machine) -> Tensor:
+    """(N,) of max_v rows · weight[v]."""
+
+    def attempt(floats: int) -> Tensor:
+        blocks = _blocks(weight, len(rows), floats)
+        return torch.stack([(rows @ words.T).amax(dim=1) for words in blocks]).amax(dim=0)
+
+    return machine.within_memory(attempt)
 
 
 def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[Tensor]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +19,7 @@ from lm.trie import Forest, path_sums
 from lm.vocabulary import END
 
 Floats = NDArray[np.floating[Any]]
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -57,13 +57,14 @@ class Scorer:
             weight = torch.cat([head.weight(), head.bias[:, None]], dim=1)
             return cls(model, machine, model.word_inputs(), weight)
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """The machine at work, its time counted."""
+    def at_work(self, work: Callable[[], Result]) -> Result:
+        """`work()` by the machine, its time counted; with less at once where memory runs out."""
         began = perf_counter()
-        with self.machine.at_work():
-            yield
-        self.work.seconds += perf_counter() - began
+        try:
+            with self.machine.at_work():
+                return self.machine.with_fewer_tokens(work)
+        finally:
+            self.work.seconds += perf_counter() - began
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.normalisers import log_sums, pair_log_sums
-from lm.scorer import Floats, Scorer, Walk, along_paths, walk, with_last
+from lm.scorer import Scorer, Walk, along_paths, walk, with_last
 from lm.trie import Candidates, Forest, Indices, build
 
-VERSION = 2  # of the scores: another where the same model and text get others
-MOST_CONTEXTS = 1024  # of one product
+VERSION = 3  # of the scores: another where the same model and text get others
+MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
 Scores = NDArray[np.float32]
 
 
 class ScoreError(ValueError):
-    """A score that is not a log-probability: NaN, or above zero; `list` is its k-best list."""
+    """A score that is not a log-probability: NaN, or above zero.
 
-    def __init__(self, fault: str, *, list: int | None = None) -> None:
-        self.list = list
+    `list` and `candidate` count from 0 among those that were asked for, where they are known.
+    """
+
+    def __init__(
+        self, fault: str, *, list: int | None = None, candidate: int | None = None
+    ) -> None:
+        self.list, self.candidate = list, candidate
         super().__init__(fault)
 
 
@@ -39,9 +45,11 @@ def independent(scorer: Scorer, lists: Candidates) -> list[Scores]:
     """Scores (K_t,) of each list under a model that sees no context (order 0).
 
     Lists share one trie, as many as `Machine.tokens` allows. O(nodes · (H² + V R)) time.
+    Errors: ScoreError, MemoryError.
     """
-    scores: list[Scores] = []
-    with scorer.at_work():
+
+    def attempt() -> list[Scores]:
+        scores: list[Scores] = []
         for begin, end in _spans(scorer, lists):
             part = lists.part(begin, end)
             forest = _shared(scorer, part)
@@ -49,8 +57,10 @@ def independent(scorer: Scorer, lists: Candidates) -> list[Scores]:
             columns = with_last(scorer.model.head.features(walked.hidden, None), 1.0)
             log_z = log_sums(columns, scorer.weight, scorer.machine)
             sums = along_paths(forest, columns, scorer.weight, log_z[:, None])
-            scores += [_checked(s[:, 0], begin + t) for t, s in enumerate(_split(sums, part))]
-    return scores
+            scores += [s[:, 0].astype(np.float32) for s in _split(sums, part)]
+        return scores
+
+    return [_checked(scorer, s, lists, t) for t, s in enumerate(scorer.at_work(attempt))]
 
 
 def pairs(scorer: Scorer, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
@@ -59,11 +69,12 @@ def pairs(scorer: Scorer, lists: Candidates, first: NDArray[np.bool_]) -> list[S
     (1, K_t) after the start context where `first` (T,) says that a document begins. Equal
     candidates are one context. Where fusion adds to the logits, one pass over the tries
     and one product a list, O(nodes · (H² + V (R + K))) time; other fusions take a pass for
-    each context, O(K · nodes · (H² + V R)).
+    each context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
     """
     score = _passes if scorer.model.fusion.touches_hidden else _products
-    matrices: list[Scores] = []
-    with scorer.at_work():
+
+    def attempt() -> list[Scores]:
+        matrices: list[Scores] = []
         start = last = _Given(scorer.model.context.start(1), np.zeros(1, dtype=np.int64))
         for begin, end in _spans(scorer, lists):
             part = lists.part(begin, end)
@@ -78,10 +89,11 @@ def pairs(scorer: Scorer, lists: Candidates, first: NDArray[np.bool_]) -> list[S
                 for alone, before in zip(first[begin:end], [last, *following], strict=False)
             ]
             found = score(scorer, part, forest, walked, given)
-            for t, (sums, own) in enumerate(zip(found, given, strict=True)):
-                matrices.append(_checked(sums, begin + t)[own.rows])
+            matrices += [sums[own.rows] for sums, own in zip(found, given, strict=True)]
             last = following[-1]
-    return matrices
+        return matrices
+
+    return [_checked(scorer, s, lists, t) for t, s in enumerate(scorer.at_work(attempt))]
 
 
 def after(
@@ -91,10 +103,12 @@ def after(
 
     Any model. The requests advance together, as many contexts as `Machine.tokens` allows;
     one at a time where the machine is deterministic. O(N · nodes · (H² + V R)) time each.
+    Errors: ScoreError, MemoryError.
     """
-    with scorer.at_work():
-        found = _all_after(scorer, requests)
-        return [(_checked(sums, i), summary) for i, (sums, summary) in enumerate(found)]
+    found = scorer.at_work(lambda: _all_after(scorer, requests))
+    for i, ((lists, _), (scores, _)) in enumerate(zip(requests, found, strict=True)):
+        _checked(scorer, scores, lists, 0, place=i)
+    return [(np.minimum(scores, np.float32(0.0)), summary) for scores, summary in found]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,36 +127,52 @@ class _Given:
         return cls(context.advance(context.start(len(distinct)), distinct), rows)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Block:
+    """A list's trie, features (N, R + 1) of its nodes, and of the contexts added to them."""
+
+    forest: Forest
+    columns: Tensor
+    shifts: Tensor
+
+
 def _products(
     scorer: Scorer, lists: Candidates, forest: Forest, walked: Walk, given: Sequence[_Given]
-) -> list[Floats]:
-    """Sums (n, K_t) of each list after its n contexts, whose values are added to the logits."""
-    model, head, machine = scorer.model, scorer.model.head, scorer.machine
+) -> list[Scores]:
+    """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
+    head, machine, work = scorer.model.head, scorer.machine, scorer.work
 
-    def one(item: tuple[Indices, _Given]) -> tuple[Floats, int, int]:
+    def blocks(item: tuple[Indices, _Given]) -> list[_Block]:
         nodes, own = forest.restricted(item[0])
         hidden = walked.hidden[torch.from_numpy(nodes).to(machine.device)]
-        values = model.context.value(item[1].contexts)
-        sums, again = [], 0
-        for part in torch.split(values, MOST_CONTEXTS):
-            mean = part.mean(dim=0, keepdim=True)
-            columns = with_last(head.features(hidden, mean.expand(len(hidden), -1)), 1.0)
-            none = hidden.new_zeros(len(part), hidden.shape[1])
-            shifts = with_last(head.features(none, part - mean), 0.0)
-            log_z, weak = pair_log_sums(columns, shifts, scorer.weight, machine)
-            sums.append(along_paths(own, columns, scorer.weight, log_z, shifts).T)
-            again += int(weak.sum())
-        return np.concatenate(sums), len(nodes) * len(values), again
+        found = []
+        most = min(MOST_CONTEXTS, max(64, MOST_ENTRIES // len(nodes)))
+        for values in torch.split(scorer.model.context.value(item[1].contexts), most):
+            mean = values.mean(dim=0, keepdim=True)
+            columns = head.features(hidden, mean.expand(len(hidden), -1))
+            none = hidden.new_zeros(len(values), hidden.shape[1])
+            shifts = head.features(none, values - mean)
+            found.append(_Block(own, with_last(columns, 1.0), with_last(shifts, 0.0)))
+        return found
 
-    done = machine.map(one, zip(_split(forest.end, lists), given, strict=True))
-    scorer.work.normalisers += sum(entries for _, entries, _ in done)
-    scorer.work.recomputed += sum(again for _, _, again in done)
-    return [sums for sums, _, _ in done]
+    def along(item: tuple[_Block, tuple[Tensor, Tensor]]) -> tuple[Scores, int]:
+        block, (log_z, weak) = item
+        sums = along_paths(block.forest, block.columns, scorer.weight, log_z, block.shifts)
+        return sums.T.astype(np.float32), int(weak.sum())
+
+    of_lists = machine.map(blocks, zip(_split(forest.end, lists), given, strict=True))
+    flat = [block for found in of_lists for block in found]
+    log_sums = pair_log_sums([(b.columns, b.shifts) for b in flat], scorer.weight, machine)
+    done = machine.map(along, zip(flat, log_sums, strict=True))
+    work.normalisers += sum(log_z.numel() for log_z, _ in log_sums)
+    work.recomputed += sum(again for _, again in done)
+    scores = iter(scores for scores, _ in done)
+    return [np.concatenate(list(islice(scores, len(found)))) for found in of_lists]
 
 
 def _passes(
     scorer: Scorer, lists: Candidates, forest: Forest, walked: Walk, given: Sequence[_Given]
-) -> list[Floats]:
+) -> list[Scores]:
     """The same with a pass over each list's trie for each of its contexts."""
     requests = [(lists.part(t, t + 1), own.contexts) for t, own in enumerate(given)]
     return [scores for scores, _ in _all_after(scorer, requests)]
@@ -150,9 +180,9 @@ def _passes(
 
 def _all_after(
     scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
-) -> list[tuple[Floats, Tensor]]:
-    """Sums (N, K) and summaries (N, K, U) of each request, a batch after the other."""
-    found: list[list[tuple[Floats, Tensor]]] = [[] for _ in requests]
+) -> list[tuple[Scores, Tensor]]:
+    """Scores (N, K) and summaries (N, K, U) of each request, a batch after the other."""
+    found: list[list[tuple[Scores, Tensor]]] = [[] for _ in requests]
     for batch in _batches(scorer, requests):
         parts = [(requests[i][0], requests[i][1][rows]) for i, rows in batch]
         for (i, _), piece in zip(batch, _after(scorer, parts), strict=True):
@@ -165,7 +195,7 @@ def _all_after(
 
 def _after(
     scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
-) -> list[tuple[Floats, Tensor]]:
+) -> list[tuple[Scores, Tensor]]:
     """The same all at once: a trie for each request and context."""
     model = scorer.model
     contexts = torch.cat([contexts for _, contexts in requests])
@@ -184,12 +214,13 @@ def _after(
         value = value[torch.from_numpy(forest.root).to(value.device)]
     columns = with_last(model.head.features(walked.hidden, value), 1.0)
     log_z = log_sums(columns, scorer.weight, scorer.machine)
-    sums = along_paths(forest, columns, scorer.weight, log_z[:, None])[:, 0]
+    sums = along_paths(forest, columns, scorer.weight, log_z[:, None])
+    scores = sums[:, 0].astype(np.float32)
     found, done = [], 0
     for own, given in requests:
         n, k = len(given), len(own.offsets) - 1
         piece = slice(done, done + n * k)
-        found.append((sums[piece].reshape(n, k), walked.summary[piece].reshape(n, k, -1)))
+        found.append((scores[piece].reshape(n, k), walked.summary[piece].reshape(n, k, -1)))
         done += n * k
     return found
 
@@ -242,9 +273,17 @@ def _batches(
         yield batch
 
 
-def _checked(sums: Floats, place: int) -> Scores:
-    """Sums as float32 scores, at most 0 (rounding may leave +1e-6); `place` is the list's."""
-    if np.isnan(sums).any() or (sums > 1e-3).any():
+def _checked(
+    scorer: Scorer, scores: Scores, lists: Candidates, t: int, place: int | None = None
+) -> Scores:
+    """Scores (…, K_t) of list t, at most 0: rounding may lift them by `Machine.tolerance` a word.
+
+    `place`: what the list is called in an error, if not t.
+    """
+    lengths = np.diff(lists.offsets[lists.lists[t] : lists.lists[t + 1] + 1]) + 1
+    wrong = ~(scores <= scorer.machine.tolerance * lengths)
+    if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"
-        raise ScoreError(fault, list=place)
-    return np.minimum(sums, 0.0).astype(np.float32)
+        candidate = int(np.argwhere(wrong)[0, -1])
+        raise ScoreError(fault, list=t if place is None else place, candidate=candidate)
+    return np.minimum(scores, np.float32(0.0))

@@ -60,7 +60,7 @@ def test_the_work_ahead_is_not_estimated_where_its_scores_are_in_the_cache(
     Path("w.json").write_text('{"one": 1, "two": 1}')
     decode(lists, "w.json", "out", default_weight=0.0, notices=Notices())
     assert estimated(lists) == [
-        "3 documents, 4 sentences; the first document's scores by one, two are in the cache"
+        "3 documents, 4 sentences; the cache has scores of the first document by one, two"
     ]
 
 

@@ -134,3 +134,15 @@ def test_a_peek_saves_the_next_recall_the_reading(tmp_path: Path) -> None:
     assert memory.recall(texts_of([["b"]])) is None
     assert memory.recall(lists) is not None
     assert cache.hits == 3
+
+
+def test_lists_divided_elsewhere_are_other_lists(tmp_path: Path) -> None:
+    """Same first candidates, same text from end to end."""
+    one, other = texts_of([["a", "b", "b"], ["b"]]), texts_of([["a", "b"], ["b", "b"]])
+    assert (one.text, one.name()) == (other.text, other.name())
+    for whole in (False, True):
+        memory = Memory(Cache(tmp_path / str(whole), Notices(), 10**9), "a" * 32, whole=whole)
+        memory.keep(one, {"scores": np.arange(4.0)})
+        assert memory.peek(other) is None
+        assert memory.recall(other) is None
+        assert memory.recall(one) is not None

@@ -151,16 +151,21 @@ def test_the_copy_of_standard_input_goes_after_a_fault_too(
     assert sorted(folder.iterdir()) == before
 
 
-@pytest.mark.parametrize(("together", "sizes"), [(1, [1, 2]), (3, [1, 2]), (5, [3]), (99, [3])])
+@pytest.mark.parametrize(
+    ("together", "abreast", "sizes"),
+    [(1, 99, [1, 2]), (3, 99, [1, 2]), (5, 99, [3]), (99, 99, [3]), (99, 3, [1, 2])],
+)
 def test_documents_come_in_batches_that_fill_the_machine(
     folder: Path,
     model_folders: Mapping[str, Path],
     monkeypatch: pytest.MonkeyPatch,
     together: int,
+    abreast: int,
     sizes: list[int],
 ) -> None:
     """Documents x, y and z have 4, 0 and 2 candidates; those without fill nothing."""
     monkeypatch.setitem(lists_module.TOGETHER, "cpu", together)
+    monkeypatch.setattr(lists_module, "ABREAST", abreast)
     lms = (("lm", model_folders["rnnlm"]),)
     with Opened(Lists("dev.kbest", "dev.docs", lms=lms), Notices()) as opened:
         found = list(opened.batches())

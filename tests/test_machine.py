@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from lm.machine import FEWEST, Machine
+from lm.machine import LEAST_HELD, Machine
 
 
 def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
@@ -58,7 +58,7 @@ def test_what_never_fits_is_a_memory_error_and_other_faults_pass() -> None:
     def never(floats: int) -> int:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    with pytest.raises(MemoryError, match=f"{FEWEST:,} logits"):
+    with pytest.raises(MemoryError, match="out of memory: DefaultCPUAllocator"):
         Machine().within_memory(never)
     with pytest.raises(MemoryError):
         Machine(deterministic=True).within_memory(never)
@@ -68,6 +68,42 @@ def test_what_never_fits_is_a_memory_error_and_other_faults_pass() -> None:
 
     with pytest.raises(RuntimeError, match="shapes"):
         Machine().within_memory(broken)
+
+
+def test_tokens_are_halved_until_the_work_fits_and_that_is_remembered() -> None:
+    machine, asked = Machine(), []
+
+    def work() -> int:
+        asked.append(machine.tokens(256))
+        if asked[-1] > 20_000:
+            raise torch.OutOfMemoryError("none left")
+        return asked[-1]
+
+    assert machine.with_fewer_tokens(work) == asked[-1] <= 20_000
+    assert all(b == a // 2 for a, b in pairwise(asked))
+    assert machine.with_fewer_tokens(work) == asked[-1] == asked[-2]
+
+    def never() -> None:
+        asked.append(machine.tokens(1))
+        raise torch.OutOfMemoryError("none left")
+
+    with pytest.raises(MemoryError, match="none left"):
+        machine.with_fewer_tokens(never)
+    assert asked[-1] == LEAST_HELD
+
+
+def test_threads_that_begin_after_the_work_have_all_cores() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        Machine().map(lambda i: i, range(3))
+        found: list[int] = []
+        thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+        thread.start()
+        thread.join()
+        assert found == [3]
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
@@ -87,7 +123,8 @@ def test_precision_holds_for_the_work_alone(dtype: str) -> None:
     matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.fp32_precision
     machine = Machine(dtype=dtype)
-    (inside,) = machine.map(lambda _: matmul.fp32_precision, [0])
+    with machine.large_products():
+        (inside,) = machine.map(lambda _: matmul.fp32_precision, [0])
     assert inside == ("bf16" if dtype == "bfloat16" else "ieee")
     assert matmul.fp32_precision == before
 

@@ -45,14 +45,11 @@ def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
     mean = b.mean(dim=0)
     a, b = a + mean, b - mean
     of_a, of_b, weight = as_features(a, b)
-    log_z, weak = pair_log_sums(of_a, of_b, weight, Machine())
+    log_z, weak = pair_log_sums([(of_a, of_b)], weight, Machine())[0]
     truth = torch.logsumexp(a.double()[:, None] + b.double()[None], dim=2)
     error = (log_z.double() - truth).abs().max()
     assert float(error) <= 1e-6 * float(a.abs().max() + b.abs().max())
-    share = float(weak.double().mean())
-    assert share == 0 if spread <= 5 else share <= 1
-    if alike and spread <= 10:
-        assert share == 0
+    assert not (weak.any() and (alike or spread <= 5))
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 10.0, 40.0]), st.floats(-90, 90))
@@ -66,7 +63,7 @@ def test_no_offset_of_a_node_or_a_context_deceives_the_guard(
     a[2:4] += offset
     b[1:3] -= offset
     of_a, of_b, weight = as_features(a, b)
-    log_z, _ = pair_log_sums(of_a, of_b, weight, Machine())
+    log_z, _ = pair_log_sums([(of_a, of_b)], weight, Machine())[0]
     truth = torch.logsumexp(a.double()[:, None] + b.double()[None], dim=2)
     largest = float(a.abs().max() + b.abs().max())
     assert float((log_z.double() - truth).abs().max()) <= 1e-6 * max(1.0, largest)

@@ -21,7 +21,7 @@ def tuning_set() -> TuningSet:
     document = Document(
         "a", SPACE, static, sparse, (Pairwise(PAIRS),), np.array([0, 2, 5]), np.array([0, 2])
     )
-    return TuningSet((document,), (STATISTICS,), GAPS)
+    return TuningSet(((document,),), (STATISTICS,), GAPS)
 
 
 def test_a_pool_holds_every_candidate_in_the_context_that_the_path_gives_it() -> None:

@@ -2,7 +2,7 @@
 
 A shard is whole and what it claims to be, or it is computed again; a cache that cannot be written
 is done without. Processes share a folder without locks: a shard appears at once and whole, the
-last writer wins, and all of them write the same.
+last writer wins.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ class Cache:
         if len(data) > self.limit:
             self.notices.add(_TOO_LARGE, source=display(path))
             return False
+        before = _identity(path)
         try:
             self._write(path, data)
             if self._total > self.limit:
@@ -82,7 +83,7 @@ class Cache:
             self.notices.add(f"score cache not written: {_reason(fault)}")
             return False
         except BaseException:  # a signal, which may come when the shard has its name
-            self.saved += size_of(path) == len(data)
+            self.saved += _identity(path) not in (None, before)
             raise
         self.saved += 1
         return True
@@ -129,6 +130,14 @@ class Cache:
                 with suppress(OSError):
                     shard.path.unlink(missing_ok=True)
                     self._total -= shard.size
+
+
+def _identity(path: Path) -> int | None:
+    """What tells a file from the one that had its name before; None for no file."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
 
 
 def _reason(fault: RerankError | OSError) -> str:

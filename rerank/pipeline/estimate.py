@@ -30,7 +30,7 @@ def _estimated(opened: Opened, name: str, kbest: KBest, how: Search, announce: A
     counts = f"{len(opened.documents):,} documents, {opened.documents.n_lines:,} sentences"
     models = ", ".join(scorer.name for scorer in opened.scorers)
     if opened.scorers and all(scorer.remembers(kbest) for scorer in opened.scorers):
-        announce(f"{counts}; the first document's scores by {models} are in the cache")
+        announce(f"{counts}; the cache has scores of the first document by {models}")
         return 0.0
     words = _sample(opened, name, kbest, how)  # once to warm up
     began = time.monotonic()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rerank.documents import Documents
 from rerank.errors import InputError, StoppedEarly, UsageError
@@ -20,7 +24,9 @@ from rerank.progress import progress
 from rerank.stopwatch import Stopwatch
 
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20}  # candidates that are enough to fill a machine
+ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
+Item = TypeVar("Item")
 Announce = Callable[[str], None]
 
 
@@ -120,19 +126,31 @@ class Opened:
         """(document id, its lists), so many at a time that scoring them together pays."""
         named = zip(self.documents.ids, self._documents_read(self.notices), strict=True)
         total = len(self.documents)
-        batch: list[tuple[str, KBest]] = []
-        enough = max([TOGETHER[scorer.device.type] for scorer in self.scorers], default=1)
-        held = 0
-        for name, kbest in progress(
+        timed = progress(
             self.watch.timed(named, "lists"), label="documents", unit="documents", total=total
-        ):
-            batch.append((name, kbest))
-            held += kbest.n
-            if held >= enough:
-                yield batch
-                batch, held = [], 0
-        if batch:
-            yield batch
+        )
+        yield from self.together(timed, lambda pair: pair[1].counts)
+
+    def together(
+        self, items: Iterable[Item], counts: Callable[[Item], NDArray[np.int64]]
+    ) -> Iterator[list[Item]]:
+        """Documents, or what stands for them, in groups that fill the machine.
+
+        counts: (T,) candidates of a document's sentences. A group has at most `TOGETHER`
+        candidates, and `ABREAST` of them at any step of the search, or one document more.
+        """
+        most = max([TOGETHER[scorer.device.type] for scorer in self.scorers], default=1)
+        group: list[Item] = []
+        held = abreast = 0
+        for item in items:
+            group.append(item)
+            held += int(counts(item).sum())
+            abreast += int(counts(item).max(initial=0))
+            if held >= most or abreast >= ABREAST:
+                yield group
+                group, held, abreast = [], 0, 0
+        if group:
+            yield group
 
     def prepared(
         self, batch: Sequence[tuple[str, KBest]], space: Space, sparse: Mapping[str, float]
@@ -147,11 +165,13 @@ class Opened:
     def searching(self) -> Iterator[None]:
         """Time of a search, in which the models' is counted to the scores."""
         before = sum(scorer.work.seconds for scorer in self.scorers)
-        with self.watch.lap("search"):
-            yield
-        scoring = sum(scorer.work.seconds for scorer in self.scorers) - before
-        self.watch.add("scores", scoring)
-        self.watch.add("search", -scoring)
+        try:
+            with self.watch.lap("search"):
+                yield
+        finally:
+            scoring = sum(scorer.work.seconds for scorer in self.scorers) - before
+            self.watch.add("scores", scoring)
+            self.watch.add("search", -scoring)
 
     def finished(self, documents: Sequence[Document]) -> None:
         """Let the scorers keep what the search of these documents made them compute."""

@@ -15,7 +15,7 @@ from rerank.features import TOTAL, Document, Space
 from rerank.kbest import KBest
 from rerank.lines import display
 from rerank.pipeline.lists import Announce, Opened
-from rerank.pipeline.searching import Search, searched
+from rerank.pipeline.searching import Search, Searched, searched
 from rerank.references import note_escaping, note_normalization
 from rerank.tuning.pool import Pool
 from rerank.weights import Weights, vector
@@ -25,16 +25,21 @@ Choices = tuple[tuple[int, ...], ...]  # the choices for each document
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TuningSet:
-    """A tuning set in memory: documents, and the statistics of their candidates.
+    """A tuning set in memory: documents, in groups searched together, and their statistics.
 
     statistics: per document (n, 9); gaps: (9,) summed statistics of the sentences without
     candidates, which count as empty lines. Bytes a candidate: 16 F + 104 here and in the
     pool, and 4 K more at order 1; at unbounded order its text, and 4 for each history scored.
     """
 
-    documents: tuple[Document, ...]
+    groups: tuple[tuple[Document, ...], ...]
     statistics: tuple[Statistics, ...]
     gaps: Statistics
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """All documents, in order."""
+        return tuple(document for group in self.groups for document in group)
 
     @property
     def first(self) -> Choices:
@@ -69,9 +74,12 @@ class TuningSet:
 
     def decode(self, weights: NDArray[np.float64], how: Search) -> tuple[Choices, Statistics]:
         """The path that full weights (F,) choose, and its summed statistics."""
-        path = tuple(found.choices for found in searched(self.documents, weights, how))
-        for document in self.documents:
-            document.keep()
+        found: list[Searched] = []
+        for group in self.groups:
+            found += searched(group, weights, how)
+            for document in group:
+                document.keep()
+        path = tuple(one.choices for one in found)
         return path, self.total(path)
 
 
@@ -126,7 +134,7 @@ def read_set(
     announce: Announce,
 ) -> tuple[TuningSet, Space]:
     """The whole tuning set: features, scores of the models, statistics."""
-    documents: list[Document] = []
+    groups: list[tuple[Document, ...]] = []
     counts, gaps = [], np.zeros(9, dtype=np.int64)
     space: Space | None = None
     baseline = _Baseline([], [], [])
@@ -145,13 +153,14 @@ def read_set(
         if space is None:
             wanted.check(opened.space(filled[0][1], total=wanted.total), announce)
         space = opened.space(filled[0][1], total=wanted.total)
-        documents += opened.prepared(filled, space, wanted.given.sparse if wanted.given else {})
+        sparse = wanted.given.sparse if wanted.given else {}
+        groups.append(tuple(opened.prepared(filled, space, sparse)))
     if space is None:
         raise InputError(
             "expected candidates to tune on, found none", source=display(opened.lists.kbest)
         )
     baseline.note_oddities(opened)
-    return TuningSet(tuple(documents), tuple(counts), gaps), space
+    return TuningSet(tuple(groups), tuple(counts), gaps), space
 
 
 @dataclass(frozen=True, slots=True)

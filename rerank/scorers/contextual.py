@@ -9,7 +9,8 @@ only when scores that are not remembered need it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -36,46 +37,43 @@ Scores = NDArray[np.float32]
 class Histories:
     """N histories before sentence t.
 
-    contexts: (N, C), a row of it meaningful where `known` (N,) says so; `origin`: the
-    histories before, and of each the parent among them and the choice, None if all are
-    known. Contexts that were made up for are entered.
+    contexts: (N, C), rows of it meaningful where `known` (N,) says so, None if none is;
+    origin: the histories before, and of each the parent among them and the choice, None if
+    all are known. Contexts that were made up for are entered.
     """
 
     t: int
     keys: list[bytes]
-    contexts: Tensor
+    contexts: Tensor | None
     known: NDArray[np.bool_]
     origin: tuple[Histories, Indices, Indices] | None = None
+
+    def enter(self, rows: Indices, contexts: Tensor) -> None:
+        """Make the contexts (M, C) of some rows known."""
+        if self.contexts is None:
+            self.contexts = contexts.new_zeros(len(self.keys), contexts.shape[1])
+        self.contexts[rows], self.known[rows] = contexts, True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extended:
     """Histories with what their candidates make of them.
 
-    rows: (N,) of each history in `contexts` (M, C) and `summary` (M, K, U); −1 where the
-    scores were remembered.
+    rows: (N,) of each history in `contexts` (M, C) and `summary` (M, K, U), −1 where the
+    scores were remembered; these are None where all were.
     """
 
     histories: Histories
     rows: Indices
-    contexts: Tensor
-    summary: Tensor
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Wanted:
-    """Histories of one problem whose scores are computed: rows (M,) of distinct keys."""
-
-    problem: Contextual
-    histories: Histories
-    rows: Indices
+    contexts: Tensor | None = None
+    summary: Tensor | None = None
 
 
 class Contextual(DocumentProblem):
     """Log-probabilities of a document's candidates in context; a state is a batch of histories.
 
     `encode` gives the candidates in the model's words once some of them are to be scored.
-    Memory: 4 bytes a candidate and history that was asked for or kept.
+    Memory: of each history that was asked for or kept, 4 bytes a candidate and about 300.
     """
 
     order = None
@@ -94,7 +92,7 @@ class Contextual(DocumentProblem):
         self._kept, self._encode, self._memory = kept, encode, memory
         self._table = _table(kept)
         self._grown = False
-        self._lines = kept.wanted.lists()
+        self._lines = [text.split(b"\n") for text in kept.wanted.lists()]
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -118,11 +116,11 @@ class Contextual(DocumentProblem):
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, Histories, int]]) -> list[Answer]:
         """The same for histories of many documents, in one batch for each model."""
-        wanted = [problem._unknown(histories) for problem, histories, _ in requests]
+        scorers = {id(problem.scorer): problem.scorer for problem, _, _ in requests}
         found: dict[int, Extended] = {}
-        for scorer in {id(w.problem.scorer): w.problem.scorer for w in wanted}.values():
-            own = [n for n, w in enumerate(wanted) if w.problem.scorer is scorer]
-            scored = _scored(scorer, [wanted[n] for n in own])
+        for scorer in scorers.values():
+            own = [n for n, (problem, _, _) in enumerate(requests) if problem.scorer is scorer]
+            scored = _scored(scorer, [requests[n][:2] for n in own])
             found.update(zip(own, scored, strict=True))
         return [
             (problem._scores(histories), found[n])
@@ -132,20 +130,21 @@ class Contextual(DocumentProblem):
     def select(self, successors: Extended, parents: Indices, choices: Indices) -> Histories:
         """The histories after the chosen candidates."""
         before, rows = successors.histories, successors.rows[parents]
-        lines = self._lines[before.t].split(b"\n")
+        lines = self._lines[before.t]
         keys = [
             hashlib.blake2b(before.keys[p] + lines[c], digest_size=_KEY_BYTES).digest()
             for p, c in zip(parents.tolist(), choices.tolist(), strict=True)
         ]
         known = rows >= 0
-        contexts = before.contexts.new_zeros(len(keys), before.contexts.shape[1])
-        if known.any():
+        origin = None if known.all() else (before, parents, choices)
+        after = Histories(before.t + 1, keys, None, np.zeros_like(known), origin)
+        if successors.contexts is not None and successors.summary is not None and known.any():
             of, taken = rows[known], choices[known]
-            contexts[known] = _advanced(
+            contexts = _advanced(
                 self.scorer, successors.contexts[of], successors.summary[of, taken]
             )
-        origin = None if known.all() else (before, parents, choices)
-        return Histories(before.t + 1, keys, contexts, known, origin)
+            after.enter(np.flatnonzero(known), contexts)
+        return after
 
     def keep(self) -> None:
         """Put what was scored since the last time into the cache."""
@@ -161,13 +160,8 @@ class Contextual(DocumentProblem):
         self._memory.keep(self._kept.held, {**self._kept.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
 
-    def _unknown(self, histories: Histories) -> _Wanted:
-        """Which histories are to be scored, the first of each key."""
-        t, first = histories.t, {key: n for n, key in reversed([*enumerate(histories.keys)])}
-        rows = [n for key, n in first.items() if not self._remembers(t, key)]
-        return _Wanted(self, histories, np.array(sorted(rows), dtype=np.intp))
-
-    def _remembers(self, t: int, key: bytes) -> bool:
+    def remembers(self, t: int, key: bytes) -> bool:
+        """Whether the scores of sentence t after a history are in the table."""
         found = self._table.get((t, key))
         return found is not None and len(found) >= self.lengths[t]
 
@@ -177,63 +171,121 @@ class Contextual(DocumentProblem):
         k = self.lengths[t]
         return np.stack([self._table[t, key][:k] for key in histories.keys])
 
+    def alone(self, t: int, choice: int, context: Tensor) -> tuple[tuple[Candidates, Tensor], int]:
+        """What to ask for a choice's summary after a context, and its place in the answer.
+
+        The candidate alone; but the whole list, as it is scored, where bits matter.
+        """
+        if self.scorer.machine.deterministic:
+            return (self.lists.part(t, t + 1), context), choice
+        return (self.lists.one(t, choice), context), 0
+
     def enter(self, t: int, keys: Sequence[bytes], scores: Scores) -> None:
         """Remember the scores (M, K_t) after histories with these keys."""
         self._grown = self._grown or len(keys) > 0
         self._table.update(zip(((t, key) for key in keys), scores, strict=True))
 
 
-def _scored(scorer: Scorer, wanted: Sequence[_Wanted]) -> list[Extended]:
-    """Scores of all wanted histories, entered, and what they were computed from."""
-    contexts = [_contexts(w) for w in wanted]
+@dataclass(slots=True, eq=False)
+class _Wanted:
+    """Sentence t of a problem and the histories whose scores are computed: (histories, row)."""
+
+    problem: Contextual
+    t: int
+    rows: dict[bytes, int]
+    contexts: list[Tensor]
+
+
+def _scored(scorer: Scorer, asked: Sequence[tuple[Contextual, Histories]]) -> list[Extended]:
+    """Scores of all histories that are not remembered, entered, and what they come from.
+
+    Histories of one key are scored once, whoever asked for them.
+    """
+    import torch
+
+    wanted: dict[tuple[int, int], _Wanted] = {}
+    owners = []
+    for problem, histories in asked:
+        t = histories.t
+        own = wanted.setdefault((id(problem), t), _Wanted(problem, t, {}, []))
+        owners.append(own)
+        new: dict[bytes, int] = {}
+        for n, key in enumerate(histories.keys):
+            if key not in own.rows and not problem.remembers(t, key):
+                new.setdefault(key, n)
+        if new:
+            own.rows.update(zip(new, range(len(own.rows), len(own.rows) + len(new)), strict=True))
+            rows = np.array(list(new.values()), dtype=np.intp)
+            own.contexts.append(_contexts(problem, histories, rows))
+    work = [own for own in wanted.values() if own.rows]
+    contexts = [torch.cat(own.contexts) for own in work]
     requests = [
-        (w.problem.lists.part(w.histories.t, w.histories.t + 1), c)
-        for w, c in zip(wanted, contexts, strict=True)
-        if len(w.rows)
+        (own.problem.lists.part(own.t, own.t + 1), c) for own, c in zip(work, contexts, strict=True)
     ]
-    asked = [w for w in wanted if len(w.rows)]
-    try:
-        answers = iter(after(scorer, requests))
-    except ScoreError as fault:
-        told = asked[fault.list].problem.told if fault.list is not None else ""
-        raise RerankError(f"{told}: {fault}") from None
-    found = []
-    for w, c in zip(wanted, contexts, strict=True):
-        rows = np.full(len(w.histories.keys), -1)
-        summary = c[:, None]
-        if len(w.rows):
-            scores, summary = next(answers)
-            keys = [w.histories.keys[n] for n in w.rows]
-            w.problem.enter(w.histories.t, keys, scores)
-            place = {key: m for m, key in enumerate(keys)}
-            rows = np.array([place.get(key, -1) for key in w.histories.keys])
-        found.append(Extended(w.histories, rows, c, summary))
-    return found
+    with _blamed([(own.problem, own.t) for own in work]):
+        answers = after(scorer, requests)
+    made = {}
+    for own, c, (scores, summary) in zip(work, contexts, answers, strict=True):
+        own.problem.enter(own.t, list(own.rows), scores)
+        made[id(own)] = (c, summary)
+    return [
+        Extended(
+            histories,
+            np.array([own.rows.get(key, -1) for key in histories.keys]),
+            *made.get(id(own), (None, None)),
+        )
+        for own, (_, histories) in zip(owners, asked, strict=True)
+    ]
 
 
-def _contexts(wanted: _Wanted) -> Tensor:
-    """Contexts (M, C) of the wanted histories, made up for from the nearest known ancestors.
+def _contexts(problem: Contextual, histories: Histories, rows: Indices) -> Tensor:
+    """Contexts (M, C) of some histories, made up for from the nearest known ancestors.
 
     O(T) short passes for histories whose ancestors were all remembered, once each.
     """
     import torch
 
-    problem, histories, rows = wanted.problem, wanted.histories, wanted.rows
     chain: list[tuple[Histories, Indices, Indices]] = []
     while not histories.known[rows].all() and histories.origin is not None:
         before, parents, choices = histories.origin
         chain.append((histories, rows, choices[rows]))
         histories, rows = before, parents[rows]
+    if histories.contexts is None:
+        raise ValueError("histories without a known ancestor")
     contexts = histories.contexts[rows]
     for histories, rows, choices in reversed(chain):
+        t = histories.t - 1
         requests = [
-            (problem.lists.one(histories.t - 1, choice), contexts[m : m + 1])
+            problem.alone(t, choice, contexts[m : m + 1])
             for m, choice in enumerate(choices.tolist())
         ]
-        summaries = torch.cat([summary[:, 0] for _, summary in after(problem.scorer, requests)])
-        contexts = _advanced(problem.scorer, contexts, summaries)
-        histories.contexts[rows], histories.known[rows] = contexts, True
+        with _blamed([(problem, t)] * len(requests)):
+            found = after(problem.scorer, [request for request, _ in requests])
+        summaries = [
+            summary[:, place] for (_, summary), (_, place) in zip(found, requests, strict=True)
+        ]
+        contexts = _advanced(problem.scorer, contexts, torch.cat(summaries))
+        histories.enter(rows, contexts)
     return contexts
+
+
+@contextmanager
+def _blamed(asked: Sequence[tuple[Contextual, int]]) -> Iterator[None]:
+    """A fault in the scores, or want of memory, told with scorer, document and sentence."""
+    try:
+        yield
+    except ScoreError as fault:
+        problem, t = asked[fault.list or 0]
+        raise RerankError(f"{problem.told}: {told(fault, t)}") from None
+    except MemoryError as fault:
+        raise RerankError(
+            f"{asked[0][0].told}: {fault}; keep fewer candidates with --top, or a narrower --beam"
+        ) from None
+
+
+def told(fault: ScoreError, t: int) -> str:
+    """A fault with its place in the document, whose sentences without candidates do not count."""
+    return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
 
 
 def _advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:

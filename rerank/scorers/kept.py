@@ -59,12 +59,16 @@ class Texts:
         first = (part[: part.index(b"\n") + 1] for part in self.lists())
         return hashlib.sha256(b"".join(first)).hexdigest()
 
+    def same(self, other: Texts) -> bool:
+        """Whether the lists are the same."""
+        return self.text == other.text and np.array_equal(self.counts, other.counts)
+
     def begins(self, held: Texts) -> bool:
         """Whether each list is the beginning of the list that `held` has there."""
+        if self.same(held):
+            return True
         if len(self.counts) != len(held.counts) or (self.counts > held.counts).any():
             return False
-        if len(self.text) == len(held.text):
-            return self.text == held.text
         pairs = zip(self.lists(), held.lists(), strict=True)
         return all(theirs.startswith(ours) for ours, theirs in pairs)
 
@@ -109,18 +113,18 @@ class Memory:
     cache: Cache | None
     group: str
     whole: bool = False
-    _peeked: tuple[bytes, Kept | None] | None = None
+    _peeked: tuple[Texts, Kept | None] | None = None
 
     def peek(self, wanted: Texts) -> Kept | None:
         """What the next `recall` of these lists will find; the cache is asked once."""
         found = self.recall(wanted)
-        self._peeked = wanted.text, found
+        self._peeked = wanted, found
         return found
 
     def recall(self, wanted: Texts) -> Kept | None:
         """What is kept of these lists, or of longer ones that begin with them."""
         peeked, self._peeked = self._peeked, None
-        if peeked is not None and peeked[0] == wanted.text:
+        if peeked is not None and peeked[0].same(wanted):
             return peeked[1]
         if self.cache is None:
             return None
@@ -128,7 +132,7 @@ class Memory:
         if arrays is None or not arrays.keys() >= {"text", "counts"}:
             return None
         held = Texts(arrays["text"].tobytes(), arrays["counts"])
-        fits = wanted.text == held.text if self.whole else wanted.begins(held)
+        fits = wanted.same(held) if self.whole else wanted.begins(held)
         return Kept(held, wanted, arrays) if fits else None
 
     def keep(self, texts: Texts, arrays: Mapping[str, NDArray[Any]]) -> None:

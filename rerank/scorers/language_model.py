@@ -24,7 +24,7 @@ from rerank.cache import Cache
 from rerank.errors import RerankError
 from rerank.kbest import KBest
 from rerank.scorers import Scored
-from rerank.scorers.contextual import Contextual
+from rerank.scorers.contextual import Contextual, told
 from rerank.scorers.kept import Arrays, Kept, Memory, Texts
 
 if TYPE_CHECKING:
@@ -179,8 +179,10 @@ class LanguageModel:
         try:
             yield
         except ScoreError as fault:
-            d = int(np.searchsorted(starts, fault.list or 0, side="right")) - 1
-            raise RerankError(f"{self._told(names[d])}: {fault}") from None
+            place = fault.list or 0
+            d = int(np.searchsorted(starts, place, side="right")) - 1
+            where = told(fault, place - int(starts[d]))
+            raise RerankError(f"{self._told(names[d])}: {where}") from None
         except MemoryError as fault:
             raise RerankError(
                 f"{self._told(names[0])}: {fault}; keep fewer candidates with --top"
