@@ -165,6 +165,11 @@ class Machine:
         finally:
             matmul.fp32_precision = before
 
+    @property
+    def row_multiple(self) -> int:
+        """What numbers of rows are rounded up to: oneDNN compiles a kernel for every shape."""
+        return 64 if self.dtype == "bfloat16" and self.device.type == "cpu" else 1
+
     def operand(self, matrix: Tensor) -> Tensor:
         """A matrix as `product` takes it: cast where the device multiplies the cast form."""
         if self.dtype == "bfloat16" and self.device.type == "cuda":

@@ -77,12 +77,17 @@ def pair_log_sums(
 def _guarded_product(
     features: Tensor, contexts: Tensor, factor: Tensor, machine: Machine
 ) -> Tensor:
-    """(N + 1, C + 1 or more) of exp(A) · exp(B)ᵀ, with a feature and a context of zeros last."""
+    """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with features and contexts of zeros last."""
     n, c = len(features), len(contexts)
-    rows = features.new_zeros(n + 1, features.shape[1])
-    columns = contexts.new_zeros(-(-(c + 1) // ALIGNED) * ALIGNED, contexts.shape[1])
+    rows = features.new_zeros(_up(n + 1, machine.row_multiple), features.shape[1])
+    columns = contexts.new_zeros(_up(c + 1, ALIGNED), contexts.shape[1])
     rows[:n], columns[:c] = features, contexts
     return _product(rows, columns, factor, machine)
+
+
+def _up(n: int, multiple: int) -> int:
+    """The next multiple of a number."""
+    return -(-n // multiple) * multiple
 
 
 def _finished(
@@ -94,7 +99,7 @@ def _finished(
     (V + S_n + F_c) · 2⁻¹²⁶ from an entry; less the maxima, at most 3V · 2⁻¹²⁶.
     """
     n, c = len(features), len(contexts)
-    lost = len(weight) + guarded[:n, c : c + 1] + guarded[n:, :c]
+    lost = len(weight) + guarded[:n, c : c + 1] + guarded[n : n + 1, :c]
     product = guarded[:n, :c]
     weak = ~((product >= lost * (TINY / ACCURACY)) & (product < torch.inf))
     log_z = product.log()
@@ -145,5 +150,9 @@ def _maxima(rows: Tensor, weight: Tensor, machine: Machine) -> Tensor:
 
 
 def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[Tensor]:
-    """Words (w, R + 1) whose logits with so many rows are at most `floats`, or 16 words."""
-    yield from torch.split(weight, max(16, floats // rows))
+    """Words (w, R + 1) whose logits with so many rows are at most `floats`, or 16 words.
+
+    256 words or a multiple, where so many fit: kernels are made for a shape.
+    """
+    words = floats // rows
+    yield from torch.split(weight, max(16, words - words % 256 if words > 256 else words))

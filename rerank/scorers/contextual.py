@@ -137,14 +137,14 @@ class Contextual(DocumentProblem):
         ]
         known = rows >= 0
         origin = None if known.all() else (before, parents, choices)
-        after = Histories(before.t + 1, keys, None, np.zeros_like(known), origin)
+        following = Histories(before.t + 1, keys, None, np.zeros_like(known), origin)
         if successors.contexts is not None and successors.summary is not None and known.any():
             of, taken = rows[known], choices[known]
             contexts = _advanced(
                 self.scorer, successors.contexts[of], successors.summary[of, taken]
             )
-            after.enter(np.flatnonzero(known), contexts)
-        return after
+            following.enter(np.flatnonzero(known), contexts)
+        return following
 
     def keep(self) -> None:
         """Put what was scored since the last time into the cache."""
@@ -188,7 +188,10 @@ class Contextual(DocumentProblem):
 
 @dataclass(slots=True, eq=False)
 class _Wanted:
-    """Sentence t of a problem and the histories whose scores are computed: (histories, row)."""
+    """Histories before sentence t of a problem that are to be scored.
+
+    rows: place of each key among them; contexts: theirs, in pieces (…, C).
+    """
 
     problem: Contextual
     t: int
