@@ -90,7 +90,7 @@ _OPTIONS = [
         type=click.Choice(["float32", "bfloat16"]),
         default="float32",
         show_default=True,
-        help="Precision of large products; bfloat16 is faster, and off by 0.01 nats.",
+        help="Precision of large products; bfloat16 is faster, and off by 0.01 nats or so.",
     ),
     click.option(
         "--deterministic",
