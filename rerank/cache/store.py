@@ -40,9 +40,8 @@ class Cache:
         self.hits = self.misses = self.saved = 0
         self.notices = notices
         self._writable = True
-        self._total: float = (
-            math.inf
-        )  # at least the bytes of all shards, counted when it seems too much
+        # at least the bytes of all shards; they are counted when it seems too much
+        self._total: float = math.inf
 
     def get(self, group: str, name: str) -> dict[str, NDArray[Any]] | None:
         """Arrays as they were put, read-only views of one buffer; None where there is no shard.

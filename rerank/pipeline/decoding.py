@@ -104,7 +104,7 @@ def decode(
     `out` gets one line per source sentence (empty where there is no candidate), `kbest_out`
     the list with the features of the language models under the decoded path and new totals,
     `summary` the choices as JSON; after a fault none of them is written. Memory: the documents
-    searched together (`Opened.together`); at order 1 their K×K scores (4 bytes each) as well.
+    searched together (`Opened.batches`); at order 1 their K×K scores (4 bytes each) as well.
     None after a dry run.
     """
     read = [weights, lists.kbest, *([lists.docs] if lists.docs else [])]

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
 
 from rerank.documents import Documents
 from rerank.errors import InputError, StoppedEarly, UsageError
@@ -26,7 +22,6 @@ from rerank.stopwatch import Stopwatch
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20}  # candidates that are enough to fill a machine
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
-Item = TypeVar("Item")
 Announce = Callable[[str], None]
 
 
@@ -123,34 +118,26 @@ class Opened:
         return n_lines
 
     def batches(self) -> Iterator[list[tuple[str, KBest]]]:
-        """(document id, its lists), so many at a time that scoring them together pays."""
-        named = zip(self.documents.ids, self._documents_read(self.notices), strict=True)
-        total = len(self.documents)
-        timed = progress(
-            self.watch.timed(named, "lists"), label="documents", unit="documents", total=total
-        )
-        yield from self.together(timed, lambda pair: pair[1].counts)
+        """(document id, its lists), so many documents at a time as fill the machine.
 
-    def together(
-        self, items: Iterable[Item], counts: Callable[[Item], NDArray[np.int64]]
-    ) -> Iterator[list[Item]]:
-        """Documents, or what stands for them, in groups that fill the machine.
-
-        counts: (T,) candidates of a document's sentences. A group has at most `TOGETHER`
-        candidates, and `ABREAST` of them at any step of the search, or one document more.
+        A batch ends with the document that brings its candidates to `TOGETHER`, or those of
+        one sentence of each to `ABREAST`, which bounds a search in step.
         """
+        named = zip(self.documents.ids, self._documents_read(self.notices), strict=True)
+        timed = self.watch.timed(named, "lists")
+        total = len(self.documents)
         most = max([TOGETHER[scorer.device.type] for scorer in self.scorers], default=1)
-        group: list[Item] = []
+        batch: list[tuple[str, KBest]] = []
         held = abreast = 0
-        for item in items:
-            group.append(item)
-            held += int(counts(item).sum())
-            abreast += int(counts(item).max(initial=0))
+        for name, kbest in progress(timed, label="documents", unit="documents", total=total):
+            batch.append((name, kbest))
+            held += kbest.n
+            abreast += int(kbest.counts.max(initial=0))
             if held >= most or abreast >= ABREAST:
-                yield group
-                group, held, abreast = [], 0, 0
-        if group:
-            yield group
+                yield batch
+                batch, held, abreast = [], 0, 0
+        if batch:
+            yield batch
 
     def prepared(
         self, batch: Sequence[tuple[str, KBest]], space: Space, sparse: Mapping[str, float]

@@ -172,7 +172,7 @@ class LanguageModel:
 
     @contextmanager
     def _blamed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
-        """A fault in the scores, or want of memory, told with the scorer's and a document's name.
+        """A fault in the scores, or want of memory, told with the scorer and the documents.
 
         starts: of the documents' lists among those of all.
         """
@@ -184,6 +184,7 @@ class LanguageModel:
             where = told(fault, place - int(starts[d]))
             raise RerankError(f"{self._told(names[d])}: {where}") from None
         except MemoryError as fault:
+            to = f" to {names[-1]!r}" if len(names) > 1 else ""
             raise RerankError(
-                f"{self._told(names[0])}: {fault}; keep fewer candidates with --top"
+                f"{self._told(names[0])}{to}: {fault}; keep fewer candidates with --top"
             ) from None
