@@ -1,4 +1,4 @@
-"""Every path of a very small document: its scores written out, and search by enumeration.
+"""Search by enumeration of every path of a very small document.
 
 The definition of the search problem, against which the other decoders are checked.
 """
@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from decoders.problem import (
-    DocumentProblem,
-    Floats,
-    Indices,
-    Path,
-    ScoreError,
-    UnsuitedDecoder,
-    checked,
-)
+from decoders.problem import DocumentProblem, Path, UnsuitedDecoder, checked
 
 MAX_PATHS = 10**6
 
@@ -50,50 +41,16 @@ def exhaustive(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
         if t + 1 < len(lengths):
             states = problem.select(successors, parents, choices)
     positions = np.argsort(-totals, kind="stable")[:n_best].tolist()
-    return [Path(_choices(n, lengths), float(totals[n])) for n in positions]
+    return [Path(path_at(n, lengths), float(totals[n])) for n in positions]
 
 
-def _choices(position: int, lengths: Sequence[int]) -> tuple[int, ...]:
-    """The path at a position of the flat (K_{T-1}, …, K_0) array, whose last axis is sentence 0."""
+def path_at(position: int, lengths: Sequence[int]) -> tuple[int, ...]:
+    """The path at a position of all Π K_t, in the order of the tie rule (`decoders.problem`).
+
+    That is the flat (K_{T-1}, …, K_0) array, whose last axis is sentence 0.
+    """
     choices = []
     for length in lengths:
         position, choice = divmod(position, length)
         choices.append(choice)
     return tuple(choices)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HistoryTable(DocumentProblem):
-    """Unbounded order, written out: `tables[t]: (K_0, …, K_t)`, a score after every history.
-
-    The state is the position of the history in its table.
-    """
-
-    tables: Sequence[Floats]
-    lengths: tuple[int, ...] = field(init=False)
-    order: None = field(init=False, default=None)
-
-    def __post_init__(self) -> None:
-        shape: tuple[int, ...] = ()
-        for t, table in enumerate(self.tables):
-            if table.ndim != t + 1 or table.shape[:-1] != shape or not table.size:
-                fault = f"expected scores of shape {(*shape, 'K_t')}, found {table.shape}"
-                raise ScoreError(fault, sentence=t)
-            shape = table.shape
-        object.__setattr__(self, "lengths", shape)
-
-    def initial(self) -> Indices:
-        """The empty history."""
-        return np.zeros(1, dtype=np.intp)
-
-    def extend(self, states: Indices, t: int) -> tuple[Floats, tuple[Indices, int]]:
-        """Rows of the table of sentence t, O(N K_t)."""
-        rows = self.tables[t].reshape(-1, self.lengths[t])
-        return rows[states], (states, self.lengths[t])
-
-    def select(
-        self, successors: tuple[Indices, int], parents: Indices, choices: Indices
-    ) -> Indices:
-        """Positions of the longer histories."""
-        states, length = successors
-        return states[parents] * length + choices

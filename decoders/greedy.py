@@ -10,6 +10,7 @@ import numpy as np
 
 from decoders.lockstep import Steps, alone
 from decoders.problem import DocumentProblem, Path, checked
+from decoders.requests import Extend
 
 
 def greedy(problem: DocumentProblem) -> Path:
@@ -19,16 +20,15 @@ def greedy(problem: DocumentProblem) -> Path:
     O(Σ K_t) scores, one state. Ties: the first candidate of equal sums; on order 0 that is the
     rule of `decoders.problem`. Deterministic. Errors: ScoreError naming the sentence.
     """
-    (path,) = alone(problem, greedy_steps(problem))
-    return path
+    return alone(problem, greedy_steps(problem))
 
 
-def greedy_steps(problem: DocumentProblem) -> Steps:
+def greedy_steps(problem: DocumentProblem) -> Steps[Path]:
     """The search of `greedy`, a step for each sentence (`decoders.lockstep`)."""
     states, score = problem.initial(), 0.0
     choices: list[int] = []
     for t, length in enumerate(problem.lengths):
-        scores, successors = yield states, t
+        scores, successors = yield Extend(states, t)
         sums = score + checked(scores, t, shape=(1, length))[0]
         choice = int(sums.argmax())
         score = float(sums[choice])
@@ -37,4 +37,4 @@ def greedy_steps(problem: DocumentProblem) -> Steps:
             states = problem.select(successors, np.zeros(1, np.intp), np.array([choice]))
     if problem.order == 0 and score == -np.inf:  # then every path scores −inf: the rule of ties
         choices = [0] * len(choices)
-    return [Path(tuple(choices), score)]
+    return Path(tuple(choices), score)

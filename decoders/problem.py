@@ -16,9 +16,8 @@ of every sentence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -28,7 +27,6 @@ Floats: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.intp]
 States: TypeAlias = Any  # a batch of N histories, as the problem keeps them; opaque to decoders
 Successors: TypeAlias = Any  # what `extend` hands to `select`; opaque to decoders
-Request: TypeAlias = "tuple[DocumentProblem, States, int]"  # a problem, histories, t
 Answer: TypeAlias = tuple[Floats, Successors]  # what `extend` says to it
 
 
@@ -67,8 +65,9 @@ class DocumentProblem(Protocol):
     `lengths` holds K_t >= 1 of each sentence (sentences without candidates are left out by the
     caller; T may be 0). `order` is the number of earlier sentences a score depends on, None when
     all of them. Every problem has `initial`, `extend` and `select`; order 0 adds `unary`, order 1
-    adds `pairwise`. Classes that inherit get refusing or broadcasting defaults for these two, and
-    an `extend_together` that asks `extend` of one problem after the other.
+    adds `pairwise`. `rescore` serves moves inside a path; a problem whose sentences depend on later
+    ones too (order None, not `causal`) has nothing else. Classes that inherit get defaults for all
+    but the first five.
     """
 
     @property
@@ -80,6 +79,11 @@ class DocumentProblem(Protocol):
     def order(self) -> int | None:
         """How many earlier sentences a score depends on: 0, 1, n, or None for all."""
         ...
+
+    @property
+    def causal(self) -> bool:
+        """Whether scores depend on earlier sentences only, so that `extend` serves."""
+        return True
 
     def initial(self) -> States:
         """The one state before the first sentence, a batch of N = 1."""
@@ -110,6 +114,53 @@ class DocumentProblem(Protocol):
                 raise
         return answers
 
+    def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
+        """Sums (N,) of the scores of sentences t … t + horizon of each path, as far as there are.
+
+        `paths: (N, T)`. Paths that differ in sentences t … u only differ in score by the
+        difference of these sums, if `horizon` reaches `order` sentences beyond u, or the end. (For
+        that, problems that are not `causal` add the scores of the sentences before t that depend
+        on t or later ones.) The default goes all the way from the first sentence: O(N Σ K_s),
+        s <= t + horizon.
+        """
+        states, totals = self.initial(), np.zeros(len(paths))
+        rows = np.zeros(len(paths), dtype=np.intp)
+        end = min(t + horizon + 1, len(self.lengths))
+        for s in range(end):
+            scores, successors = self.extend(states, s)
+            if s >= t:
+                shape = (len(paths) if s else 1, self.lengths[s])
+                totals += checked(scores, s, shape=shape)[rows, paths[:, s]]
+            if s + 1 < end:
+                states = self.select(successors, rows, paths[:, s])
+                rows = np.arange(len(paths))
+        return totals
+
+    @classmethod
+    def rescore_together(
+        cls, requests: Sequence[tuple[Self, Indices, int, int]]
+    ) -> list[NDArray[np.float64]]:
+        """What `rescore` says to each request (problem, paths, t, horizon), in their order.
+
+        As `extend_together`.
+        """
+        answers: list[NDArray[np.float64]] = []
+        for n, (problem, paths, t, horizon) in enumerate(requests):
+            try:
+                answers.append(problem.rescore(paths, t, horizon))
+            except ScoreError as fault:
+                fault.problem = n
+                raise
+        return answers
+
+    def average(self, successors: Successors, weights: NDArray[np.float64]) -> States:
+        """The K_t states that stand, after each candidate, for N histories: their weighted means.
+
+        `weights: (N, K_t)`, columns that sum to 1. A mean is the state of no text. For problems
+        whose states are vectors; the default refuses.
+        """
+        raise UnsuitedDecoder("histories of this problem have no mean; merge by max or sample")
+
     def unary(self, t: int) -> Floats:
         """Scores (K_t,) of sentence t; order 0 only."""
         raise UnsuitedDecoder(f"scores of sentence {t} depend on earlier sentences; use beam")
@@ -126,199 +177,6 @@ class Path:
 
     choices: tuple[int, ...]
     score: float
-
-
-class Chain(DocumentProblem):
-    """A problem of order 0 or 1: the state is the last choice.
-
-    Subclasses give `lengths`, `order` and one of `unary` and `pairwise`.
-    """
-
-    def initial(self) -> Indices:
-        """Row 0 of `pairwise(0)`."""
-        return np.zeros(1, dtype=np.intp)
-
-    def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
-        """Rows of `pairwise(t)`, O(N K_t)."""
-        return self.pairwise(t)[states], None
-
-    def select(self, successors: None, parents: Indices, choices: Indices) -> Indices:
-        """The choices themselves."""
-        return choices
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unary(Chain):
-    """Order 0: `scores[t]: (K_t,)`, whatever the other sentences say."""
-
-    scores: Sequence[Floats]
-    lengths: tuple[int, ...] = field(init=False)
-    order: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        for t, scores in enumerate(self.scores):
-            _expect(scores.ndim == 1 and scores.size > 0, t, "(K_t,)", scores)
-        object.__setattr__(self, "lengths", tuple(len(scores) for scores in self.scores))
-
-    def unary(self, t: int) -> Floats:
-        """Scores (K_t,) of sentence t."""
-        return self.scores[t]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairwise(Chain):
-    """Order 1: `matrices[t]: (K_{t-1}, K_t)`, the first of them (1, K_0)."""
-
-    matrices: Sequence[Floats]
-    lengths: tuple[int, ...] = field(init=False)
-    order: int = field(init=False, default=1)
-
-    def __post_init__(self) -> None:
-        before = 1
-        for t, matrix in enumerate(self.matrices):
-            fits = matrix.ndim == 2 and len(matrix) == before and matrix.size > 0
-            _expect(fits, t, f"({before}, K_t)", matrix)
-            before = matrix.shape[1]
-        object.__setattr__(self, "lengths", tuple(m.shape[1] for m in self.matrices))
-
-    def pairwise(self, t: int) -> Floats:
-        """Scores (K_{t-1}, K_t) of sentence t."""
-        return self.matrices[t]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class WeightedSum(DocumentProblem):
-    """Several problems over the same candidates as one: score = Σ_i weight_i · score_i.
-
-    Sums run over the parts in their order, in float64, also where the parts hold float32. Parts of
-    weight 0 are never evaluated (so 0 · −inf does not arise) and do not count for the order, which
-    is the highest of the others; with all weights 0 every path scores 0. Errors: ScoreError with
-    the part for NaN, +inf, and −inf under a negative weight.
-    """
-
-    parts: Sequence[tuple[float, DocumentProblem]]
-    lengths: tuple[int, ...] = field(init=False)
-    order: int | None = field(init=False)
-    _active: tuple[tuple[int, float, DocumentProblem], ...] = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        if not self.parts:
-            raise ValueError("a weighted sum needs at least one part")
-        lengths = tuple(self.parts[0][1].lengths)
-        for i, (weight, part) in enumerate(self.parts):
-            if not np.isfinite(weight):
-                raise ValueError(f"scorer {i}: expected a finite weight, found {weight}")
-            if tuple(part.lengths) != lengths:
-                raise ValueError(f"scorer {i}: its sentences have other numbers of candidates")
-        active = tuple((i, w, part) for i, (w, part) in enumerate(self.parts) if w != 0)
-        active = active or ((0, 1.0, Unary([np.zeros(k) for k in lengths])),)
-        orders = [part.order for _, _, part in active]
-        order = None if None in orders else max(o for o in orders if o is not None)
-        for name, value in (("lengths", lengths), ("order", order), ("_active", active)):
-            object.__setattr__(self, name, value)
-
-    def initial(self) -> tuple[States, ...]:
-        """The parts' initial states."""
-        return tuple(part.initial() for _, _, part in self._active)
-
-    def extend(
-        self, states: tuple[States, ...], t: int
-    ) -> tuple[NDArray[np.float64], tuple[Successors, ...]]:
-        """Weighted scores (N, K_t), and the parts' successors."""
-        parts = zip(self._active, states, strict=True)
-        return self._answer([part.extend(of_part, t) for (_, _, part), of_part in parts], t)
-
-    @classmethod
-    def extend_together(
-        cls, requests: Sequence[tuple[Self, tuple[States, ...], int]]
-    ) -> list[Answer]:
-        """What `extend` says to each request; parts of one class, of all problems, in one call."""
-        asked: list[Request] = []
-        owners: list[int] = []
-        for n, (problem, states, t) in enumerate(requests):
-            parts = zip(problem._active, states, strict=True)
-            asked += [(part, of_part, t) for (_, _, part), of_part in parts]
-            owners += [n] * len(states)
-        found = iter(extended(asked, owners))
-        answers: list[Answer] = []
-        for n, (problem, states, t) in enumerate(requests):
-            try:
-                answers.append(problem._answer(list(islice(found, len(states))), t))
-            except ScoreError as fault:
-                fault.problem = n
-                raise
-        return answers
-
-    def select(
-        self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
-    ) -> tuple[States, ...]:
-        """The parts' states."""
-        return tuple(
-            part.select(after, parents, choices)
-            for (_, _, part), after in zip(self._active, successors, strict=True)
-        )
-
-    def unary(self, t: int) -> NDArray[np.float64]:
-        """Weighted scores (K_t,) of sentence t; order 0 only."""
-        shape = (self.lengths[t],)
-        parts = self._active
-        return self._sum((checked(p.unary(t), t, shape=shape, part=i) for i, _, p in parts), t)
-
-    def pairwise(self, t: int) -> Floats:
-        """Weighted scores (K_{t-1}, K_t) of sentence t; order 0 and 1 only."""
-        if self.order == 0:
-            return DocumentProblem.pairwise(self, t)  # its own unary, broadcast
-        shape = (self.lengths[t - 1] if t else 1, self.lengths[t])
-        scores = (  # of order 0 one row, until a matrix meets it
-            checked(part.unary(t), t, shape=shape[1:], part=i)[None]
-            if part.order == 0
-            else checked(part.pairwise(t), t, shape=shape, part=i)
-            for i, _, part in self._active
-        )
-        return self._sum(scores, t)
-
-    def _answer(
-        self, found: Sequence[Answer], t: int
-    ) -> tuple[NDArray[np.float64], tuple[Successors, ...]]:
-        """The parts' answers as one."""
-        shape = (len(found[0][0]), self.lengths[t])
-        scores = (
-            checked(values, t, shape=shape, part=i)
-            for (i, _, _), (values, _) in zip(self._active, found, strict=True)
-        )
-        return self._sum(scores, t), tuple(successors for _, successors in found)
-
-    def _sum(self, scores: Iterable[NDArray[np.float64]], t: int) -> NDArray[np.float64]:
-        """Σ weight · scores in the order of the parts, which fixes the bits."""
-        total: NDArray[np.float64] | None = None
-        for (i, weight, _), values in zip(self._active, scores, strict=True):
-            if weight < 0 and values.min() == -np.inf:
-                raise ScoreError("−inf under a negative weight", sentence=t, part=i)
-            term = weight * values
-            # a single row may meet a matrix: the larger array, ours either way, takes the sum
-            total = term if total is None else np.add(total, term, out=max(total, term, key=len))
-        return np.zeros(self.lengths[t]) if total is None else total
-
-
-def extended(requests: Sequence[Request], owners: Sequence[int]) -> list[Answer]:
-    """Answers to requests to problems of any class: one `extend_together` of each class.
-
-    `owners[n]` is the position, in the caller's batch, of the problem behind request n; a
-    ScoreError leaves with that as its `problem`.
-    """
-    groups: dict[type[DocumentProblem], list[int]] = {}
-    for n, (problem, _, _) in enumerate(requests):
-        groups.setdefault(type(problem), []).append(n)
-    answers: dict[int, Answer] = {}
-    for kind, members in groups.items():
-        try:
-            found = kind.extend_together([requests[n] for n in members])
-        except ScoreError as fault:
-            if fault.problem is not None:
-                fault.problem = owners[members[fault.problem]]
-            raise
-        answers.update(zip(members, found, strict=True))
-    return [answers[n] for n in range(len(requests))]
 
 
 def checked(
@@ -341,20 +199,17 @@ def checked(
     return np.asarray(scores, dtype=np.float64)
 
 
-def forced(problem: DocumentProblem, choices: Sequence[int]) -> list[NDArray[np.float64]]:
-    """Scores (K_t,) of all candidates of each sentence t after the path `choices[:t]`.
+def checked_sums(sums: Floats, t: int, n: int) -> NDArray[np.float64]:
+    """What `rescore` says from sentence t on of n paths, as float64 when they are sums of scores.
 
-    O(Σ K_t) scores. Errors: ValueError when `choices` is no path of the problem, ScoreError.
+    Errors: ScoreError naming sentence t, which need not be the one at fault.
     """
-    check_path(problem, choices)
-    seen: list[NDArray[np.float64]] = []
-    states = problem.initial()
-    for t, (choice, length) in enumerate(zip(choices, problem.lengths, strict=True)):
-        scores, successors = problem.extend(states, t)
-        seen.append(checked(scores, t, shape=(1, length))[0])
-        if t + 1 < len(choices):
-            states = problem.select(successors, np.zeros(1, np.intp), np.array([choice]))
-    return seen
+    if sums.shape != (n,):
+        raise ScoreError(f"expected sums of shape ({n},), found {sums.shape}", sentence=t)
+    if not (sums < np.inf).all():
+        fault = "NaN" if np.isnan(sums).any() else "+inf"
+        raise ScoreError(f"a sum of the scores from here on is {fault}", sentence=t)
+    return np.asarray(sums, dtype=np.float64)
 
 
 def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
@@ -366,7 +221,8 @@ def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
             raise ValueError(f"sentence {t} has {length} candidates, no candidate {choice}")
 
 
-def _expect(fits: bool, t: int, shape: str, scores: Floats) -> None:
+def expect_shape(fits: bool, t: int, shape: str, scores: Floats) -> None:
+    """ScoreError unless an array given for sentence t fits its place."""
     if not fits:
         fault = f"expected scores of shape {shape} with K_t >= 1, found {scores.shape}"
         raise ScoreError(fault, sentence=t)

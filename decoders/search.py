@@ -1,210 +1,249 @@
-"""The decoders by name: what each serves, when it is exact, what it costs; and the choice of one.
+"""Decoding by name: a decoder is chosen, run on many documents, and judged.
 
-A new decoder is one file, one row of `DECODERS` and one test. The table holds names of functions;
-`load` imports them. A function that returns steps (`decoders.lockstep`) searches all documents of a
-run together, one that returns paths searches one document after the other.
+Judged: what is the best path, or the best that is known, and how far from it is the one found?
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import TypeAlias
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 
 from decoders.beam import full_width
 from decoders.lockstep import Steps, along, together
+from decoders.mbr import Utility
+from decoders.numerics import generator
+from decoders.posterior import Found, Posterior
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
+from decoders.sweeps import sweeps_steps
+from decoders.table import AUTO_WIDTH, DECODERS, Decoder, choose
+from decoders.viterbi import affordable, viterbi_steps
 
-AUTO_WIDTH = 8
-
-Finder: TypeAlias = Callable[..., Path | list[Path] | Steps]
+SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Decoder:
-    """A row of the table.
+class Options:
+    """What a caller asks of a decoder; None is the decoder's own default.
 
-    `highest_order` and `exact_to` are the highest orders that the decoder serves and on which it
-    is exact: a number, `ANY` for all of them (unbounded ones too), `NONE` for not even 0.
-    `options` are the keyword arguments it takes; one without `n_best` finds a single path.
+    All but the last three are arguments of decoders (`Decoder.options`), and refused by those that
+    have them not. scale: the α for a decoder that needs one where `alpha` is not given; gap: the
+    width of the beam behind which sweeps look for the best known path of unbounded problems.
     """
 
-    name: str
-    target: str  # "module:attribute"
-    highest_order: float
-    exact_to: float
-    cost: str
-    source: str
-    options: tuple[str, ...] = ()
+    width: int | None = None
+    threshold: float | None = None
+    merge: str | None = None
+    particles: int | None = None
+    resampling: str | None = None
+    ess_threshold: float | None = None
+    temper: float | None = None
+    samples: int | None = None
+    lag: int | None = None
+    block: int | None = None
+    horizon: int | None = None
+    gibbs: int | None = None
+    alpha: float | None = None
+    seed: int | None = None
+    n_best: int = 1
+    scale: float | None = None
+    gap: int | None = None
 
-    def serves(self, order: int | None) -> bool:
-        """Whether the decoder takes problems of this order."""
-        return (ANY if order is None else order) <= self.highest_order
-
-    def exact(self, order: int | None) -> bool:
-        """Whether it finds the best path of every problem of this order."""
-        return (ANY if order is None else order) <= self.exact_to
-
-    @property
-    def orders(self) -> str:
-        """The orders served, for people: `up to 1`, `any`."""
-        return "any" if self.highest_order == ANY else f"up to {self.highest_order}"
-
-    def load(self) -> Finder:
-        """The function itself."""
-        module, _, attribute = self.target.partition(":")
-        function: Finder = getattr(import_module(module), attribute)
-        return function
+    def given(self) -> dict[str, object]:
+        """The arguments of decoders that were asked for, by name."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        asked = values.keys() - {"n_best", "scale", "gap"}
+        return {name: values[name] for name in values if name in asked and values[name] is not None}
 
 
-ANY = float("inf")
-NONE = -1
-
-MEMO = "Eisenstein, The Document Context Language Model (memo)"
-DECODERS: Mapping[str, Decoder] = {
-    row.name: row
-    for row in (
-        Decoder(
-            name="greedy",
-            target="decoders.greedy:greedy_steps",
-            highest_order=ANY,
-            exact_to=0,
-            cost="O(T K)",
-            source=f"{MEMO}, eq. (18) with one hypothesis",
-        ),
-        Decoder(
-            name="viterbi",
-            target="decoders.viterbi:viterbi",
-            highest_order=1,
-            exact_to=1,
-            cost="O(T K^2)",
-            source=f"{MEMO}, eqs. (16)-(17); Viterbi (1967)",
-        ),
-        Decoder(
-            name="beam",
-            target="decoders.beam:beam_steps",
-            highest_order=ANY,
-            exact_to=0,
-            cost="O(T B K)",
-            source=f"{MEMO}, eq. (18) with the B best; Lowerre (1976)",
-            options=("width", "n_best"),
-        ),
-        Decoder(
-            name="exhaustive",
-            target="decoders.exhaustive:exhaustive",
-            highest_order=ANY,
-            exact_to=ANY,
-            cost="O(K^T), at most 10^6 paths",
-            source="definition of the search problem",
-            options=("n_best",),
-        ),
-    )
-}
+NOTHING = Options()
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Paths found, best first; by which decoder; and whether no path can be better.
+    """Paths found, best first; by which decoder; and how good the first of them is.
 
-    first: the path of first candidates, to compare with.
+    exact: whether no path can be better; first: the path of first candidates, to compare with;
+    best: the score of the best path that is known; optimal: whether that is the optimum.
     """
 
     paths: tuple[Path, ...]
     decoder: str
     exact: bool
     first: Path
+    best: float
+    optimal: bool
+    posterior: Posterior | None = field(default=None, compare=False)
 
-
-def choose(
-    order: int | None,
-    requested: str = "auto",
-    *,
-    n_best: int = 1,
-    table: Mapping[str, Decoder] = DECODERS,
-) -> Decoder:
-    """The decoder of this name, once it is sure to serve the order and to list `n_best` paths.
-
-    `auto` is Viterbi where it is exact (order 0 and 1) and one path is wanted, else beam. `table`
-    may hold more rows than ours. Errors: UnsuitedDecoder naming the decoders that fit.
-    """
-    if requested == "auto":
-        requested = "viterbi" if order in (0, 1) and n_best == 1 else "beam"
-    if requested not in table:
-        near = difflib.get_close_matches(requested, table, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UnsuitedDecoder(
-            f"no decoder is called {requested!r}; {hint}there are auto, {', '.join(table)}"
-        )
-    row = table[requested]
-    lists = [r for r in table.values() if n_best == 1 or "n_best" in r.options]
-    if row.serves(order) and row in lists:
-        return row
-    fitting = ", ".join(r.name for r in lists if r.serves(order))
-    depth = "all earlier sentences" if order is None else f"order {order}"
-    lack = f"scores that depend on {depth}" if not row.serves(order) else "lists of several paths"
-    raise UnsuitedDecoder(f"{row.name} does not serve {lack}; decoders that fit: {fitting}")
+    @property
+    def gap(self) -> float:
+        """How much better the best known path is, >= 0; no bound where that is not the optimum."""
+        return 0.0 if self.best == self.paths[0].score else self.best - self.paths[0].score
 
 
 def decode(
     problem: DocumentProblem,
     name: str = "auto",
+    options: Options = NOTHING,
     *,
-    width: int = AUTO_WIDTH,
-    n_best: int = 1,
+    document: str = "",
+    utility: Utility | None = None,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> Decoded:
-    """Best paths of a problem by the decoder of this name, and whether they are proved best.
+    """Best paths of a problem by the decoder of this name, and what is known of them.
 
-    `width` is for decoders that have one; under `auto` it is at least `n_best`. Errors: those of
-    `choose` and of the decoder.
+    Errors: those of `choose`, `refuse_options` and of the decoder.
     """
-    return decode_all([problem], name, width=width, n_best=n_best, table=table)[0]
+    utilities = None if utility is None else [utility]
+    return decode_all(
+        [problem], name, options, documents=[document], utilities=utilities, table=table
+    )[0]
 
 
 def decode_all(
     problems: Sequence[DocumentProblem],
     name: str = "auto",
+    options: Options = NOTHING,
     *,
-    width: int = AUTO_WIDTH,
-    n_best: int = 1,
+    documents: Sequence[str] | None = None,
+    utilities: Sequence[Utility] | None = None,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> list[Decoded]:
     """What `decode` finds for each problem, searched together where the decoder allows.
 
-    Problems may differ in order, and under `auto` in decoder. Errors: those of `decode`; a
+    documents: their ids, from which and from the seed random numbers come; utilities: of each, for
+    `mbr`. Problems may differ in order, and under `auto` in decoder. Errors: those of `decode`; a
     ScoreError with `problem`, the position here.
     """
-    rows = [choose(problem.order, name, n_best=n_best, table=table) for problem in problems]
-    if name == "auto":
-        width = max(width, n_best)
-    wanted = {"width": width, "n_best": n_best}
-    searches = [_search(problem, row, wanted) for problem, row in zip(problems, rows, strict=True)]
-    firsts = [along(problem, [0] * len(problem.lengths)) for problem in problems]
-    try:
-        found = together([*problems, *problems], [*searches, *firsts])
-    except ScoreError as fault:
-        if fault.problem is not None:
-            fault.problem %= len(problems)
-        raise
+    documents = [""] * len(problems) if documents is None else documents
+    rows = [choose(p, name, n_best=options.n_best, table=table) for p in problems]
+    for row in rows:
+        refuse_options(row, options, auto=name == "auto")
+    extras: Sequence[Utility | None] = utilities or [None] * len(problems)
+    searches = [
+        _search(problem, row, _arguments(row, options, document, utility))
+        for problem, row, document, utility in zip(problems, rows, documents, extras, strict=True)
+    ]
+    exact = [_exact(p, row, options) for p, row in zip(problems, rows, strict=True)]
+    others = [
+        _others(problem, proved, options) for problem, proved in zip(problems, exact, strict=True)
+    ]
+    found = _together(problems, searches, others)
     return [
-        Decoded(tuple(paths), row.name, exact=_exact(problem, row, width), first=first)
-        for problem, row, paths, (first,) in zip(
-            problems, rows, found, found[len(problems) :], strict=False
-        )
+        _judged(problem, row.name, proved, one, rest)
+        for problem, row, proved, (one, *rest) in zip(problems, rows, exact, found, strict=True)
     ]
 
 
-def _search(problem: DocumentProblem, row: Decoder, wanted: Mapping[str, int]) -> Steps:
+def refuse_options(row: Decoder, options: Options, *, auto: bool = False) -> None:
+    """UnsuitedDecoder where a decoder lacks an option that was given, or the scale that it needs.
+
+    `auto` lets a width pass where the choice may fall on a decoder without one.
+    """
+    for name in options.given():
+        if not row.takes(name) and not (auto and name == "width"):
+            raise UnknownOption(row.name, name)
+    if row.scaled(options.given()) and options.alpha is None and options.scale is None:
+        raise ScaleMissing(row.name)
+
+
+class UnknownOption(UnsuitedDecoder):
+    """An option that a decoder does not use."""
+
+    def __init__(self, decoder: str, option: str) -> None:
+        self.decoder, self.option = decoder, option
+        takers = ", ".join(row.name for row in DECODERS.values() if row.takes(option))
+        super().__init__(f"{decoder} does not use {option}; it is for {takers}")
+
+
+class ScaleMissing(UnsuitedDecoder):
+    """A decoder that works with probabilities, and no scale for them."""
+
+    def __init__(self, decoder: str) -> None:
+        self.decoder = decoder
+        super().__init__(f"{decoder} works with p ∝ exp(alpha · score) and needs alpha")
+
+
+def _arguments(
+    row: Decoder, options: Options, document: str, utility: Utility | None
+) -> dict[str, object]:
+    """Arguments of a decoder's function."""
+    arguments = {name: value for name, value in options.given().items() if name in row.options}
+    seed = SEED if options.seed is None else options.seed
+    own = {
+        "width": max(AUTO_WIDTH, options.n_best),
+        "n_best": options.n_best,
+        "alpha": options.scale,
+        "utility": utility,
+        "rng": generator(seed, document) if "rng" in row.options else None,
+    }
+    return {name: own[name] for name in row.options if name in own} | arguments
+
+
+def _search(
+    problem: DocumentProblem, row: Decoder, arguments: Mapping[str, object]
+) -> Steps[Found]:
     """Steps of any decoder; one that has none ends before the first."""
-    found = row.load()(problem, **{option: wanted[option] for option in row.options})
+    found = row.load()(problem, **arguments)
     if isinstance(found, Generator):
         found = yield from found
-    return [found] if isinstance(found, Path) else found
+    if isinstance(found, Found):
+        return found
+    return Found((found,) if isinstance(found, Path) else tuple(found))
 
 
-def _exact(problem: DocumentProblem, row: Decoder, width: int) -> bool:
-    """Whether no path can be better: by the order, or by a beam that keeps every prefix."""
-    unpruned = "width" in row.options and width >= full_width(problem.lengths)
-    return row.exact(problem.order) or unpruned
+def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
+    """Whether no path can be better: by the order, or by a beam that keeps every context."""
+    if options.merge not in (None, "max"):
+        return False
+    width = AUTO_WIDTH if options.width is None else options.width
+    complete = width >= full_width(problem.lengths, problem.order) and options.threshold is None
+    return row.exact(problem.order) or (row.width_proves and complete and problem.causal)
+
+
+def _others(problem: DocumentProblem, exact: bool, options: Options) -> list[Steps[Found]]:
+    """Searches to judge one by: the first candidates, and what finds the best known path."""
+    searches = [_one(along(problem, [0] * len(problem.lengths)))]
+    if not exact and affordable(problem):
+        searches.append(_listed(viterbi_steps(problem)))
+    elif not exact and options.gap is not None:
+        rng = generator(SEED, "")  # asked for by no sweep without a scale
+        searches.append(_one(sweeps_steps(problem, rng=rng, width=options.gap)))
+    return searches
+
+
+def _one(steps: Steps[Path]) -> Steps[Found]:
+    return Found(((yield from steps),))
+
+
+def _listed(steps: Steps[list[Path]]) -> Steps[Found]:
+    return Found(tuple((yield from steps)))
+
+
+def _together(
+    problems: Sequence[DocumentProblem],
+    searches: Sequence[Steps[Found]],
+    others: Sequence[Sequence[Steps[Found]]],
+) -> list[list[Found]]:
+    """What the searches of each problem find, its own and those to judge it by."""
+    owners = [*range(len(problems)), *(d for d, rest in enumerate(others) for _ in rest)]
+    everything = [*searches, *(one for rest in others for one in rest)]
+    try:
+        found = together([problems[d] for d in owners], everything)
+    except ScoreError as fault:
+        if fault.problem is not None:
+            fault.problem = owners[fault.problem]
+        raise
+    results: list[list[Found]] = [[] for _ in problems]
+    for d, one in zip(owners, found, strict=True):
+        results[d].append(one)
+    return results
+
+
+def _judged(
+    problem: DocumentProblem, name: str, exact: bool, found: Found, others: Sequence[Found]
+) -> Decoded:
+    """What a search found, beside what others did."""
+    first = others[0].paths[0]
+    best = max(one.paths[0].score for one in (found, *others))
+    optimal = exact or affordable(problem)
+    return Decoded(found.paths, name, exact, first, best, optimal, found.posterior)

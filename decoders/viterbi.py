@@ -1,35 +1,91 @@
-"""Exact search where a score depends on the previous sentence only.
+"""Exact search where a score depends on the last few sentences only.
 
 The recursion is equations (16)–(17) of J. Eisenstein, "The Document Context Language Model" (memo,
 §3.1); the algorithm is A. J. Viterbi, "Error bounds for convolutional codes", 1967,
-https://doi.org/10.1109/TIT.1967.1054010.
+https://doi.org/10.1109/TIT.1967.1054010. On order n > 1 its states are the last n choices.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.beam import beam_steps, full_width
 from decoders.greedy import greedy
+from decoders.lockstep import Steps, alone
 from decoders.problem import DocumentProblem, Path, UnsuitedDecoder, checked
 
+MAX_EXTENSIONS = 10**7  # histories × candidates at one sentence: 80 MB an array of them
 
-def viterbi(problem: DocumentProblem) -> Path:
-    """Highest-scoring path of a problem of order 0 or 1.
 
-    Exact, also in float64: rounding keeps the order of sums, so no path has a higher score. On
-    order 1 O(Σ K_{t-1} K_t) time, O(Σ K_t) memory (4 bytes each) beside one matrix, each
-    `pairwise(t)` asked for once; on order 0 O(Σ K_t). Ties: the rule of `decoders.problem`.
-    Deterministic. Errors: UnsuitedDecoder above order 1, ScoreError naming the sentence.
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What exact search of a document takes.
+
+    states: most histories held at once; passes: times that the lists are scored, on average;
+    extensions: most histories × candidates at one sentence.
     """
-    if problem.order is None or problem.order > 1:
-        order = "all earlier sentences" if problem.order is None else f"{problem.order} sentences"
+
+    states: int
+    passes: float
+    extensions: int
+
+    @classmethod
+    def of(cls, lengths: Sequence[int], order: int) -> Cost:
+        """The cost on lists of these lengths: states are tuples of the last `order` choices."""
+        spans = [math.prod(lengths[max(0, t - order) : t]) for t in range(len(lengths))]
+        scored = [span * length for span, length in zip(spans, lengths, strict=True)]
+        passes = sum(scored) / max(1, sum(lengths))
+        return cls(full_width(lengths, order), passes, max(scored, default=0))
+
+
+def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
+    """The `n_best` highest-scoring paths of a problem of finite order.
+
+    Exact, also in float64: rounding keeps the order of sums, so no path has a higher score.
+    One path on order 1: O(Σ K_{t-1} K_t) time, O(Σ K_t) memory (4 bytes each) beside one matrix,
+    each `pairwise(t)` asked for once; on order 0 O(Σ K_t). Else a beam that keeps every context:
+    `n_best` backpointers in each of the tuples of n choices, O(Σ K_{t-n} ⋯ K_t n_best) by
+    partition. Ties: the rule of `decoders.problem`. Deterministic. Errors: UnsuitedDecoder where
+    the order is unbounded or the cost too high, which is said; ScoreError naming the sentence.
+    """
+    return alone(problem, viterbi_steps(problem, n_best=n_best))
+
+
+def viterbi_steps(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
+    """The search of `viterbi`; of order 0 and 1 without a step, their scores being at hand."""
+    if problem.order is None:
         raise UnsuitedDecoder(
-            f"viterbi needs scores that depend on at most the previous sentence, these depend on "
-            f"{order}; use beam, or exhaustive for a very small document"
+            "viterbi needs scores that depend on the last few sentences, these depend on all "
+            "earlier sentences; use beam, or exhaustive for a very small document"
         )
-    if problem.order == 0:
-        return greedy(problem)
+    if not affordable(problem):
+        cost = Cost.of(problem.lengths, problem.order)
+        raise UnsuitedDecoder(
+            f"viterbi on order {problem.order} would hold up to {cost.states:,} states and score "
+            f"the lists in {cost.passes:,.0f} passes, {cost.extensions:,} scores of one sentence "
+            f"(at most {MAX_EXTENSIONS:,}); keep fewer candidates, or use beam"
+        )
+    if n_best == 1 and problem.order == 0:
+        return [greedy(problem)]
+    if n_best == 1 and problem.order == 1:
+        return [_first_order(problem)]
+    return (yield from beam_steps(problem, width=None, n_best=n_best))
+
+
+def affordable(problem: DocumentProblem) -> bool:
+    """Whether exact search serves a problem: its order is finite and the cost not too high."""
+    if problem.order is None:
+        return False
+    return Cost.of(problem.lengths, problem.order).extensions <= MAX_EXTENSIONS
+
+
+def _first_order(problem: DocumentProblem) -> Path:
+    """The best path of a problem of order 1."""
     lengths = problem.lengths
     pairs = zip((1, *lengths), lengths, strict=False)
     buffer = np.empty(max((before * length for before, length in pairs), default=0))

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from rerank.formats.moses import Label
 
-__all__ = ["KBest", "Label", "SparseColumns", "column_names", "offsets_of"]
+__all__ = [
+    "KBest",
+    "Label",
+    "SparseColumns",
+    "column_names",
+    "offsets_of",
+    "places_of",
+    "split_words",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +79,7 @@ class KBest:
     spans: NDArray[np.int64]  # (n, 2) of the lines in `blob`
     text_spans: NDArray[np.int64]  # (n, 2) of the hypotheses, without blanks around them
     line_numbers: NDArray[np.int64]  # (n,) in the file, from 1
+    ranks: NDArray[np.int64]  # (n,) places in the lists of the file, from 0; rising in each list
     dense: NDArray[np.float64]  # (n, F)
     totals: NDArray[np.float64] | None  # (n,); None if any line of the document has none
     sparse: SparseColumns
@@ -102,7 +111,7 @@ class KBest:
     def tokens(self, row: int) -> list[bytes]:
         """Words of a candidate: what ASCII spaces separate."""
         start, stop = self.text_spans[row]
-        return [token for token in self.blob[start:stop].split(b" ") if token]
+        return split_words(self.blob[start:stop])
 
     def text(self, row: int) -> bytes:
         """Words of a candidate, joined by single spaces."""
@@ -110,14 +119,14 @@ class KBest:
 
     def top(self, k: int) -> KBest:
         """The first k candidates of each sentence."""
-        ranks = np.arange(self.n) - np.repeat(self.offsets[:-1], self.counts)
-        kept = np.flatnonzero(ranks < k)
+        kept = np.flatnonzero(places_of(self.counts) < k)
         return replace(
             self,
             offsets=offsets_of(np.minimum(self.counts, k)),
             spans=self.spans[kept],
             text_spans=self.text_spans[kept],
             line_numbers=self.line_numbers[kept],
+            ranks=self.ranks[kept],
             dense=self.dense[kept],
             totals=None if self.totals is None else self.totals[kept],
             sparse=self.sparse.take(kept),
@@ -133,6 +142,16 @@ def column_names(labels: Iterable[Label]) -> list[str]:
     ]
 
 
+def split_words(text: bytes) -> list[bytes]:
+    """Words of a hypothesis: what ASCII spaces separate."""
+    return [word for word in text.split(b" ") if word]
+
+
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Starts (T+1,) of lists of these sizes (T,)."""
     return np.concatenate([[0], np.cumsum(counts)])
+
+
+def places_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place (n,) of each row within its list, from 0, for lists of these sizes (T,)."""
+    return np.arange(counts.sum()) - np.repeat(offsets_of(counts)[:-1], counts)

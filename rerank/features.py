@@ -13,10 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.problem import DocumentProblem, Unary, WeightedSum, forced
+from decoders.chains import Unary
+from decoders.lockstep import forced
+from decoders.problem import DocumentProblem
+from decoders.weighted import WeightedSum
 from rerank.errors import InputError
 from rerank.kbest import KBest, Label
-from rerank.scorers import Scored, Scorer
+from rerank.scorers import Featured, Scored
 
 TOTAL = "total"
 
@@ -31,7 +34,7 @@ class Space:
     total: bool
 
     @classmethod
-    def of(cls, labels: Sequence[Label], scorers: Sequence[Scorer], *, total: bool) -> Space:
+    def of(cls, labels: Sequence[Label], scorers: Sequence[Featured], *, total: bool) -> Space:
         """Columns of a list with these labels and of scorers, in this order."""
         own = (*labels, *([Label(TOTAL, 1)] if total else []))
         width = sum(label.width for label in own)
@@ -99,7 +102,7 @@ class Document:
 
 def prepare(
     documents: Sequence[tuple[str, KBest]],
-    scorers: Sequence[Scorer],
+    scorers: Sequence[Featured],
     space: Space,
     sparse_weights: Mapping[str, float],
 ) -> list[Document]:

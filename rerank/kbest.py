@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.columns import KBest, SparseColumns, column_names, offsets_of
+from rerank.columns import KBest, SparseColumns, column_names, offsets_of, places_of, split_words
 from rerank.documents import Documents
 from rerank.errors import InputError
 from rerank.formats.moses import MAX_ID, Label
@@ -31,6 +31,7 @@ def read_documents(
     notices: Notices,
     *,
     top: int | None = None,
+    diverse: bool = False,
     first_id: int = 0,
     clip_inf: float | None = None,
     max_k: int = _MAX_K,
@@ -39,7 +40,14 @@ def read_documents(
     source = display(path)
     rows = read_rows(read_lines(path, notices), notices, source=source, clip=clip_inf)
     yield from documents_of(
-        rows, documents, notices, source=source, top=top, first_id=first_id, max_k=max_k
+        rows,
+        documents,
+        notices,
+        source=source,
+        top=top,
+        diverse=diverse,
+        first_id=first_id,
+        max_k=max_k,
     )
 
 
@@ -50,17 +58,22 @@ def documents_of(
     *,
     source: str = "",
     top: int | None = None,
+    diverse: bool = False,
     first_id: int = 0,
     max_k: int = _MAX_K,
 ) -> Iterator[KBest]:
     """One `KBest` per document, with one document and one chunk of lines in memory at a time.
 
     Sentence t has id `first_id + t`. Ids may come in any order within a document, but a document
-    must not come again. `top` keeps that many candidates of each sentence, the first ones;
-    `InputError` for a sentence with more than `max_k`. O(n log n) per document.
+    must not come again. `top` keeps that many candidates of each sentence: the first ones or,
+    if they are to be `diverse`, once a document is read whole, those of
+    `rerank.diversity.farthest_first`. `InputError` for a sentence with more than `max_k` to read.
+    O(n log n) per document, and what the choice of diverse ones takes.
     """
     top = max_k + 1 if top is None else top
-    assembly = _Assembly(documents, notices, source, top=top, first_id=first_id, max_k=max_k)
+    assembly = _Assembly(
+        documents, notices, source, top=top, diverse=diverse, first_id=first_id, max_k=max_k
+    )
     expected = 0
     for d, group in groupby(assembly.parts(rows), key=itemgetter(0)):
         for empty in range(expected, d):
@@ -84,11 +97,13 @@ class _Assembly:
         source: str,
         *,
         top: int,
+        diverse: bool,
         first_id: int,
         max_k: int,
     ) -> None:
         self._documents, self._notices, self._source = documents, notices, source
         self._top, self._first_id, self._max_k = top, first_id, max_k
+        self._read = max_k + 1 if diverse else top  # candidates of each sentence
         self._labels: tuple[Label, ...] = ()
         self._lowest_id = MAX_ID
         self._largest_k = 0
@@ -117,11 +132,12 @@ class _Assembly:
         for part in parts:
             ranks = _ranks(part.sentences - first, counts)
             self._check_k(part, ranks)
-            kept = np.flatnonzero(ranks < self._top)
+            kept = np.flatnonzero(ranks < self._read)
             pieces.append(part if len(kept) == len(part) else part.take(kept))
         self._largest_k = max(self._largest_k, counts.max(initial=0))
         self._missing += (first + np.flatnonzero(counts == 0)).tolist()
         rows = self._sorted(concatenate(pieces) if pieces else Rows.empty(self._labels))
+        rows, ranks = self._chosen(rows, np.minimum(counts, self._read))
         kbest = KBest(
             source=self._source,
             first=start,
@@ -130,6 +146,7 @@ class _Assembly:
             spans=rows.spans,
             text_spans=rows.text_spans,
             line_numbers=rows.line_numbers,
+            ranks=ranks,
             dense=rows.dense,
             totals=None if np.isnan(rows.totals).any() else rows.totals,
             sparse=_sparse(rows),
@@ -186,11 +203,13 @@ class _Assembly:
 
     def _check_k(self, rows: Rows, ranks: NDArray[np.int64]) -> None:
         """`InputError` at a candidate too many."""
-        wrong = np.flatnonzero((ranks == self._max_k) & (ranks < self._top))
+        wrong = np.flatnonzero((ranks == self._max_k) & (ranks < self._read))
         if len(wrong):
+            whole = self._read > self._top
+            cure = "leave out --diverse" if whole else "give --top to keep the first ones"
             raise self._error(
                 f"expected at most {self._max_k} hypotheses of a sentence, found more of sentence "
-                f"{rows.sentences[wrong[0]]}; give --top to keep the first ones, or --max-k",
+                f"{rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
                 rows,
                 wrong,
             )
@@ -206,11 +225,25 @@ class _Assembly:
         self._note("ids that fall, grouped by id", rows.line_numbers[falls + 1])
         return rows.take(np.argsort(rows.sentences, kind="stable"))
 
+    def _chosen(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+        """The rows to keep of lists of these sizes (T,), and their ranks."""
+        ranks = places_of(counts)
+        if (counts <= self._top).all():
+            return rows, ranks
+        from rerank.diversity import farthest_first  # loads numba
+
+        texts, chosen = _texts(rows.blob, rows.text_spans), []
+        for start, stop in pairwise(offsets_of(counts).tolist()):
+            candidates = list(map(split_words, texts[start:stop]))
+            chosen.append(start + farthest_first(candidates, self._top))
+        kept = np.concatenate(chosen)
+        return rows.take(kept), ranks[kept]
+
     def _note_texts(self, kbest: KBest) -> None:
         """Count empty and repeated hypotheses, and those with the signs of language models."""
         starts, stops = kbest.text_spans.T
         self._note("empty hypothesis", kbest.line_numbers[starts == stops])
-        texts = list(map(kbest.blob.__getitem__, map(slice, starts.tolist(), stops.tolist())))
+        texts = _texts(kbest.blob, kbest.text_spans)
         repeated = [row for t in range(len(kbest)) for row in _repeated(texts, kbest.rows(t))]
         self._note("hypothesis that its list has already, kept", kbest.line_numbers[repeated])
         if any(sign in kbest.blob for sign in _SIGNS):
@@ -225,6 +258,11 @@ class _Assembly:
         if len(lines):
             line = int(lines.min())
             self._notices.add(kind, source=self._source, line=line, count=len(lines))
+
+
+def _texts(blob: bytes, spans: NDArray[np.int64]) -> list[bytes]:
+    """The bytes at each of the spans (n, 2)."""
+    return list(map(blob.__getitem__, map(slice, *spans.T.tolist())))
 
 
 def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:

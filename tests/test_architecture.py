@@ -34,7 +34,7 @@ TOP_LEVEL = {
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
 HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
 # from `rerank` to `lm`, which loads torch: the gate, and what is behind it
-BRIDGES = ["rerank/scorers/language_model.py", "rerank/scorers/contextual.py"]
+BRIDGES = [f"rerank/scorers/{name}.py" for name in ("language_model", "contextual", "moves")]
 
 
 def tracked() -> list[str]:

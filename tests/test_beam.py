@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders.beam import beam, full_width, survivors
-from decoders.exhaustive import HistoryTable
+from decoders.beam import beam, full_width, recombined, survivors
+from decoders.chains import Pairwise, Unary
 from decoders.greedy import greedy
 from decoders.lockstep import path_score
-from decoders.problem import Pairwise, Path, ScoreError, Unary
+from decoders.problem import Floats, Indices, Path, ScoreError
+from decoders.tables import HistoryTable
 
 
 @settings(max_examples=200, deadline=None)
@@ -110,7 +111,97 @@ def test_scores_of_a_wrong_shape_are_refused_by_sentence() -> None:
         beam(Wrong([np.zeros(2)]), width=2)
 
 
-@pytest.mark.parametrize(("width", "n_best"), [(0, 1), (4, 0), (4, 5)])
-def test_widths_and_lists_that_do_not_fit_are_refused(width: int, n_best: int) -> None:
-    with pytest.raises(ValueError, match="expected 1 <= n_best <= width"):
-        beam(Unary([]), width=width, n_best=n_best)
+@pytest.mark.parametrize(
+    ("width", "n_best", "threshold"), [(0, 1, 0), (4, 0, 0), (4, 1, -0.5), (4, 1, np.nan)]
+)
+def test_options_that_are_none_are_refused(width: int, n_best: int, threshold: float) -> None:
+    with pytest.raises(ValueError, match="width and n_best of at least 1 and a threshold"):
+        beam(Unary([]), width=width, n_best=n_best, threshold=threshold)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.tuples(st.integers(1, 4), st.integers(1, 8)),
+    width=st.none() | st.integers(1, 9),
+    n_best=st.integers(1, 5),
+)
+def test_recombination_keeps_the_best_few_of_the_best_groups(
+    seed: int, shape: tuple[int, int], width: int | None, n_best: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.choice([-np.inf, -1.0, 0.0, 0.5], size=shape)
+    tails = np.unique(rng.integers(4, size=shape[1]), return_inverse=True)[1]
+    by_score = sorted(range(scores.size), key=lambda i: (-scores.flat[i], i))
+    groups: dict[tuple[int, int], list[int]] = {}  # in the order of their best
+    for place in by_score:
+        row, column = divmod(place, shape[1])
+        groups.setdefault((row, int(tails[column])), []).append(place)
+    best = list(groups.values())[:width]
+    kept, dropped = recombined(scores, tails, width=width, n_best=n_best)
+    assert kept.tolist() == sorted(place for group in best for place in group[:n_best])
+    assert dropped == (len(best) < len(groups))
+
+
+def test_histories_that_end_alike_share_a_place_in_the_beam() -> None:
+    # after sentence 1 the beam holds (0, 0), (1, 0) in one place, (0, 1), (1, 1) in the other
+    matrices = [np.array([[1.0, 0.5]]), np.array([[2.0, 0], [2, 0]]), np.array([[0.0], [9]])]
+    problem = Pairwise(matrices)
+    assert beam(problem, width=2)[0] == Path((0, 1, 0), 10.0)
+    tables = [matrices[0][0], matrices[1], np.stack([matrices[2]] * 2)]
+    assert beam(HistoryTable(tables), width=2)[0] == Path((0, 0, 0), 3.0)  # two places for (·, 0)
+    assert beam(HistoryTable(tables), width=3)[0] == Path((0, 1, 0), 10.0)
+
+
+def test_each_context_is_scored_once() -> None:
+    class Counting(Pairwise):
+        def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
+            sizes.append(len(states))
+            return super().extend(states, t)
+
+    sizes: list[int] = []
+    problem = Counting([np.zeros((1, 3)), *[np.zeros((3, 3))] * 3])
+    assert len(beam(problem, width=9, n_best=20)) == 20
+    assert sizes == [1, 3, 3, 3]
+
+
+def test_more_paths_than_the_width_come_out_where_the_beam_has_seen_them() -> None:
+    problem = HistoryTable([np.array([0.0, 1]), np.array([[0, 1.0], [2, 3]])])
+    assert [path.choices for path in beam(problem, width=1, n_best=3)] == [(1, 1), (1, 0)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    order=st.sampled_from([0, 1, 2, None]),
+    seed=st.integers(0, 2**32 - 1),
+    width=st.integers(1, 6),
+    threshold=st.sampled_from([0.0, 1.0, np.inf]),
+)
+def test_no_list_holds_a_path_under_another_score(
+    order: int | None, seed: int, width: int, threshold: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    first = [0 if order is None else max(0, t - order) for t in range(4)]
+    tables = [rng.choice([-np.inf, -0.5, 0, 1], size=(3,) * (t + 1 - first[t])) for t in range(4)]
+    problem = HistoryTable(tables, order)
+    paths = beam(problem, width=width, n_best=81, threshold=threshold)
+    assert [path.score for path in paths] == [path_score(problem, p.choices) for p in paths]
+    assert len({path.choices for path in paths}) == len(paths)
+
+
+def test_what_is_worse_than_the_best_by_more_than_the_threshold_goes() -> None:
+    tables = [np.array([0.0, 1, -1]), np.array([[9.0], [0], [99]])]
+    assert beam(HistoryTable(tables), width=3, threshold=0.5)[0].choices == (1, 0)
+    assert beam(HistoryTable(tables), width=3, threshold=1)[0].choices == (0, 0)
+    assert beam(HistoryTable(tables), width=3, threshold=2)[0].choices == (2, 0)
+    impossible = [np.full(2, -np.inf), np.zeros((2, 1))]
+    assert len(beam(HistoryTable(impossible), width=2, threshold=0, n_best=2)) == 2
+
+
+def test_the_full_width_is_the_number_of_contexts() -> None:
+    assert full_width((3, 4, 5, 2)) == 60
+    assert full_width((3, 4, 5, 2), 0) == 1
+    assert full_width((3, 4, 5, 2), 1) == 5
+    assert full_width((3, 4, 5, 2), 2) == 20
+    assert full_width((3, 4, 5, 2), 7) == 60
+    assert full_width((), 1) == full_width((9,)) == full_width((9,), 2) == 1

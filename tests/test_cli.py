@@ -19,9 +19,10 @@ import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.registry import OUTSIDE
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = sorted(set(cli.commands) - {"demo", "cache"})  # a story told by them; a group
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # a story told by them; groups
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",
@@ -55,7 +56,8 @@ def called(
     seen: dict[str, Any] = {}
 
     def record(*given: object, **named: object) -> SimpleNamespace:
-        seen.update(unpacked({str(i): value for i, value in enumerate(given)} | named))
+        pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
+        seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
         return SimpleNamespace(
             to_text=str, to_dict=dict, as_json=dict, **dict.fromkeys(FIGURES, 1.0)
         )
@@ -91,6 +93,8 @@ def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
         return [option.opts[-1], str(number + 2)], number + 2
     if option.metavar == "NAME=DIR":
         return [option.opts[-1], f"n{number}=d{number}"], ((f"n{number}", Path(f"d{number}")),)
+    if option.metavar == "[NAME=]FILE":
+        return [option.opts[-1], f"n{number}=f{number}"], ((f"n{number}", Path(f"f{number}")),)
     text = f"text{number}.json"
     if isinstance(option.type, click.Path):
         return [option.opts[-1], text], Path(text)
@@ -160,6 +164,7 @@ def test_every_option_arrives_at_the_pipeline(
     assert seen["notices"].strict is expected.pop("strict")
     values = [
         *seen.values(),
+        *seen.get("outside", {}).values(),
         *(v for value in seen.values() if isinstance(value, list) for v in value),
     ]
     for option, value in expected.items():
@@ -198,7 +203,7 @@ REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negativ
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """They are written out there, because help must not wait for torch."""
-    from decoders.search import DECODERS
+    from decoders.table import DECODERS
     from lm.recurrence import RECURRENCES
     from lm.zoo import ZOO
 
@@ -230,6 +235,28 @@ def test_the_folder_of_a_model_may_have_an_equals_sign(
     assert seen["lms"] == (("a", Path("b=c")), ("d", Path("e")))
 
 
+@pytest.mark.parametrize("option", sorted(OUTSIDE))
+def test_scores_from_outside_have_a_name_of_their_own_or_that_of_their_kind(
+    option: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [f"--{option}={value}" for value in ("a=b=c", "d", "./e=f", "-")]
+    _, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *given, "-q"])
+    label = OUTSIDE[option].label
+    named = (("a", "b=c"), (label, "d"), (label, "e=f"), (label, "-"))
+    assert seen["outside"] == {option: tuple((name, Path(path)) for name, path in named)}
+
+
+@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("value", ["", "qe="])
+def test_scores_from_outside_are_in_a_file(
+    option: str, value: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*LISTED.split(), f"--{option}", value]) == 2
+    assert f"expected [NAME=]FILE, for example {OUTSIDE[option].label}=FILE" in (
+        capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize("option", REFUSED)
 def test_sizes_and_rates_that_no_model_has_are_refused(
     option: str, here: Path, capsys: pytest.CaptureFixture[str]
@@ -238,6 +265,14 @@ def test_sizes_and_rates_that_no_model_has_are_refused(
     assert run([*command.split(), f"--{option}", str(REFUSED[option])]) == 2
     assert f"Invalid value for '--{option}'" in capsys.readouterr().err
     assert not Path("lm").exists()
+
+
+@pytest.mark.parametrize("words", ["--top 5 --diverse", "--diverse --top 5"])
+def test_a_diverse_top_is_asked_for_in_any_order(
+    words: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *words.split(), "-q"])
+    assert (code, seen["top"], seen["diverse"]) == (0, 5, True)
 
 
 # Exit codes
@@ -282,6 +317,7 @@ def test_a_fault_is_one_line_and_an_exit_code(
         ([*LISTED.split(), "--search", "best"], "Invalid value for '--search'"),
         ([*LISTED.split(), "--beam", "0"], "Invalid value for '--beam'"),
         ([*LISTED.split(), "--top", "0"], "Invalid value for '--top'"),
+        ([*LISTED.split(), "--diverse"], "Invalid value for '--diverse': it says which"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

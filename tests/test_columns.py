@@ -4,7 +4,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.columns import KBest, Label, SparseColumns, column_names, offsets_of
+from rerank.columns import (
+    KBest,
+    Label,
+    SparseColumns,
+    column_names,
+    offsets_of,
+    places_of,
+    split_words,
+)
 
 sparse_rows = st.lists(
     st.dictionaries(st.sampled_from("abcde"), st.integers(-9, 9).map(float), max_size=4), max_size=8
@@ -15,6 +23,7 @@ def kbest(lists: list[list[bytes]]) -> KBest:
     """Made-up lists: the lines are the texts with blanks around them, features the row numbers."""
     texts = [text for texts in lists for text in texts]
     n = len(texts)
+    counts = np.array([len(texts) for texts in lists], dtype=np.int64)
     stops = np.cumsum([len(text) + 3 for text in texts], dtype=np.int64) - 1
     spans = np.array(
         [(stop - len(text) - 2, stop) for text, stop in zip(texts, stops, strict=True)]
@@ -23,11 +32,12 @@ def kbest(lists: list[list[bytes]]) -> KBest:
     return KBest(
         source="dev.kbest",
         first=10,
-        offsets=offsets_of(np.array([len(texts) for texts in lists], dtype=np.int64)),
+        offsets=offsets_of(counts),
         blob=b"\n".join(b" %s " % text for text in texts),
         spans=spans,
         text_spans=spans + np.array([1, -1]),
         line_numbers=np.arange(1, n + 1),
+        ranks=places_of(counts),
         dense=np.arange(2.0 * n).reshape(n, 2),
         totals=np.arange(1.0 * n),
         sparse=SparseColumns.of([{f"s_{row}": 1.0} for row in range(n)]),
@@ -57,6 +67,7 @@ def test_the_top_of_lists_is_the_start_of_each(lists: list[list[bytes]], k: int)
         kept = list(whole.rows(t))[:k]
         assert top.dense[top.rows(t)].tolist() == whole.dense[kept].tolist()
         assert top.line_numbers[top.rows(t)].tolist() == [row + 1 for row in kept]
+        assert top.ranks[top.rows(t)].tolist() == list(range(len(kept)))
         assert top.totals is not None
         assert top.totals[top.rows(t)].tolist() == kept
     assert top.sparse.dot({"s_0": 5.0}).tolist() == [5.0 * (line == 1) for line in top.line_numbers]
@@ -84,6 +95,17 @@ def test_a_million_names_need_memory_for_their_entries_only() -> None:
     columns = SparseColumns.of([{f"s_{row}_{i}": 1.0 for i in range(10)} for row in range(10_000)])
     assert len(columns.names) == 100_000
     assert columns.values.nbytes + columns.indices.nbytes + columns.indptr.nbytes < 2_000_000
+
+
+def test_places_in_lists_begin_at_zero_in_each() -> None:
+    assert places_of(np.array([2, 0, 1, 3])).tolist() == [0, 1, 0, 0, 1, 2]
+    assert places_of(np.zeros(0, np.int64)).tolist() == []
+
+
+def test_words_are_what_ascii_spaces_separate() -> None:
+    text = " a\tb  c\u3000d \xa0".encode()
+    assert split_words(text) == [b"a\tb", "c\u3000d".encode(), "\xa0".encode()]
+    assert split_words(b"  ") == []
 
 
 def test_a_label_of_several_values_numbers_them() -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
-from decoders.lockstep import path_score
-from decoders.problem import forced
-from decoders.search import decode, decode_all
+from decoders.lockstep import forced, path_score
+from decoders.search import Options, decode, decode_all
 from lm.checkpoint import Saved, load_model
 from lm.machine import Machine
 from rerank.cache import Cache
@@ -18,6 +18,8 @@ from rerank.formats.rows import read_rows
 from rerank.kbest import KBest, documents_of
 from rerank.notices import Notices
 from rerank.scorers import Scored
+from rerank.scorers.contextual import Contextual
+from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
 
 UNBOUNDED = ["ccdclm", "drnnlm", "hrnnlm"]
@@ -61,7 +63,7 @@ def truth(saved: Saved, lists: Sequence[Sequence[str]], path: Sequence[int]) -> 
 def searched(scorer: LanguageModel, lists: Sequence[Sequence[str]], width: int) -> tuple[int, ...]:
     """The path of a beam, what it scored kept."""
     (found,) = scored(scorer, lists)
-    path = decode(found.problem, "beam", width=width).paths[0]
+    path = decode(found.problem, "beam", Options(width=width)).paths[0]
     found.keep()
     return path.choices
 
@@ -117,7 +119,7 @@ def test_the_first_sentence_is_scored_once_for_search_and_first_path(
 ) -> None:
     scorer = LanguageModel("lm", saved[name])
     (found,) = scored(scorer, [["the lamp is lit", "it"]])
-    decode(found.problem, "beam", width=2)
+    decode(found.problem, "beam", Options(width=2))
     assert scorer.work.nodes == 6  # <s>, the, lamp, is, lit; it
 
 
@@ -180,9 +182,9 @@ def test_documents_searched_together_are_found_as_each_alone(
     together = [
         found.problem for found in scored(LanguageModel("lm", saved[name], machine), *documents)
     ]
-    for found, lists in zip(decode_all(together, "beam", width=3), documents, strict=True):
+    for found, lists in zip(decode_all(together, "beam", Options(width=3)), documents, strict=True):
         (alone,) = scored(LanguageModel("lm", saved[name], machine), lists)
-        expected = decode(alone.problem, "beam", width=3)
+        expected = decode(alone.problem, "beam", Options(width=3))
         assert found.paths[0].choices == expected.paths[0].choices
         tolerance = 0 if deterministic else 1e-4
         assert found.paths[0].score == pytest.approx(expected.paths[0].score, abs=tolerance)
@@ -199,8 +201,120 @@ def test_two_models_in_one_batch_keep_their_scores_apart(
     scorers = [LanguageModel("a", saved[name]), LanguageModel("b", saved[other])]
     problems = [scored(scorer, lists)[0].problem for lists in (LISTS, OTHERS) for scorer in scorers]
     for n, (problem, found) in enumerate(
-        zip(problems, decode_all(problems, "beam", width=2), strict=True)
+        zip(problems, decode_all(problems, "beam", Options(width=2)), strict=True)
     ):
         (alone,) = scored(LanguageModel("c", saved[(name, other)[n % 2]]), (LISTS, OTHERS)[n // 2])
-        assert found.paths[0].choices == decode(alone.problem, "beam", width=2).paths[0].choices
+        assert (
+            found.paths[0].choices
+            == decode(alone.problem, "beam", Options(width=2)).paths[0].choices
+        )
         assert problem.order is None
+
+
+# Means of histories, and histories at hand
+
+
+def contextual(saved: Saved, lists: Sequence[Sequence[str]]) -> Contextual:
+    (found,) = scored(LanguageModel("lm", saved), lists)
+    assert isinstance(found.problem, Contextual)
+    return found.problem
+
+
+def beam_of_three(problem: Contextual) -> Histories:
+    """Histories before sentence 1."""
+    _, successors = problem.extend(problem.initial(), 0)
+    return problem.select(successors, np.zeros(3, np.intp), np.arange(3))
+
+
+@every_model
+@pytest.mark.parametrize("remembered", [False, True])
+def test_a_mean_of_one_history_is_that_history(
+    name: str, saved: dict[str, Saved], remembered: bool
+) -> None:
+    """Its state, that is, whatever it is called: scores after it are those of `select`."""
+    problem = contextual(saved[name], LISTS)
+    histories = beam_of_three(problem)
+    _, successors = problem.extend(histories, 1)
+    if remembered:
+        _, successors = problem.extend(histories, 1)
+        assert successors.contexts is None
+    parents, choices = np.array([2, 0, 1, 2]), np.arange(4)
+    shares = np.zeros((3, 4))
+    shares[parents, choices] = 1.0
+    mean = problem.average(successors, shares)
+    taken = problem.select(successors, parents, choices)
+    torch.testing.assert_close(problem.contexts(mean), problem.contexts(taken))
+    ours, _ = problem.extend(mean, 2)
+    theirs, _ = problem.extend(taken, 2)
+    np.testing.assert_allclose(ours, theirs, atol=2e-4)
+
+
+@every_model
+def test_a_mean_weighs_the_contexts_of_all_histories(name: str, saved: dict[str, Saved]) -> None:
+    problem = contextual(saved[name], LISTS)
+    _, successors = problem.extend(beam_of_three(problem), 1)
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 4).T
+    mean = problem.contexts(problem.average(successors, shares))
+    for choice in range(4):
+        pairs = problem.select(successors, np.arange(3), np.full(3, choice))
+        expected = torch.from_numpy(shares[:, choice]).float() @ problem.contexts(pairs)
+        torch.testing.assert_close(mean[choice], expected)
+
+
+@every_model
+def test_a_mean_is_known_by_its_context(name: str, saved: dict[str, Saved]) -> None:
+    problem = contextual(saved[name], LISTS)
+    _, successors = problem.extend(beam_of_three(problem), 1)
+    shares = np.full((3, 4), 1 / 3)
+    one, again = (problem.average(successors, shares) for _ in range(2))
+    other = problem.average(successors, np.eye(3, 4) + np.eye(3, 4, -3) + np.eye(3, 4, 3))
+    assert one.keys == again.keys
+    assert not {*one.keys} & {*other.keys}
+    assert one.origin is None
+    assert (one.t, len({*one.keys})) == (2, 4)
+
+
+@every_model
+def test_the_average_of_survivors_is_scored_again_as_the_path_it_is(
+    name: str, saved: dict[str, Saved]
+) -> None:
+    problem = contextual(saved[name], LISTS)
+    path = decode(problem, "survivors", Options(merge="mean", alpha=0.5)).paths[0]
+    expected = truth(saved[name], LISTS, path.choices)
+    chosen = np.cumsum([0, *map(len, LISTS)])[:-1] + path.choices
+    assert path.score == pytest.approx(expected[chosen].sum(), abs=1e-3)
+
+
+@every_model
+def test_histories_before_are_not_held_when_all_contexts_are_known(
+    name: str, saved: dict[str, Saved]
+) -> None:
+    problem = contextual(saved[name], LISTS)
+    histories = beam_of_three(problem)
+    assert histories.origin is None
+    _, successors = problem.extend(histories, 1)
+    _, again = problem.extend(histories, 1)  # remembered, so that contexts are not at hand
+    assert problem.select(successors, np.arange(3), np.arange(3)).origin is None
+    following = problem.select(again, np.arange(3), np.arange(3))
+    assert following.origin is not None
+    problem.contexts(following)
+    assert following.origin is None
+
+
+def test_contexts_at_hand_are_found_again_by_the_text_of_a_history(
+    saved: dict[str, Saved],
+) -> None:
+    scorer = LanguageModel("lm", saved["ccdclm"])
+    (found,) = scored(scorer, LISTS)
+    problem = found.problem
+    assert isinstance(problem, Contextual)
+    first = problem.followed(problem.initial(), np.zeros(2, np.intp), np.arange(2))
+    contexts = problem.contexts(first)
+    problem.note(first)
+    spent = scorer.work.nodes
+    again = problem.followed(problem.initial(), np.zeros(3, np.intp), np.array([1, 0, 2]))
+    assert problem.recall(again, np.arange(3)).tolist() == [2]
+    torch.testing.assert_close(problem.contexts(again, np.arange(2)), contexts[[1, 0]])
+    assert scorer.work.nodes == spent
+    problem.contexts(again)
+    assert scorer.work.nodes == spent + 2  # <s> it

@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from decoders.search import Options
 from lm.checkpoint import load_model, save_model
 from lm.scorer import Scorer
 from lm.scoring import after
@@ -28,7 +29,7 @@ from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Decoding, Lists, Search, decode, perplexity, score
+from rerank.pipeline import Decoding, Lists, Reports, Search, decode, perplexity, score
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "unheard")
 WEIGHTS = {"LM0": [0.5], "TM0": [0.25, 0.125], "lm": [1.5], "lmoov": [-0.5]}
@@ -131,8 +132,7 @@ def decoded(
         "w.json",
         "out.txt",
         search=search or Search(),
-        kbest_out="out.kbest",
-        summary="out.json",
+        reports=Reports("out.kbest", "out.json"),
         notices=Notices(),
     )
     assert result is not None
@@ -270,7 +270,7 @@ def test_exact_search_finds_the_best_of_all_paths(
     here: Path, model_folders: Mapping[str, Path], name: str
 ) -> None:
     """Viterbi for orders 0 and 1; for the others a beam that drops nothing."""
-    result = decoded(model_folders[name], Search(beam=1000))
+    result = decoded(model_folders[name], Search(options=Options(width=1000)))
     lists = by_document(by_sentence(made_up()))
     reader = Reader(model_folders[name])
     for document in result.documents:
@@ -300,7 +300,7 @@ def test_without_models_each_sentence_gets_its_best_candidate_the_first_of_equal
 def test_the_order_of_the_documents_changes_no_choice(
     here: Path, model_folders: Mapping[str, Path], name: str
 ) -> None:
-    expected = paths_of(decoded(model_folders[name], Search(beam=3)))
+    expected = paths_of(decoded(model_folders[name], Search(options=Options(width=3))))
     documents = by_document(range(13))
     places = [t for document in reversed(SIZES) for t in documents[document]]
     lines = [line.split(" ", 1) for line in made_up()]
@@ -312,7 +312,7 @@ def test_the_order_of_the_documents_changes_no_choice(
     ]
     write("dev.kbest", moved)
     write("dev.docs", [name for name in reversed(SIZES) for _ in range(SIZES[name])])
-    found = paths_of(decoded(model_folders[name], Search(beam=3)))
+    found = paths_of(decoded(model_folders[name], Search(options=Options(width=3))))
     assert found == expected
     assert list(found) == list(reversed(expected))
 
@@ -354,7 +354,8 @@ def test_the_signature_names_search_lists_model_weights_and_documents(
 ) -> None:
     found = decoded(model_folders["codclm"], top=2).signature
     wide, narrow = (
-        decoded(model_folders["ccdclm"], search=Search("beam", width)).signature for width in (3, 1)
+        decoded(model_folders["ccdclm"], search=Search("beam", Options(width=width))).signature
+        for width in (3, 1)
     )
     assert ("|beam:3|" in wide, "|beam:1|" in narrow) == (True, True)
     parts = r"rerank\|search:viterbi\|exact:yes\|k:2\|ctx:1\|lm:\w+=\w{8}\|w:\w{8}\|docs:\w{8}\|v:"
@@ -393,7 +394,7 @@ def test_compressed_files_and_standard_streams_hold_the_same(
     capfdbinary.readouterr()
     for kbest, out in (("dev.kbest.gz", "out.gz"), ("-", "-")):
         lists = Lists(kbest, "dev.docs", lms=lms)
-        decode(lists, "w.json", out, kbest_out="out.kbest.gz", notices=Notices())
+        decode(lists, "w.json", out, reports=Reports("out.kbest.gz"), notices=Notices())
         assert gzip.decompress(Path("out.kbest.gz").read_bytes()) == rescored
     assert gzip.decompress(Path("out.gz").read_bytes()) == text
     assert capfdbinary.readouterr().out == text
@@ -409,7 +410,9 @@ def test_a_dry_run_says_what_there_is_to_do_and_writes_nothing(
     )
     assert found is None
     assert sorted(here.iterdir()) == before
-    assert said[0] == "search: beam of width 8, not exact for a problem of unbounded, O(T B K)"
+    assert (
+        said[0] == "search: beam of width 8, not exact for a problem of unbounded order, O(T B K)"
+    )
     assert said[1].startswith("4 documents, 13 sentences, ")
 
 
@@ -489,9 +492,9 @@ def test_exhaustive_search_refuses_documents_of_too_many_paths(here: Path) -> No
         decoded(None, Search("exhaustive"))
 
 
-def test_a_beam_has_a_width() -> None:
-    with pytest.raises(UsageError, match="--beam 0"):
-        Search(beam=0)
+def test_a_beam_has_a_width(here: Path, model_folders: Mapping[str, Path]) -> None:
+    with pytest.raises(UsageError, match=r"--search beam: expected .*width"):
+        decoded(model_folders["ccdclm"], Search("beam", Options(width=0)))
 
 
 # score
@@ -550,12 +553,14 @@ def test_score_without_a_model_is_refused(here: Path) -> None:
         score(Lists("dev.kbest", "dev.docs"), "out.scored", notices=Notices())
 
 
-@pytest.mark.parametrize("search", [Search("viterbi"), Search(beam=3)], ids=str)
+@pytest.mark.parametrize(
+    "search", [Search("viterbi"), Search(options=Options(width=3))], ids=["name", "width"]
+)
 def test_score_searches_only_with_weights(
     here: Path, model_folders: Mapping[str, Path], search: Search
 ) -> None:
     lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
-    with pytest.raises(UsageError, match=r"--search and --beam .* --weights"):
+    with pytest.raises(UsageError, match=r"--search and its options are .* --weights"):
         score(lists, "out.scored", search=search, notices=Notices())
 
 

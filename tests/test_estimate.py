@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from decoders.table import DECODERS
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import Scoring, Search, decode
@@ -38,7 +39,7 @@ def write(name: str, lines: tuple[str, ...]) -> None:
 def estimated(lists: Lists, method: str = "auto") -> list[str]:
     said: list[str] = []
     with Opened(lists, Notices()) as opened:
-        estimate(opened, Search(method, 2), said.append)
+        estimate(opened, Search(method), said.append)
     return said
 
 
@@ -60,15 +61,29 @@ def test_the_work_ahead_is_not_estimated_where_its_scores_are_in_the_cache(
     Path("w.json").write_text('{"one": 1, "two": 1}')
     decode(lists, "w.json", "out", default_weight=0.0, notices=Notices())
     assert estimated(lists) == [
-        "3 documents, 4 sentences; the cache has scores of the first document by one, two"
+        "3 documents, 4 sentences; scores of the first document by one, two need not be computed"
     ]
+
+
+def test_scores_from_outside_need_not_be_computed_and_are_not_read(
+    model_folders: Mapping[str, Path],
+) -> None:
+    """With a model beside them, zeros stand for them; the file would be found to be wrong."""
+    write("dev.pairs", ("x",))
+    outside = {"pair-scores": (("qe", Path("dev.pairs")),)}
+    assert estimated(Lists("dev.kbest", "dev.docs", outside=outside)) == [
+        "3 documents, 4 sentences; scores of the first document by qe need not be computed"
+    ]
+    lms = (("lm", model_folders["ccdclm"]),)
+    (said,) = estimated(Lists("dev.kbest", "dev.docs", lms=lms, outside=outside))
+    assert re.search(r"about \d+ s with lm, qe$", said)
 
 
 def test_what_the_estimate_does_is_not_counted(model_folders: Mapping[str, Path]) -> None:
     lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["rnnlm"]),))
     with Opened(lists, Notices()) as opened:
         estimate(opened, Search(), lambda line: None)
-        (scorer,) = opened.scorers
+        (scorer,) = opened.models
         assert (scorer.oov, scorer.words, scorer.work.nodes) == (0, 0, 0)
 
 
@@ -90,6 +105,17 @@ def test_the_estimate_is_measured_on_a_document_that_has_words(
     assert "2 candidates, 3 words" in estimated(lists)[0]
     write("dev.docs", ("x", "y", "z", "w"))
     assert "2 candidates, 3 words" in estimated(Lists("dev.kbest", "dev.docs", lms=lists.lms))[0]
+
+
+@pytest.mark.parametrize("model", ["codclm", "ccdclm"])
+@pytest.mark.parametrize("method", sorted(DECODERS.keys() - {"viterbi"}))
+def test_the_work_of_every_search_is_measured_with_a_scale_or_without(
+    model_folders: Mapping[str, Path], method: str, model: str
+) -> None:
+    """Its size does not depend on the scale, which may come with weights that are not there yet."""
+    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders[model]),))
+    (said,) = estimated(lists, method)
+    assert "6 candidates, 14 words; about" in said
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders.exhaustive import MAX_PATHS, HistoryTable, exhaustive
-from decoders.problem import Path, ScoreError, Unary, UnsuitedDecoder
+from decoders.chains import Unary
+from decoders.exhaustive import MAX_PATHS, exhaustive
+from decoders.problem import Path, ScoreError, UnsuitedDecoder
+from decoders.tables import HistoryTable
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from decoders.chains import Pairwise, Unary
 from decoders.exhaustive import exhaustive
 from decoders.lockstep import path_score
-from decoders.problem import DocumentProblem, Pairwise, Unary
+from decoders.problem import DocumentProblem
 from rerank.documents import Documents
 from rerank.errors import InputError
 from rerank.features import Document, Space, prepare

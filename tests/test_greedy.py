@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from decoders.exhaustive import HistoryTable
+from decoders.chains import Pairwise, Unary
 from decoders.greedy import greedy
-from decoders.problem import Pairwise, Path, ScoreError, Unary
+from decoders.problem import Path, ScoreError
+from decoders.tables import HistoryTable
 
 
 def test_it_takes_the_best_candidate_after_the_last_choice() -> None:

@@ -6,12 +6,14 @@ import weakref
 from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rerank.diversity import farthest_first
 from rerank.documents import Documents
 from rerank.errors import InputError
 from rerank.formats import rows
@@ -31,7 +33,7 @@ def read(
     lines: list[bytes],
     documents: Documents,
     notices: Notices | None = None,
-    options: dict[str, int] | None = None,
+    options: dict[str, Any] | None = None,
 ) -> list[KBest]:
     notices = notices or Notices()
     chunks = read_rows(lines, notices, source="dev.kbest")
@@ -137,6 +139,60 @@ def test_a_list_of_blank_lines_has_no_hypotheses() -> None:
 def test_a_long_list_is_cut_before_its_length_is_judged() -> None:
     (kbest,) = read([line(0)] * 5, Documents.one(1), options={"top": 2, "max_k": 2})
     assert lists(kbest) == [[1, 2]]
+
+
+@pytest.mark.parametrize("chunk", [1, 60, 1 << 20])
+@settings(deadline=None, max_examples=60)
+@given(corpora(), st.integers(1, 5), st.data())
+def test_diverse_candidates_are_chosen_from_the_whole_list(
+    chunk: int, corpus: tuple[Documents, list[int]], top: int, data: st.DataObject
+) -> None:
+    documents, ids = corpus
+    some = st.lists(st.sampled_from("abc"), max_size=3).map(" ".join)
+    texts = data.draw(st.lists(some, min_size=len(ids), max_size=len(ids)))
+    if not ids:
+        return
+    lines = [line(i, text) for i, text in zip(ids, texts, strict=True)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows, "_CHUNK", chunk)
+        whole = read(lines, documents)
+        found = read(lines, documents, options={"top": top, "diverse": True})
+    for all_of_it, kept in zip(whole, found, strict=True):
+        assert kept.counts.tolist() == np.minimum(all_of_it.counts, top).tolist()
+        for t in range(len(kept)):
+            words = [all_of_it.tokens(row) for row in all_of_it.rows(t)]
+            chosen = farthest_first(words, top).tolist() if words else []
+            assert kept.ranks[kept.rows(t)].tolist() == chosen
+            assert [kept.tokens(row) for row in kept.rows(t)] == [words[c] for c in chosen]
+            assert lists(kept)[t] == [lists(all_of_it)[t][c] for c in chosen]
+
+
+def test_ranks_are_places_in_the_lists_of_the_file() -> None:
+    ids = [1, 0, 1, 1, 0]
+    for options, expected in [({}, [0, 1, 0, 1, 2]), ({"top": 2}, [0, 1, 0, 1])]:
+        (kbest,) = read([line(i) for i in ids], Documents.one(2), options=options)
+        assert kbest.ranks.tolist() == expected
+
+
+def test_diverse_candidates_without_a_number_are_all() -> None:
+    (kbest,) = read([line(0)] * 5, Documents.one(1), options={"diverse": True})
+    assert kbest.ranks.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_the_length_of_a_list_that_is_read_whole_is_judged() -> None:
+    options = {"top": 2, "max_k": 4, "diverse": True}
+    assert read([line(0)] * 4, Documents.one(1), options=options)[0].n == 2
+    with pytest.raises(InputError, match=r"dev.kbest:5: expected at most 4 hypotheses"):
+        read([line(0)] * 5, Documents.one(1), options=options)
+
+
+def test_candidates_that_are_not_kept_are_neither_noticed_nor_held() -> None:
+    notices = Notices()
+    texts = ["a b", "a b", "c d e", "", "c d"]
+    options = {"top": 2, "diverse": True}
+    (kbest,) = read([line(0, text) for text in texts], Documents.one(1), notices, options)
+    assert kbest.blob == line(0, "a b") + b"\n" + line(0, "c d e")
+    assert notices.lines() == []
 
 
 def test_signs_of_language_models_that_are_spelled_out_are_counted() -> None:

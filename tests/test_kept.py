@@ -146,3 +146,15 @@ def test_lists_divided_elsewhere_are_other_lists(tmp_path: Path) -> None:
         assert memory.peek(other) is None
         assert memory.recall(other) is None
         assert memory.recall(one) is not None
+
+
+def test_chosen_candidates_do_not_take_the_place_of_the_whole_list() -> None:
+    lines = [f"0 ||| {text} ||| LM0= 0 ||| 0".encode() for text in ("a", "a b", "c d e")]
+
+    def kept(top: int, diverse: bool) -> Texts:
+        rows = read_rows(lines, Notices())
+        (document,) = documents_of(rows, Documents.one(1), Notices(), top=top, diverse=diverse)
+        return Texts.of(document)
+
+    assert kept(2, True).lists() == [b"a\nc d e\n"]
+    assert kept(3, False).name() == kept(2, False).name() != kept(2, True).name()

@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.problem import DocumentProblem, forced
+from decoders.lockstep import forced
+from decoders.problem import DocumentProblem
 from lm.checkpoint import Saved, load_model
+from lm.machine import Machine
 from lm.scorer import Scorer
 from lm.scoring import after
 from lm.trie import Candidates
@@ -170,3 +172,45 @@ def test_a_model_that_returns_nan_is_named_with_the_document(
     with pytest.raises(RerankError, match=told) as fault:
         forced(problem_of(broken, [["it", "the lamp"], ["lit"]]), (1, 0))
     assert fault.value.exit_code == 1
+
+
+# What a run asks of any scorer
+
+
+def test_the_stated_error_is_that_of_the_precision(saved: dict[str, Saved]) -> None:
+    """The largest of a sentence, measured by recipes/bench/errors.py."""
+    found = [
+        LanguageModel("lm", saved["rnnlm"], Machine(dtype=dtype))
+        for dtype in ("float32", "bfloat16")
+    ]
+    assert [scorer.error for scorer in found] == [1.2e-4, 0.5]
+    assert {(scorer.digest, scorer.runs_on) for scorer in found} == {(saved["rnnlm"].digest, "cpu")}
+
+
+def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
+    saved: dict[str, Saved],
+) -> None:
+    """It did not know a quarter of its training text: more than twice that and 0.01 is told."""
+    notices, scorer = Notices(), LanguageModel("lm", saved["rnnlm"])
+    scorer.oov, scorer.words = 51, 100
+    scorer.finish("dev.kbest", notices)
+    assert notices.lines() == []
+    scorer.oov = 52
+    scorer.finish("dev.kbest", notices)
+    (told,) = notices.lines()
+    assert told.startswith("52 x word unknown to lm (52.0% of the list's words, 25.0% of its")
+    assert "dev.kbest" in told
+
+
+def test_what_a_model_did_is_told_in_a_line(saved: dict[str, Saved]) -> None:
+    scorer = LanguageModel("lm", saved["codclm"])
+    assert scorer.report() == "lm: nothing to score"
+    scorer.remembered = 3
+    work = scorer.work
+    work.seconds, work.tokens, work.nodes = 1.26, 26_000, 10_000
+    work.normalisers, work.recomputed = 10_000, 25
+    assert scorer.seconds == 1.26
+    assert scorer.report() == (
+        "lm: 3 documents from the cache, 26,000 tokens read as 10,000 trie nodes (2.60 a node) "
+        "in 1.3 s, 10,000 normalisers of pairs, 0.25% of them formed twice"
+    )

@@ -16,6 +16,7 @@ from rerank.notices import Notices
 from rerank.pipeline import Scoring
 from rerank.pipeline import lists as lists_module
 from rerank.pipeline.lists import Lists, Opened
+from rerank.registry import OUTSIDE
 
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
@@ -57,6 +58,49 @@ def test_a_model_shares_no_label_with_the_list(
         told = f"--lm {name}=…: dev.kbest already has a feature '{label}'"
         with pytest.raises(UsageError, match=re.escape(told)):
             opened.space(kbest, total=False)
+
+
+@pytest.mark.parametrize("option", sorted(OUTSIDE))
+def test_scores_from_outside_share_no_label_with_the_list(folder: Path, option: str) -> None:
+    write("dev.qe", ("1",) * len(LINES))
+    lists = Lists("dev.kbest", "dev.docs", outside={option: (("LM0", Path("dev.qe")),)})
+    with Opened(lists, Notices()) as opened:
+        _, kbest = next(opened.batches())[0]
+        told = f"--{option} LM0=…: dev.kbest already has a feature 'LM0'"
+        with pytest.raises(UsageError, match=re.escape(told)):
+            opened.space(kbest, total=False)
+
+
+def test_scorers_come_in_the_order_of_their_features(
+    folder: Path, model_folders: Mapping[str, Path]
+) -> None:
+    write("dev.qe", ("1",) * len(LINES))
+    lists = Lists(
+        "dev.kbest",
+        "dev.docs",
+        lms=(("lm", model_folders["rnnlm"]),),
+        outside={"scores": (("b", Path("dev.qe")), ("a", Path("dev.qe")))},
+    )
+    with Opened(lists, Notices()) as opened:
+        assert [scorer.name for scorer in opened.scorers] == ["lm", "b", "a"]
+        _, kbest = next(opened.batches())[0]
+        names = [label.name for label in opened.space(kbest, total=False).labels]
+    assert names == ["LM0", "lm", "lmoov", "b", "a"]
+
+
+def test_scores_on_standard_input_are_copied_and_read_as_often_as_needed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = "".join(f"{n}\n" for n in range(len(LINES))).encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
+    outside = {"scores": (("qe", Path("-")),)}
+    with Opened(Lists("dev.kbest", "dev.docs", outside=outside), Notices()) as opened:
+        (scorer,) = opened.outside
+        for _ in range(2):
+            (document, *_) = (pair for batch in opened.batches() for pair in batch)
+            ((first, _),) = ((s.problem.unary(t) for t in (0, 1)) for s in scorer.score([document]))
+            assert first.tolist() == [0, 1, 2]
+        assert scorer.report() == "qe: 2 documents from <stdin>"
 
 
 # Documents
@@ -210,7 +254,13 @@ def test_the_survey_counts_what_is_kept(
         ]
     assert (survey.lines, survey.words) == figures
     assert figures == (len(kept), sum(len(kbest.tokens(row)) for row, kbest in kept))
-    assert survey.last_id == 3
+    assert (survey.last_id, survey.last_line) == (3, 6)
+
+
+def test_the_last_line_is_the_last_that_is_not_blank(folder: Path) -> None:
+    write("dev.kbest", ("", *LINES[:2], "", LINES[3], "", ""))
+    with Opened(Lists("dev.kbest", "dev.docs", top=1), Notices()) as opened:
+        assert (opened.survey.lines, opened.survey.last_line) == (2, 5)
 
 
 def test_a_list_without_the_columns_of_one_is_refused(folder: Path) -> None:

@@ -9,23 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from decoders.beam import beam, beam_steps
-from decoders.exhaustive import HistoryTable
+from decoders.chains import Chain, Pairwise, Unary
 from decoders.greedy import greedy, greedy_steps
-from decoders.lockstep import Steps, alone, path_score, together
-from decoders.problem import (
-    Answer,
-    Chain,
-    DocumentProblem,
-    Floats,
-    Indices,
-    Pairwise,
-    Path,
-    ScoreError,
-    Unary,
-    WeightedSum,
-)
+from decoders.lockstep import Steps, alone, along, forced, path_score, together
+from decoders.problem import Answer, DocumentProblem, Floats, Indices, Path, ScoreError
+from decoders.requests import Extend, Rescore
+from decoders.tables import HistoryTable
+from decoders.weighted import WeightedSum
 
 Build = Callable[[Sequence[int], np.random.Generator], DocumentProblem]
 
@@ -98,7 +91,7 @@ def test_together_each_finds_what_it_finds_alone(
     problems = [build(lengths, rng) for build, lengths in batch]
     searches = [beam_steps(problem, width=width, n_best=width) for problem in problems]
     assert together(problems, searches) == [beam(p, width=width, n_best=width) for p in problems]
-    assert together(problems, list(map(greedy_steps, problems))) == [[greedy(p)] for p in problems]
+    assert together(problems, list(map(greedy_steps, problems))) == list(map(greedy, problems))
 
 
 @settings(max_examples=50, deadline=None)
@@ -150,21 +143,21 @@ def test_searches_of_several_kinds_run_side_by_side() -> None:
     problems = [Noting(name, (2, 3), calls) for name in "ab"]
     searches = [greedy_steps(problems[0]), beam_steps(problems[1], width=5, n_best=2)]
     assert together(problems, searches) == [
-        [Path((0, 0), 0.0)],
+        Path((0, 0), 0.0),
         [Path((0, 0), 0.0), Path((1, 0), 0.0)],
     ]
     assert calls[1] == [("a", 1, 1), ("b", 1, 2)]
 
 
-def sampled(problem: DocumentProblem, rng: np.random.Generator) -> Steps:
+def sampled(problem: DocumentProblem, rng: np.random.Generator) -> Steps[Path]:
     """One path drawn sentence by sentence."""
     states, choices, total = problem.initial(), [], 0.0
     for t in range(len(problem.lengths)):
-        (row,), successors = yield states, t
+        (row,), successors = yield Extend(states, t)
         choices.append(int((row + rng.gumbel(size=row.size)).argmax()))
         total += float(row[choices[-1]])
         states = problem.select(successors, np.zeros(1, np.intp), np.array(choices[-1:]))
-    return [Path(tuple(choices), total)]
+    return Path(tuple(choices), total)
 
 
 def test_a_search_that_draws_draws_the_same_in_any_company() -> None:
@@ -173,7 +166,7 @@ def test_a_search_that_draws_draws_the_same_in_any_company() -> None:
         HistoryTable([rng.normal(size=(3,) * (t + 1)) for t in range(n)]) for n in (4, 2, 4)
     ]
 
-    def search(d: int) -> Steps:
+    def search(d: int) -> Steps[Path]:
         return sampled(problems[d], np.random.default_rng([7, d]))
 
     each = [alone(problem, search(d)) for d, problem in enumerate(problems)]
@@ -215,3 +208,54 @@ def test_of_several_faults_the_one_of_the_earliest_sentence_is_told() -> None:
     with pytest.raises(ScoreError, match=r"^sentence 0, ") as caught:
         together(problems, list(map(greedy_steps, problems)))
     assert caught.value.problem == 1
+
+
+def test_moves_inside_paths_of_one_round_arrive_as_one_call() -> None:
+    calls: list[list[int]] = []
+
+    class Moving(HistoryTable):
+        @classmethod
+        def rescore_together(
+            cls, requests: Sequence[tuple[Moving, Indices, int, int]]
+        ) -> list[NDArray[np.float64]]:
+            calls.append([t for _, _, t, _ in requests])
+            return super().rescore_together(requests)
+
+    def moved(n: int) -> Steps[list[float]]:
+        sums: list[float] = []
+        for t in range(n):
+            found = yield Rescore(np.array([[0, 0, 1]]), t, 0)
+            sums += found.tolist()
+        return sums
+
+    tables = [np.array([1.0]), np.array([[2.0]]), np.array([[[3.0, 4]]])]
+    problems = [Moving(tables) for _ in range(3)]
+    assert together(problems, [moved(2), moved(0), moved(3)]) == [[1, 2], [], [1, 2, 4]]
+    assert calls == [[0, 0], [1, 1], [2]]
+
+
+def test_a_path_is_scored_beside_searches() -> None:
+    problem = Pairwise([np.array([[1.0, 0]]), np.array([[0, 1.0], [9, 9]])])
+    searches = [along(problem, (1, 1)), along(problem, (0, 0)), greedy_steps(problem)]
+    assert [path.score for path in together([problem] * 3, searches)] == [9, 1, 2]
+    assert [row.tolist() for row in forced(problem, (1, 0))] == [[1, 0], [9, 9]]
+    with pytest.raises(ValueError, match="expected 2 choices, found 1"):
+        alone(problem, along(problem, (1,)))
+
+
+def test_a_path_is_rescored_where_sentences_depend_on_later_ones() -> None:
+    class RightToLeft(Noting):
+        """Each sentence but the last scores 1 when the next one takes the same candidate."""
+
+        causal = False
+
+        def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
+            return np.array((paths[:, 1:] == paths[:, :-1]).sum(axis=1), dtype=np.float64)
+
+    calls: list[list[object]] = []
+    problem = RightToLeft("a", (2, 2, 2), calls)
+    assert path_score(problem, (0, 0, 1)) == 1
+    assert path_score(problem, (1, 1, 1)) == 2
+    assert calls == []
+    with pytest.raises(ValueError, match="no candidate 2"):
+        path_score(problem, (0, 0, 2))

@@ -1,38 +1,75 @@
-"""The language models of a run: their names, what they run on, what is said of them."""
+"""The scorers of a run: their names, what models run on, and where scores are kept."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from rerank.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.models import Scoring, open_scorers, warn_of_unknown_words, work_of
+from rerank.pipeline.models import Named, Scoring, check_names, open_models, open_outside
+from rerank.registry import OUTSIDE
 from rerank.scorers.language_model import LanguageModel
+from rerank.scorers.outside import Given
 
 
-def opened(*lms: tuple[str, Path], scoring: Scoring | None = None) -> list[LanguageModel]:
-    return open_scorers(lms, scoring or Scoring(device="cpu"), None)
+def opened(*lms: Named, scoring: Scoring | None = None) -> list[LanguageModel]:
+    return open_models(lms, scoring or Scoring(device="cpu"), None)
 
 
-@pytest.mark.parametrize("name", ["2lm", "l-m", "l_m", "lé", "l m", "lm=", "*", "l\n", "_"])
-def test_a_model_is_called_by_letters_and_digits(name: str, tmp_path: Path) -> None:
+OPTIONS = ("lm", "scores", "pair-scores")
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("name", ["2lm", "l-m", "l_m", "lé", "l m", "lm=", "*", "l\n", "_", ""])
+def test_a_scorer_is_called_by_letters_and_digits(option: str, name: str) -> None:
     """Other names are no labels to Moses: with `_` they would be sparse features."""
     with pytest.raises(UsageError, match="letters and digits that begins with a letter"):
-        opened((name, tmp_path))
+        check_names({option: [(name, Path("x"))]})
 
 
-@pytest.mark.parametrize("names", [("lm", "lm"), ("lm", "lmoov"), ("lmoov", "lm")], ids="-".join)
-def test_two_models_never_share_a_label(
-    names: tuple[str, str], model_folders: Mapping[str, Path]
-) -> None:
-    with pytest.raises(UsageError, match=f"--lm {names[1]}=.*taken by another --lm"):
-        opened(*((name, model_folders["rnnlm"]) for name in names))
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("lm=lm", "lm=lm"),
+        ("lm=lm", "lm=lmoov"),
+        ("lm=lmoov", "lm=lm"),
+        ("lm=qe", "scores=qe"),
+        ("lm=qe", "scores=qeoov"),
+        ("scores=scores", "scores=scores"),
+        ("scores=a", "pair-scores=a"),
+    ],
+    ids=" ".join,
+)
+def test_two_scorers_never_share_a_label(given: tuple[str, str]) -> None:
+    options: dict[str, list[Named]] = {}
+    for option, _, name in (words.partition("=") for words in given):
+        options.setdefault(option, []).append((name, Path("x")))
+    (first, _), (second, name) = (words.split("=") for words in given)
+    told = f"--{second} {name}=x: the name is taken by another --{first}"
+    with pytest.raises(UsageError, match=told):
+        check_names(options)
 
 
-def test_no_model_is_called_as_the_total(model_folders: Mapping[str, Path]) -> None:
+@pytest.mark.parametrize("option", OPTIONS)
+def test_no_scorer_is_called_as_the_total(option: str) -> None:
     with pytest.raises(UsageError, match="'total' is the list's total"):
-        opened(("total", model_folders["rnnlm"]))
+        check_names({option: [("total", Path("x"))]})
+
+
+def test_names_lead_to_their_options() -> None:
+    given = {"lm": [("a", Path("x"))], "scores": [("aoo", Path("y")), ("b", Path("z"))]}
+    found = check_names(given)
+    assert found == {"a": "lm", "aoov": "lm", "aoo": "scores", "b": "scores"}
+
+
+def test_scores_from_outside_are_read_by_the_scorer_of_their_kind(tmp_path: Path) -> None:
+    path = tmp_path / "qe"
+    path.write_text("1\n")
+    given = Given(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
+    found = [open_outside(option, "qe", path, given, Notices()) for option in OUTSIDE]
+    assert [(scorer.name, scorer.order) for scorer in found] == [("qe", 0), ("qe", 1)]
 
 
 def test_scorers_come_in_the_order_of_the_options(model_folders: Mapping[str, Path]) -> None:
@@ -56,32 +93,3 @@ def test_the_cache_is_where_it_is_asked_for_or_nowhere(
         assert cache.folder == folder
     with pytest.raises(UsageError, match="exclude each other"):
         Scoring(cache=tmp_path, no_cache=True).open_cache(Notices())
-
-
-def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
-    model_folders: Mapping[str, Path],
-) -> None:
-    """It did not know a quarter of its training text: more than twice that and 0.01 is told."""
-    notices = Notices()
-    scorers = opened(("lm", model_folders["rnnlm"]))
-    scorers[0].oov, scorers[0].words = 51, 100
-    warn_of_unknown_words(scorers, "dev.kbest", notices)
-    assert notices.lines() == []
-    scorers[0].oov = 52
-    warn_of_unknown_words(scorers, "dev.kbest", notices)
-    (told,) = notices.lines()
-    assert told.startswith("52 x word unknown to lm (52.0% of the list's words, 25.0% of its")
-    assert "dev.kbest" in told
-
-
-def test_what_a_model_did_is_told_in_a_line(model_folders: Mapping[str, Path]) -> None:
-    (scorer,) = opened(("lm", model_folders["codclm"]))
-    assert work_of(scorer) == "lm: nothing to score"
-    scorer.remembered = 3
-    work = scorer.work
-    work.seconds, work.tokens, work.nodes = 1.26, 26_000, 10_000
-    work.normalisers, work.recomputed = 10_000, 25
-    assert work_of(scorer) == (
-        "lm: 3 documents from the cache, 26,000 tokens read as 10,000 trie nodes (2.60 a node) "
-        "in 1.3 s, 10,000 normalisers of pairs, 0.25% of them formed twice"
-    )

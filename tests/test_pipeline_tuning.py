@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, MertSettings, Search, Tuning, decode, tune_mert
+from rerank.pipeline import Lists, MertSettings, Reports, Search, Tuning, decode, tune_mert
 from rerank.pipeline.lists import Opened
 from rerank.weights import read_weights
 
@@ -159,6 +160,69 @@ def test_first_candidates_that_cannot_be_bettered_still_give_weights(
     for given in (lists(), lists(model_folders["codclm"])):
         found = tuned(given)
         assert found.bleu == bleu_of(given, "out.json")
+
+
+# The scale
+
+
+def slope(alpha: float, found: str, reference: str) -> float:
+    """Of the log-likelihood of each list's best candidates, by sacrebleu; totals of a file."""
+    truth = BLEU(tokenize="none", effective_order=True)
+    targets = Path(reference).read_text(encoding="utf-8").splitlines()
+    lists: dict[int, list[tuple[float, float]]] = {}
+    for line in Path(found).read_text(encoding="utf-8").splitlines():
+        t, text, _, total = line.split(" ||| ")
+        quality = truth.sentence_score(text, [targets[int(t)]]).score
+        lists.setdefault(int(t), []).append((quality, float(total)))
+    sums = 0.0
+    for candidates in lists.values():
+        best, worst = max(candidates)[0], min(candidates)[0]
+        totals = np.array([total for _, total in candidates])
+        if best > worst:
+            powers = np.exp(alpha * (totals - totals.max()))
+            sums += float(np.mean([total for quality, total in candidates if quality == best]))
+            sums -= powers @ totals / powers.sum()
+    return float(sums)
+
+
+@pytest.mark.parametrize("name", [None, "rnnlm", "codclm", "ccdclm"])
+def test_the_scale_is_the_most_likely_one_under_the_path_of_the_weights(
+    here: Path, model_folders: Mapping[str, Path], name: str | None
+) -> None:
+    """Decoding writes all candidates with their totals under the decoded path."""
+    said: list[str] = []
+    given = lists(model_folders[name] if name else None)
+    alpha = tuned(given, said=said, start="start.json").weights.alpha
+    assert alpha is not None
+    assert read_weights("out.json", Notices()).alpha == alpha
+    assert any(line.startswith(f"alpha {alpha:.3g} ± ") for line in said)
+    decode(given, "out.json", "hyp.txt", reports=Reports("all.kbest"), notices=Notices())
+    below, there, above = (slope(alpha * f, "all.kbest", "dev.ref") for f in (0.99, 1, 1.01))
+    assert below > 0 > above
+    assert abs(there) < 1e-5 * (below - above)  # totals are written with nine digits
+
+
+def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here: Path) -> None:
+    """The references are the first candidates, and a feature that is read off them is tuned."""
+    texts: dict[int, str] = {}
+    lines = []
+    for line in Path("dev.kbest").read_text(encoding="utf-8").splitlines():
+        t, text, _, total = line.split(" ||| ")
+        first = texts.setdefault(int(t), text)
+        lines.append(f"{t} ||| {text} ||| same= {float(text == first)} ||| {total}")
+    write("dev.kbest", lines)
+    write("dev.ref", [texts.get(t, "") for t in range(len(DOCS))])
+    notices, said = Notices(), list[str]()
+    found = tune_mert(
+        lists(), ["dev.ref"], "out.json", settings=QUICK, notices=notices, announce=said.append
+    )
+    assert found.bleu == pytest.approx(100)
+    assert found.weights.alpha is None
+    assert read_weights("out.json", Notices()).alpha is None
+    told = [notice.kind for notice in notices if "alpha" in notice.kind]
+    assert len(told) == 1
+    assert told[0].startswith("no alpha is fitted: the best candidates score highest, at any scale")
+    assert not any(line.startswith("alpha") for line in said)
 
 
 # Weights that stay

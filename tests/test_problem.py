@@ -1,27 +1,24 @@
-"""Problems: what they score, how they add up, what they refuse."""
+"""Problems: what they score, and what they refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decoders.exhaustive import HistoryTable
-from decoders.lockstep import path_score
+from decoders.chains import Pairwise, Unary
+from decoders.lockstep import forced, path_score
 from decoders.problem import (
-    Answer,
-    Chain,
+    DocumentProblem,
     Indices,
-    Pairwise,
     ScoreError,
-    Unary,
     UnsuitedDecoder,
-    WeightedSum,
     checked,
-    forced,
+    checked_sums,
 )
+from decoders.tables import HistoryTable
 
 Array = NDArray[np.float64]
 
@@ -36,16 +33,6 @@ def frozen(values: object, dtype: type[np.floating] = np.float64) -> Array:
 UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
 PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
 TABLE = HistoryTable([frozen([1, 2]), frozen([[1, 2, 3], [4, 5, 6]])])
-
-
-class Untouchable(Chain):
-    """A scorer that must not be asked."""
-
-    lengths = (2, 3)
-    order = 1
-
-    def pairwise(self, t: int) -> Array:
-        raise AssertionError("evaluated")
 
 
 def test_lengths_are_the_numbers_of_candidates() -> None:
@@ -107,39 +94,6 @@ def test_arrays_of_a_wrong_shape_are_refused_at_once(build: Callable[[], object]
         build()
 
 
-def test_the_order_of_a_sum_is_the_highest_with_weight() -> None:
-    assert WeightedSum([(1, UNARY), (1, PAIRWISE)]).order == 1
-    assert WeightedSum([(1, UNARY), (0, PAIRWISE)]).order == 0
-    assert WeightedSum([(1, UNARY), (1, TABLE), (1, PAIRWISE)]).order is None
-    assert WeightedSum([(0, TABLE)]).order == 0
-
-
-def test_a_sum_adds_weighted_scores() -> None:
-    both = WeightedSum([(2, UNARY), (0.5, PAIRWISE)])
-    assert both.pairwise(0).tolist() == [[2, 4.5]]
-    assert both.pairwise(1).tolist() == [[1.5, 1.5, 1.5], [3, 3, -np.inf]]
-    assert WeightedSum([(2, UNARY), (1, UNARY)]).unary(0).tolist() == [3, 6]
-    assert WeightedSum([(2, UNARY), (1, UNARY)]).pairwise(1).tolist() == [[1.5, 0.75, 0]] * 2
-
-
-def test_a_sum_of_any_order_scores_paths_as_its_parts_do() -> None:
-    total = WeightedSum([(2, UNARY), (3, PAIRWISE), (-1, TABLE)])
-    for choices in [(0, 0), (0, 2), (1, 0), (1, 1)]:
-        parts = [path_score(p, choices) for p in (UNARY, PAIRWISE, TABLE)]
-        assert path_score(total, choices) == 2 * parts[0] + 3 * parts[1] - parts[2]
-
-
-def test_states_of_a_sum_follow_several_histories_at_once() -> None:
-    total = WeightedSum([(1, PAIRWISE), (1, TABLE)])
-    _, successors = total.extend(total.initial(), 0)
-    states = total.select(successors, np.array([0, 0, 0]), np.array([1, 0, 1]))
-    assert total.extend(states, 1)[0].tolist() == [
-        [8, 10, -np.inf],
-        [2, 4, 6],
-        [8, 10, -np.inf],
-    ]
-
-
 def test_what_is_asked_together_is_answered_as_if_asked_alone() -> None:
     one, two = np.zeros(1, np.intp), np.array([1, 0])
     requests = [(PAIRWISE, one, 0), (PAIRWISE, two, 1), (Pairwise([np.ones((1, 2))]), one, 0)]
@@ -147,151 +101,6 @@ def test_what_is_asked_together_is_answered_as_if_asked_alone() -> None:
     assert [scores.tolist() for scores, _ in answers] == [
         problem.extend(states, t)[0].tolist() for problem, states, t in requests
     ]
-
-
-def test_sums_asked_together_have_the_bits_of_each() -> None:
-    rng = np.random.default_rng(8)
-    unary = Unary([rng.normal(size=k).astype(np.float32) for k in (2, 3)])
-    pairs = Pairwise([rng.normal(size=s) for s in ((1, 2), (2, 3))])
-    table = HistoryTable([rng.normal(size=s) for s in ((2,), (2, 3))])
-    sums = [
-        WeightedSum([(0.1, unary), (0.7, pairs), (-1.3, table)]),
-        WeightedSum([(0, Untouchable()), (0.3, pairs), (0.9, unary)]),
-        WeightedSum([(0.7, WeightedSum([(0.2, table), (0.1, pairs)])), (0.3, pairs)]),
-        WeightedSum([(0, Untouchable())]),
-    ]
-    starts = [(total, total.initial(), 0) for total in sums]
-    answers = WeightedSum.extend_together(starts)
-    later = [
-        (total, total.select(successors, np.zeros(n, np.intp), np.arange(n) % 2), 1)
-        for n, (total, (_, successors)) in enumerate(zip(sums, answers, strict=True), 1)
-    ]
-    requests = [later[0], starts[1], *later[1:]]  # sentences differ, too
-    for (total, states, t), answer in zip(
-        requests, WeightedSum.extend_together(requests), strict=True
-    ):
-        assert np.array_equal(answer[0], total.extend(states, t)[0])
-
-
-def test_parts_of_one_class_are_asked_in_one_call() -> None:
-    calls = []
-
-    class Noting(Unary):
-        @classmethod
-        def extend_together(cls, requests: Sequence[tuple[Noting, Indices, int]]) -> list[Answer]:
-            calls.append([(problem.scores, len(states)) for problem, states, _ in requests])
-            return super().extend_together(requests)
-
-    parts = [Noting([np.zeros(2)]) for _ in range(3)]
-    other = Unary([np.zeros(2)])
-    sums = [
-        WeightedSum([(1, parts[0]), (1, other)]),
-        WeightedSum([(1, other), (0, Noting([np.zeros(2)])), (1, parts[1]), (1, parts[2])]),
-    ]
-    WeightedSum.extend_together([(total, total.initial(), 0) for total in sums])
-    assert calls == [[(part.scores, 1) for part in parts]]
-
-
-def test_weight_zero_means_not_evaluated() -> None:
-    total = WeightedSum([(0.0, Untouchable()), (-0.0, Untouchable()), (1, UNARY)])
-    assert path_score(total, (1, 0)) == 2.5
-
-
-def test_with_all_weights_zero_every_path_scores_zero() -> None:
-    total = WeightedSum([(0, Untouchable()), (0, PAIRWISE)])
-    assert [scores.tolist() for scores in forced(total, (1, 2))] == [[0, 0], [0, 0, 0]]
-
-
-def test_pairwise_and_extend_of_a_sum_have_equal_bits() -> None:
-    rng = np.random.default_rng(7)
-    unary = Unary([rng.normal(size=k) for k in (3, 4)])
-    one, two = (Pairwise([rng.normal(size=s) for s in ((1, 3), (3, 4))]) for _ in range(2))
-    total = WeightedSum([(0.1, one), (0.7, unary), (-1.3, two)])
-    _, successors = total.extend(total.initial(), 0)
-    states = total.select(successors, np.zeros(3, np.intp), np.arange(3))
-    assert np.array_equal(total.extend(states, 1)[0], total.pairwise(1))
-
-
-def test_float32_scores_are_weighted_in_float64() -> None:
-    part = Unary([frozen([1 / 3], np.float32)])
-    assert float(WeightedSum([(0.1, part)]).unary(0)[0]) == 0.1 * float(np.float32(1 / 3))
-
-
-@pytest.mark.parametrize("fault", [np.nan, np.inf], ids=["NaN", "+inf"])
-def test_a_sum_names_the_sentence_and_the_scorer_of_a_fault(fault: float) -> None:
-    bad = Unary([np.zeros(2), np.array([0, 0, fault])])
-    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 2, scorer 2 ") as caught:
-        path_score(WeightedSum([(1, UNARY), (0, bad), (1, bad)]), (0, 0))
-    assert (caught.value.sentence, caught.value.candidate, caught.value.part) == (1, 2, 2)
-
-
-def test_sums_asked_together_name_the_sum_the_sentence_and_the_scorer_of_a_fault() -> None:
-    bad = Unary([frozen([1, np.nan]), frozen([0, 0, 0])])
-    sums = [
-        WeightedSum([(1, UNARY), (0, bad)]),
-        WeightedSum([(1, TABLE), (1, PAIRWISE)]),
-        WeightedSum([(0, TABLE), (1, UNARY), (1, bad)]),
-    ]
-    with pytest.raises(ScoreError, match=r"^sentence 0, candidate 1, scorer 2 ") as caught:
-        WeightedSum.extend_together([(total, total.initial(), 0) for total in sums])
-    assert (caught.value.problem, caught.value.part) == (2, 2)
-
-
-def test_a_fault_that_a_part_raises_itself_is_laid_to_its_sum() -> None:
-    class Raising(Chain):
-        lengths = (2, 3)
-        order = 1
-
-        def pairwise(self, t: int) -> Array:
-            raise ScoreError("no scores today", sentence=t)
-
-    sums = [WeightedSum([(1, UNARY), (1, TABLE)]), WeightedSum([(1, UNARY), (1, Raising())])]
-    inner = [WeightedSum([(1, UNARY), (1, total)]) for total in sums]
-    with pytest.raises(ScoreError, match="no scores today") as caught:
-        WeightedSum.extend_together([(total, total.initial(), 0) for total in inner])
-    assert (caught.value.problem, caught.value.sentence) == (1, 0)
-    with pytest.raises(ScoreError) as caught:
-        inner[1].extend(inner[1].initial(), 0)
-    assert caught.value.problem is None
-
-
-def test_a_class_that_does_not_say_whose_fault_it_is_leaves_it_open() -> None:
-    class Vague(Unary):
-        @classmethod
-        def extend_together(cls, requests: Sequence[tuple[Vague, Indices, int]]) -> list[Answer]:
-            raise ScoreError("one of you", sentence=0)
-
-    total = WeightedSum([(1, Vague([np.zeros(2)]))])
-    with pytest.raises(ScoreError, match="one of you") as caught:
-        WeightedSum.extend_together([(total, total.initial(), 0)] * 2)
-    assert caught.value.problem is None
-
-
-def test_a_sum_names_the_scorer_whose_array_has_a_wrong_shape() -> None:
-    class OneRow(Chain):
-        lengths = (2, 3)
-        order = 1
-
-        def pairwise(self, t: int) -> Array:
-            return np.zeros((1, self.lengths[t]))
-
-    total = WeightedSum([(1, PAIRWISE), (1, OneRow())])
-    with pytest.raises(ScoreError, match=r"sentence 1, scorer 1 .*\(2, 3\), found \(1, 3\)"):
-        total.pairwise(1)
-
-
-def test_minus_infinity_under_a_negative_weight_is_refused() -> None:
-    with pytest.raises(ScoreError, match=r"sentence 1, scorer 0 .*−inf under a negative weight"):
-        WeightedSum([(-1, PAIRWISE)]).pairwise(1)
-
-
-def test_sums_that_cannot_be_formed_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least one part"):
-        WeightedSum([])
-    with pytest.raises(ValueError, match="scorer 1: expected a finite weight, found nan"):
-        WeightedSum([(1, UNARY), (float("nan"), UNARY)])
-    with pytest.raises(ValueError, match="scorer 1: its sentences have other numbers"):
-        WeightedSum([(1, UNARY), (0, Unary([np.zeros(2)]))])
 
 
 def test_checked_returns_float64_and_keeps_minus_infinity() -> None:
@@ -306,3 +115,67 @@ def test_checked_names_the_shape_it_expected() -> None:
         checked(np.zeros((1, 0)), 4, shape=(1, 0))
     with pytest.raises(ScoreError, match=r"sentence 4 .* expected scores of shape \(1, 3\)"):
         checked(np.zeros((3, 1)), 4, shape=(1, 3))
+
+
+class Plain(DocumentProblem):
+    """A problem with nothing of its own but what it must have; the state is the path."""
+
+    lengths = (2, 3, 2)
+    order = None
+
+    def initial(self) -> list[tuple[int, ...]]:
+        return [()]
+
+    def extend(self, states: list[tuple[int, ...]], t: int) -> tuple[Array, list[tuple[int, ...]]]:
+        rows = [[sum(state) * 2.0**t + k for k in range(self.lengths[t])] for state in states]
+        return np.array(rows), states
+
+    def select(
+        self, successors: list[tuple[int, ...]], parents: Indices, choices: Indices
+    ) -> list[tuple[int, ...]]:
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        return [(*successors[m], k) for m, k in pairs]
+
+
+def test_a_class_that_inherits_needs_five_members() -> None:
+    problem = Plain()
+    assert problem.causal
+    assert path_score(problem, (1, 2, 0)) == 1 + (2 + 2) + 3 * 4
+    paths = np.array([[1, 2, 0], [0, 1, 1]])
+    assert problem.rescore(paths, 1, 0).tolist() == [4, 1]
+    assert problem.rescore(paths, 1, 9).tolist() == [16, 6]
+    assert problem.rescore(paths, 0, 1).tolist() == [5, 1]
+    assert [s.tolist() for s in Plain.rescore_together([(problem, paths, 2, 0)] * 2)] == [
+        [12, 5]
+    ] * 2
+    assert len(Plain.extend_together([(problem, [()], 0), (problem, [(1,), (0,)], 1)])) == 2
+    with pytest.raises(UnsuitedDecoder, match="no mean; merge by max or sample"):
+        problem.average([()], np.ones((1, 2)))
+    with pytest.raises(UnsuitedDecoder, match="use beam"):
+        problem.unary(0)
+
+
+def test_a_fault_of_one_of_many_names_the_request() -> None:
+    class Poisoned(Plain):
+        def extend(
+            self, states: list[tuple[int, ...]], t: int
+        ) -> tuple[Array, list[tuple[int, ...]]]:
+            scores, successors = super().extend(states, t)
+            scores[-1, 1] = np.nan
+            return scores, successors
+
+    paths = np.array([[1, 2, 0], [0, 1, 1]])
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN") as caught:
+        Plain.rescore_together([(Plain(), paths, 0, 1), (Poisoned(), paths, 1, 0)])
+    assert caught.value.problem == 1
+
+
+def test_sums_of_scores_are_checked_by_the_sentence_where_they_begin() -> None:
+    assert checked_sums(np.array([0, -np.inf], dtype=np.float32), 3, 2).dtype == np.float64
+    assert checked_sums(np.zeros(0), 3, 0).size == 0
+    with pytest.raises(ScoreError, match=r"^sentence 3 .*from here on is NaN"):
+        checked_sums(np.array([0, np.nan]), 3, 2)
+    with pytest.raises(ScoreError, match=r"^sentence 3 .*from here on is \+inf"):
+        checked_sums(np.array([0, np.inf]), 3, 2)
+    with pytest.raises(ScoreError, match=r"^sentence 3 .*shape \(2,\), found \(2, 1\)"):
+        checked_sums(np.zeros((2, 1)), 3, 2)

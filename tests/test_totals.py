@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.columns import KBest, Label, SparseColumns, offsets_of
+from rerank.columns import KBest, Label, SparseColumns, offsets_of, places_of
 from rerank.notices import Notices
 from rerank.totals import Disagreement
 
@@ -20,6 +20,7 @@ def lists(counts: list[int], totals: list[float] | None) -> KBest:
         spans=np.zeros((n, 2), np.int64),
         text_spans=np.zeros((n, 2), np.int64),
         line_numbers=np.arange(1, n + 1),
+        ranks=places_of(np.array(counts, np.int64)),
         dense=np.zeros((n, 1)),
         totals=None if totals is None else np.array(totals),
         sparse=SparseColumns.empty(n),

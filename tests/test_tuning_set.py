@@ -1,12 +1,16 @@
 """A tuning set's pools and sums against what they are by definition."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from decoders.problem import Pairwise
+from decoders.chains import Pairwise
 from rerank.features import Document, Space
 from rerank.formats.moses import Label
+from rerank.notices import Notices
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import TuningSet
+from rerank.tuning.scale import fit_scale
 
 SPACE = Space((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
 PAIRS = [np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -7.0, -8.0]])]
@@ -49,3 +53,17 @@ def test_decoding_gives_the_best_path_and_its_sum() -> None:
     path, total = found.decode(np.array([0.0, 1.0]), Search())
     assert path == ((0, 0),)
     assert total.tolist() == found.total(path).tolist()
+
+
+def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:
+    """The best of both lists is the last one; the path decides where it stands in one."""
+    other = [PAIRS[0], np.array([[-3.0, -4.0, -5.0], [-9.0, -8.0, -7.0]])]
+    whole = tuning_set()
+    document = replace(whole.documents[0], problems=(Pairwise(other),))
+    whole = replace(whole, groups=((document,),))
+    weights = np.array([0.0, 1.0])
+    for choice, second in enumerate(other[1].tolist()):
+        scores = np.array([-1.0, -1.5, *second])
+        truth = fit_scale(scores, np.array([0, 1, 0, 0, 1]), document.offsets, Notices())
+        assert whole.scale(((choice, 0),), weights, Notices()) == truth
+        assert (truth is None) == (choice == 0)

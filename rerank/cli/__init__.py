@@ -18,8 +18,10 @@ import rerank
 from rerank.cli.cache import cache
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
+from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
+from rerank.cli.searching import listing
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
 from rerank.interrupts import Terminated
@@ -31,7 +33,18 @@ def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""
 
 
-for command in (demo, train_lm, perplexity, score, tune_mert, decode, evaluate, cache):
+for command in (
+    demo,
+    train_lm,
+    perplexity,
+    score,
+    tune_mert,
+    decode,
+    evaluate,
+    diversity,
+    listing,
+    cache,
+):
     cli.add_command(command)
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import list_options, search_options, split
+from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
+from rerank.cli.searching import search_options
 
 
 @click.command()
@@ -20,6 +21,16 @@ from rerank.cli.options import announcer, quiet_option, strict_option, told
 )
 @click.option("--kbest-out", help="The list back, with new features and totals.")
 @click.option("--summary", help="Choices and scores of every document, as JSON.")
+@click.option(
+    "--n-best",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Paths of every document that the summary tells.",
+)
+@click.option(
+    "--trace", help="Features, margins and marginals of every sentence, a JSON line each."
+)
 @click.option("--dry-run", is_flag=True, help="Stop after the estimate of the work.")
 @strict_option
 @quiet_option
@@ -29,6 +40,8 @@ def decode(
     out: str,
     kbest_out: str | None,
     summary: str | None,
+    n_best: int,
+    trace: str | None,
     dry_run: bool,
     strict: bool,
     quiet: bool,
@@ -50,10 +63,9 @@ def decode(
             lists,
             weights,
             out,
-            search=search or pipeline.Search(),
+            search=(search or pipeline.Search()).listing(n_best),
             default_weight=default_weight,
-            kbest_out=kbest_out,
-            summary=summary,
+            reports=pipeline.Reports(kbest_out, summary, trace),
             dry_run=dry_run,
             notices=notices,
             announce=say,

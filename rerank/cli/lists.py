@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rerank.cli.options import cache_option, device_option
+from rerank.cli.searching import taken
+from rerank.registry import OUTSIDE
 
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-SEARCHES = ["auto", "greedy", "viterbi", "beam", "exhaustive"]
 
 
 def _named_folders(
@@ -33,6 +34,24 @@ def _named_folders(
     return tuple(found)
 
 
+def _named_files(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, Path], ...]:
+    """(name, file) of each [NAME=]FILE; a FILE that has a `=` may be written ./FILE."""
+    label = OUTSIDE[parameter.opts[-1].removeprefix("--")].label
+    found = []
+    for value in values:
+        name, mark, file = value.partition("=")
+        if not mark or "/" in name:
+            name, file = label, value
+        if not file:
+            raise click.BadParameter(
+                f"expected [NAME=]FILE, for example {label}=FILE; found {value!r}"
+            )
+        found.append((name, Path(file)))
+    return tuple(found)
+
+
 def _finite(
     context: click.Context, parameter: click.Parameter, value: float | None
 ) -> float | None:
@@ -42,8 +61,26 @@ def _finite(
     return value
 
 
+def _with_top(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    """The flag, which needs `--top`."""
+    if value and context.params.get("top") is None:
+        raise click.BadParameter("it says which candidates --top keeps; give --top K, too")
+    return value
+
+
 _READING_OPTIONS = [
-    click.option("--top", type=click.IntRange(1), help="Keep the first K candidates of each list."),
+    click.option(
+        "--top",
+        type=click.IntRange(1),
+        is_eager=True,  # known before the callback of --diverse asks for it
+        help="Keep the first K candidates of each list.",
+    ),
+    click.option(
+        "--diverse",
+        is_flag=True,
+        callback=_with_top,
+        help="With --top, keep the first candidate and those farthest from the ones kept.",
+    ),
     click.option(
         "--first-id",
         default=0,
@@ -75,6 +112,16 @@ _OPTIONS = [
         metavar="NAME=DIR",
         callback=_named_folders,
         help="Language model as features NAME and NAMEoov; repeatable.",
+    ),
+    *(
+        click.option(
+            f"--{option}",
+            multiple=True,
+            metavar="[NAME=]FILE",
+            callback=_named_files,
+            help=kind.help,
+        )
+        for option, kind in OUTSIDE.items()
     ),
     *_READING_OPTIONS,
     click.option(
@@ -108,7 +155,7 @@ def list_options(command: Command) -> Command:
 
 
 def reading_options(command: Command) -> Command:
-    """`--top`, `--first-id` and `--clip-inf`: how a list is read."""
+    """`--top`, `--diverse`, `--first-id` and `--clip-inf`: how a list is read."""
     return _with(_READING_OPTIONS, command)
 
 
@@ -118,29 +165,13 @@ def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> 
     return command
 
 
-def search_options(command: Command) -> Command:
-    """`--search` and `--beam`."""
-    beam = click.option(
-        "--beam", default=8, show_default=True, type=click.IntRange(1), help="Width of the beam."
-    )
-    search = click.option(
-        "--search",
-        "method",
-        type=click.Choice(SEARCHES),
-        default="auto",
-        show_default=True,
-        help="Decoder; auto is Viterbi where it is exact, else beam.",
-    )
-    return search(beam(command))
-
-
 def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
     """`Lists` and, where the command has one, `Search` from a command's options."""
-    from rerank.pipeline import Lists, Scoring, Search
+    from rerank.pipeline import Lists, Scoring
 
-    search = None
-    if "method" in options:
-        search = Search(options.pop("method"), options.pop("beam"))
+    search = taken(options) if "method" in options else None
     named = ("device", "dtype", "deterministic", "cache", "no_cache")
     scoring = Scoring(**{name: options.pop(name) for name in named})
-    return Lists(**options, scoring=scoring), search
+    files = {option: options.pop(option.replace("-", "_")) for option in OUTSIDE}
+    outside = {option: named for option, named in files.items() if named}
+    return Lists(**options, outside=outside, scoring=scoring), search

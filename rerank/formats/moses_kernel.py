@@ -62,7 +62,7 @@ def read_lines(blob: Bytes, spans: Ints, template: Template, columns: Columns) -
         fields = template.column + 1
         columns.totals[row] = np.nan
         if fields < template.fields:
-            columns.totals[row], i = _number(blob, _after_bars(blob, i, end), end)
+            columns.totals[row], i = number(blob, _after_bars(blob, i, end), end)
             fields += 1
         i = _skip_blanks(blob, i, end)
         complete = i == end
@@ -104,14 +104,14 @@ def _read_dense(blob: Bytes, i: int, end: int, template: Template, dense: Floats
             if i < 0 or i == end or blob[i] != template.labels[b]:
                 return -1
             i += 1
-        dense[template.places[j]], i = _number(blob, i, end)
+        dense[template.places[j]], i = number(blob, i, end)
         if i < 0 or (i < end and blob[i] != _BLANK and _after_bars(blob, i, end) < 0):
             return -1
     return i
 
 
 @njit(cache=True)
-def _number(blob: Bytes, i: int, end: int) -> tuple[float, int]:
+def number(blob: Bytes, i: int, end: int) -> tuple[float, int]:
     """The number at `i`, after blanks, and the index behind it; −1 where it is not simple.
 
     One correctly rounded operation on two exact operands gives the float64 nearest to a decimal:

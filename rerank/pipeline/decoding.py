@@ -17,73 +17,43 @@ from rerank.kbest import KBest
 from rerank.lines import display
 from rerank.notices import Notices
 from rerank.outputs import atomic, atomic_all, check_outputs, to_json
+from rerank.pipeline.choices import Choice, Decoding
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
-from rerank.pipeline.searching import AUTO, Search, Searched, say_search, searched
+from rerank.pipeline.searching import (
+    AUTO,
+    Search,
+    Searched,
+    note_extinction,
+    say_search,
+    searched,
+)
+from rerank.pipeline.tracing import Traced, stated_error, trace_lines
+from rerank.scorers import Scorer
 from rerank.signature import LENGTH, short_digest, signature
 from rerank.totals import Disagreement
 from rerank.weights import Weights, read_weights, vector
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What was decided for one document.
+class Reports:
+    """Files that tell more of a decoding than the chosen text.
 
-    score: of the path found; baseline_score: of the path of first candidates; exact:
-    whether no path can be better; choices: index into each sentence's list, None where it
-    has no candidates.
+    kbest: the list with the features of the scorers under the decoded path and new totals;
+    summary: choices and scores as JSON; trace: why each choice was made (`tracing`).
     """
 
-    id: str
-    score: float
-    baseline_score: float
-    exact: bool
-    search: str
-    choices: tuple[int | None, ...]
+    kbest: str | Path | None = None
+    summary: str | Path | None = None
+    trace: str | Path | None = None
+
+    def asked(self) -> dict[str, str | Path]:
+        """Those that are wanted, by name."""
+        named = {"kbest": self.kbest, "summary": self.summary, "trace": self.trace}
+        return {name: path for name, path in named.items() if path is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Decoding:
-    """All documents' choices, and totals; `signature` says what decided them."""
-
-    documents: tuple[Choice, ...]
-    signature: str = ""
-
-    def to_dict(self) -> dict[str, object]:
-        """The `--summary` object."""
-        changed = sum(1 for d in self.documents for c in d.choices if c)
-        return {
-            "schema": 1,
-            "signature": self.signature,
-            "documents": [
-                {
-                    "id": d.id,
-                    "score": d.score,
-                    "baseline_score": d.baseline_score,
-                    "exact": d.exact,
-                    "search": d.search,
-                    "choices": list(d.choices),
-                }
-                for d in self.documents
-            ],
-            "score": sum(d.score for d in self.documents),
-            "baseline_score": sum(d.baseline_score for d in self.documents),
-            "exact": all(d.exact for d in self.documents),
-            "sentences": sum(len(d.choices) for d in self.documents),
-            "changed": changed,
-        }
-
-    def to_text(self) -> str:
-        """One line for people."""
-        total = self.to_dict()
-        searches = sorted({d.search for d in self.documents})
-        exact = "exact" if total["exact"] else "not exact"
-        return (
-            f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
-            f"changed; model score {total['score']:.3f} (first candidates "
-            f"{total['baseline_score']:.3f}); search {', '.join(searches)}, {exact}"
-            + (f"\n{self.signature}" if self.signature else "")
-        )
+NO_REPORTS = Reports()
 
 
 def decode(
@@ -93,25 +63,24 @@ def decode(
     *,
     search: Search = AUTO,
     default_weight: float | None = None,
-    kbest_out: str | Path | None = None,
-    summary: str | Path | None = None,
+    reports: Reports = NO_REPORTS,
     dry_run: bool = False,
     notices: Notices,
     announce: Announce = lambda line: None,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
-    `out` gets one line per source sentence (empty where there is no candidate), `kbest_out`
-    the list with the features of the language models under the decoded path and new totals,
-    `summary` the choices as JSON; after a fault none of them is written. Memory: the documents
-    searched together (`Opened.batches`); at order 1 their K×K scores (4 bytes each) as well.
-    None after a dry run.
+    `out` gets one line per source sentence (empty where there is no candidate); after a fault
+    neither it nor a report is written. Memory: the documents searched together
+    (`Opened.batches`); at order 1 their K×K scores (4 bytes each) as well. None after a dry run.
     """
-    read = [weights, lists.kbest, *([lists.docs] if lists.docs else [])]
-    named = {"out": out, "kbest_out": kbest_out, "summary": summary}
-    outputs = {name: path for name, path in named.items() if path is not None}
+    read = [weights, *lists.files]
+    outputs = {"out": out, **reports.asked()}
     check_outputs(outputs.values(), read)
     found = _Given(read_weights(weights, notices), display(weights), default_weight)
+    search = search.at(found.weights.alpha)
+    if search.options.n_best > 1 and reports.summary is None:
+        raise UsageError("--n-best: the summary tells the paths of a document; give --summary FILE")
     with Opened(lists, notices) as opened:
         search = say_search(opened, search, announce)
         if opened.scorers or dry_run:
@@ -138,25 +107,31 @@ def _signed(
 ) -> str:
     """The signature of a decoding."""
     searches = sorted({choice.search for choice in choices if choice.search != "none"})
-    lists, scorers = opened.lists, opened.scorers
-    orders = [scorer.order for scorer in scorers]
-    models = [f"{scorer.name}={scorer.saved.digest[:LENGTH]}" for scorer in scorers]
+    lists, models = opened.lists, opened.models
+    orders = [scorer.order for scorer in opened.scorers]
     scoring = lists.scoring
     return signature(
         {
             "search": "+".join(searches),
-            "beam": how.beam if "beam" in searches else None,
+            **how.signed(searches),
             "exact": all(choice.exact for choice in choices),
             "k": "all" if lists.top is None else lists.top,
+            "div": True if lists.diverse else None,
             "ctx": "all" if None in orders else max([0, *filter(None, orders)]),
-            "lm": ",".join(models) or None,
-            "dtype": scoring.dtype if scorers and scoring.dtype != "float32" else None,
-            "det": True if scorers and scoring.deterministic else None,
+            "lm": _digests(models),
+            "scores": _digests(opened.outside),
+            "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
+            "det": True if models and scoring.deterministic else None,
             "w": short_digest(weights),
             "dw": default,
             "docs": lists.no_docs or short_digest(lists.docs),
         }
     )
+
+
+def _digests(scorers: Sequence[Scorer]) -> str | None:
+    """`codclm=ab12cd34,…` of some scorers, None of none."""
+    return ",".join(f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers) or None
 
 
 def score(
@@ -173,19 +148,21 @@ def score(
     All candidates of a sentence are scored after the same prefix: the first candidates of
     its document's earlier sentences, or the decoded path where weights are given.
     """
-    if not lists.lms:
+    if not lists.lms and not any(lists.outside.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     if weights is None and search != Search():
-        raise UsageError("--search and --beam are for the path decoded with --weights; give these")
-    read = [lists.kbest, *(path for path in (lists.docs, weights) if path)]
-    check_outputs([out], read)
+        raise UsageError(
+            "--search and its options are for the path decoded with --weights; give these"
+        )
+    check_outputs([out], [*lists.files, *([weights] if weights else [])])
     found = None if weights is None else read_weights(weights, notices)
+    search = search.at(found.alpha if found else None)
     source = display(weights or "")
     prefix = "first candidates" if found is None else "decoded path"
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
     with Opened(lists, notices) as opened:
         if found is None:
-            estimate(opened, Search("greedy", 1), announce)
+            estimate(opened, Search("greedy"), announce)
         else:
             search = say_search(opened, search, announce)
             estimate(opened, search, announce)
@@ -202,7 +179,11 @@ def score(
                     if column is None:
                         column = vector(found, space.labels, notices=notices, source=source)
                     with opened.searching():
-                        paths = [one.choices for one in searched(documents, column, search)]
+                        kbests = [kbest for _, kbest in filled]
+                        found_paths = searched(documents, column, search, kbests)
+                    for one in found_paths:
+                        note_extinction(one, opened)
+                    paths = [one.choices for one in found_paths]
                 for (_, kbest), document, choices in zip(filled, documents, paths, strict=True):
                     _write_list(file, kbest, document, choices)
                 opened.finished(documents)
@@ -232,8 +213,9 @@ def _decoded(
     files: Mapping[str, BinaryIO],
 ) -> Iterator[Choice]:
     """Choices of each document, while its lines are written."""
-    text, rescored = files["out"], files.get("kbest_out")
+    text, rescored = files["out"], files.get("kbest")
     totals = Disagreement(display(opened.lists.kbest))
+    errors = tuple(scorer.error for scorer in opened.scorers)
     column = np.zeros(0)  # the labels of all documents are the same
     for batch in opened.batches():
         filled = [(name, kbest) for name, kbest in batch if kbest.n]
@@ -245,38 +227,51 @@ def _decoded(
                 column = given.vector(space, opened.notices)
             documents = opened.prepared(filled, space, given.weights.sparse)
             with opened.searching():
-                paths = searched(documents, column, how)
+                paths = searched(documents, column, how, [kbest for _, kbest in filled])
         done = iter(zip(documents, paths, strict=True))
         for name, kbest in batch:
             if not kbest.n:
                 text.write(b"\n" * len(kbest))
-                yield Choice(name, 0.0, 0.0, True, "none", (None,) * len(kbest))
+                yield Choice.empty(name, len(kbest))
                 continue
             document, found = next(done)
+            note_extinction(found, opened)
             if not opened.scorers and not document.space.total:
                 totals.add(kbest, document.static @ column + document.sparse)
+            near_ties = None
+            if files.keys() & {"summary", "trace"}:
+                with opened.watch.lap("trace"):
+                    near_ties = _traced(kbest, document, column, found, errors, files.get("trace"))
             with opened.watch.lap("writing"):
-                choices = _written(kbest, document, found, text)
+                _write_text(text, kbest, document, found.choices)
                 if rescored is not None:
                     _write_list(rescored, kbest, document, found.choices, column)
-            yield Choice(
-                name, found.score, found.baseline_score, found.exact, found.decoder, choices
-            )
+            yield Choice.of(name, kbest, found, near_ties)
         opened.finished(documents)
     totals.report(opened.notices)
 
 
-def _written(
-    kbest: KBest, document: Document, found: Searched, text: BinaryIO
-) -> tuple[int | None, ...]:
-    """The choice of every sentence, its text written."""
-    choices: list[int | None] = [None] * len(kbest)
-    for t, choice in zip(document.present.tolist(), found.choices, strict=True):
-        choices[t] = choice
-    for t, chosen in enumerate(choices):
-        text.write(b"" if chosen is None else kbest.text(kbest.rows(t)[chosen]))
-        text.write(b"\n")
-    return tuple(choices)
+def _traced(
+    kbest: KBest,
+    document: Document,
+    weights: NDArray[np.float64],
+    found: Searched,
+    errors: tuple[float, ...],
+    file: BinaryIO | None,
+) -> int:
+    """The number of near-ties; the document's trace is written where there is a file for it."""
+    traced = Traced.of(document, weights, found.choices)
+    if file is not None:
+        file.writelines(trace_lines(kbest, document, weights, found, traced))
+    return traced.near_ties(stated_error(document, weights, errors))
+
+
+def _write_text(file: BinaryIO, kbest: KBest, document: Document, choices: Sequence[int]) -> None:
+    """The text of every sentence's choice, an empty line where it has no candidates."""
+    lines = [b""] * len(kbest)
+    for t, row in zip(document.present.tolist(), document.rows(choices).tolist(), strict=True):
+        lines[t] = kbest.text(row)
+    file.writelines(line + b"\n" for line in lines)
 
 
 def _write_list(

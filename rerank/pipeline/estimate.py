@@ -7,13 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from decoders.problem import UnsuitedDecoder
-from decoders.search import decode as search
-from rerank.errors import UsageError
 from rerank.features import prepare
 from rerank.kbest import KBest
 from rerank.pipeline.lists import Announce, Opened
-from rerank.pipeline.searching import Search
+from rerank.pipeline.searching import Search, searched
 
 SAMPLE = 10  # sentences that the estimate is measured on
 
@@ -30,7 +27,7 @@ def _estimated(opened: Opened, name: str, kbest: KBest, how: Search, announce: A
     counts = f"{len(opened.documents):,} documents, {opened.documents.n_lines:,} sentences"
     models = ", ".join(scorer.name for scorer in opened.scorers)
     if opened.scorers and all(scorer.remembers(kbest) for scorer in opened.scorers):
-        announce(f"{counts}; the cache has scores of the first document by {models}")
+        announce(f"{counts}; scores of the first document by {models} need not be computed")
         return 0.0
     words = _sample(opened, name, kbest, how)  # once to warm up
     began = time.monotonic()
@@ -52,10 +49,7 @@ def _sample(opened: Opened, name: str, kbest: KBest, how: Search) -> int:
     (document,) = prepare([(name, head)], scorers, opened.space(head, total=False), {})
     weights = np.zeros(document.space.width)
     weights[list(document.space.contextual)] = 1.0
-    try:
-        search(document.problem(weights), how.method, width=how.beam)
-    except UnsuitedDecoder as fault:
-        raise UsageError(f"--search {how.method}: {fault}") from None
+    searched([document], weights, how if how.options.scale else how.at(1.0), [head])
     return sum(len(head.tokens(row)) for row in range(head.n))
 
 
@@ -75,6 +69,7 @@ def _head(kbest: KBest) -> KBest:
         spans=kbest.spans[:n],
         text_spans=kbest.text_spans[:n],
         line_numbers=kbest.line_numbers[:n],
+        ranks=kbest.ranks[:n],
         dense=kbest.dense[:n],
         totals=None if kbest.totals is None else kbest.totals[:n],
         sparse=kbest.sparse.take(np.arange(n)),

@@ -30,6 +30,7 @@ class OracleList:
 
     path: str | Path
     top: int | None = None
+    diverse: bool = False
     first_id: int = 0
     clip_inf: float | None = None
 
@@ -46,6 +47,7 @@ class OracleList:
             documents,
             notices,
             top=self.top,
+            diverse=self.diverse,
             first_id=self.first_id,
             clip_inf=self.clip_inf,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rerank.documents import Documents
@@ -15,11 +15,22 @@ from rerank.interrupts import Interrupts, Terminated
 from rerank.kbest import KBest, read_documents
 from rerank.lines import display, read_lines, spool
 from rerank.notices import Notices
-from rerank.pipeline.models import FLOAT32, Scoring, open_scorers, warn_of_unknown_words, work_of
+from rerank.pipeline.models import (
+    FLOAT32,
+    LM,
+    Named,
+    Scoring,
+    check_names,
+    open_models,
+    open_outside,
+)
 from rerank.progress import progress
+from rerank.scorers import Scorer
+from rerank.scorers.outside import Given, Outside
 from rerank.stopwatch import Stopwatch
 
-TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20}  # candidates that are enough to fill a machine
+# candidates that are enough to fill a machine; a file is read a document at a time
+TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 Announce = Callable[[str], None]
@@ -29,27 +40,41 @@ Announce = Callable[[str], None]
 class Lists:
     """K-best lists and the documents they belong to, as the options name them.
 
-    lms: (NAME, folder) of each language model; top: candidates kept of each sentence.
+    lms: (NAME, folder) of each language model; outside: (NAME, file) of scores of other tools,
+    by their kind in `rerank.registry`; top: candidates kept of each sentence; diverse: those far
+    from each other, not the first ones.
     """
 
     kbest: str | Path
     docs: str | Path | None = None
     no_docs: str | None = None
-    lms: tuple[tuple[str, Path], ...] = ()
+    lms: tuple[Named, ...] = ()
+    outside: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     top: int | None = None
+    diverse: bool = False
     first_id: int = 0
     clip_inf: float | None = None
     max_k: int = 1_000_000
     scoring: Scoring = FLOAT32
 
+    @property
+    def files(self) -> list[str | Path]:
+        """All that is read but models."""
+        others = [path for named in self.outside.values() for _, path in named]
+        return [self.kbest, *([self.docs] if self.docs else []), *others]
+
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One quick pass over a list: candidates, words, the highest sentence id."""
+    """One quick pass over a list: candidates, words, the highest sentence id, the last line.
+
+    last_line: number of the last line that is not blank, whatever `lines` counts of them.
+    """
 
     lines: int
     words: int
     last_id: int
+    last_line: int
 
 
 class Opened:
@@ -63,9 +88,11 @@ class Opened:
     ) -> None:
         self.lists, self.notices = lists, notices
         self.watch = Stopwatch()
+        self._options = check_names({LM: lists.lms, **lists.outside})
         self.cache = lists.scoring.open_cache(notices) if lists.lms else None
         with self.watch.lap("models"):
-            self.scorers = open_scorers(lists.lms, lists.scoring, self.cache)
+            self.models = open_models(lists.lms, lists.scoring, self.cache)
+        self.outside: list[Outside] = []
         self.underway: tuple[Document, ...] = ()
         self._stack = ExitStack()
         self._known = documents
@@ -75,6 +102,7 @@ class Opened:
         with self._stack:
             self.path = self._stack.enter_context(spool(self.lists.kbest))
             self.documents = self._known or self._documents()
+            self.outside = list(self._opened_outside())
             self._stack = self._stack.pop_all()
         return self
 
@@ -90,6 +118,26 @@ class Opened:
                 raise StoppedEarly(
                     "stopped, scores kept in the cache: the same command goes on from there"
                 ) from None
+
+    def _opened_outside(self) -> Iterator[Outside]:
+        """The scorers of `Lists.outside`, in order; one of standard input reads a copy of it."""
+        given = Given(
+            self.documents,
+            display(self.lists.kbest),
+            lambda: self.survey.last_line,
+            self.lists.top,
+            self.lists.clip_inf,
+        )
+        for option, named in self.lists.outside.items():
+            for name, path in named:
+                copy = self._stack.enter_context(spool(path))
+                with self.watch.lap("scores"):
+                    yield open_outside(option, name, copy, given, self.notices)
+
+    @property
+    def scorers(self) -> list[Scorer]:
+        """Language models, then scores from outside, in the order of their features."""
+        return [*self.models, *self.outside]
 
     @property
     def survey(self) -> Survey:
@@ -126,7 +174,7 @@ class Opened:
         named = zip(self.documents.ids, self._documents_read(self.notices), strict=True)
         timed = self.watch.timed(named, "lists")
         total = len(self.documents)
-        most = max([TOGETHER[scorer.device.type] for scorer in self.scorers], default=1)
+        most = max([TOGETHER[scorer.runs_on] for scorer in self.scorers], default=1)
         batch: list[tuple[str, KBest]] = []
         held = abreast = 0
         for name, kbest in progress(timed, label="documents", unit="documents", total=total):
@@ -151,12 +199,12 @@ class Opened:
     @contextmanager
     def searching(self) -> Iterator[None]:
         """Time of a search, in which the models' is counted to the scores."""
-        before = sum(scorer.work.seconds for scorer in self.scorers)
+        before = sum(scorer.seconds for scorer in self.scorers)
         try:
             with self.watch.lap("search"):
                 yield
         finally:
-            scoring = sum(scorer.work.seconds for scorer in self.scorers) - before
+            scoring = sum(scorer.seconds for scorer in self.scorers) - before
             self.watch.add("scores", scoring)
             self.watch.add("search", -scoring)
 
@@ -174,6 +222,7 @@ class Opened:
             self.documents,
             notices,
             top=lists.top,
+            diverse=lists.diverse,
             first_id=lists.first_id,
             clip_inf=lists.clip_inf,
             max_k=lists.max_k,
@@ -181,14 +230,14 @@ class Opened:
         return (replace(kbest, source=display(lists.kbest)) for kbest in found)
 
     def space(self, kbest: KBest, *, total: bool) -> Space:
-        """Feature columns of these lists; UsageError if a model's name is a label of the list."""
+        """Feature columns of these lists; UsageError if a scorer's name is a label of the list."""
         labels = {label.name for label in kbest.labels}
         for scorer in self.scorers:
             for name in (scorer.name, *scorer.columns):
                 if name in labels:
                     raise UsageError(
-                        f"--lm {scorer.name}=…: {kbest.source} already has a feature {name!r}; "
-                        "choose another NAME"
+                        f"--{self._options[scorer.name]} {scorer.name}=…: {kbest.source} already "
+                        f"has a feature {name!r}; choose another NAME"
                     )
         return Space.of(kbest.labels, self.scorers, total=total and TOTAL not in labels)
 
@@ -198,21 +247,23 @@ class Opened:
         return next(((name, kbest) for name, kbest in named if kbest.n), None)
 
     def warn(self) -> None:
-        """Notices that need the whole run: of words that the models do not know."""
-        warn_of_unknown_words(self.scorers, display(self.lists.kbest), self.notices)
+        """Notices and faults that need the whole run, as of words that the models do not know."""
+        for scorer in self.scorers:
+            scorer.finish(display(self.lists.kbest), self.notices)
 
     def report(self, announce: Announce) -> None:
-        """Say what the models did and where the time went."""
+        """Say what the scorers did and where the time went."""
         for scorer in self.scorers:
-            announce(work_of(scorer))
+            announce(scorer.report())
         announce(f"time {self.watch.to_text()}")
 
 
 def _survey(path: Path, source: str, top: int | None) -> Survey:
     """Counts of the first `top` candidates of each list, without parsing features."""
-    lines = words = last = 0
+    lines = words = last = last_line = 0
     seen: Counter[bytes] = Counter()
     for number, line in enumerate(read_lines(path, Notices()), 1):
+        last_line = number if line.strip() else last_line
         fields = line.split(b"|||", 2)
         if len(fields) < 3:
             if line.strip():
@@ -229,4 +280,4 @@ def _survey(path: Path, source: str, top: int | None) -> Survey:
         if top is None or seen[name] <= top:
             lines += 1
             words += len(fields[1].split())
-    return Survey(lines, words, last)
+    return Survey(lines, words, last, last_line)

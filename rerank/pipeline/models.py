@@ -1,10 +1,11 @@
-"""The language models of a run: opened, set to work on a machine, and reported on."""
+"""The scorers of a run: named, opened, and language models set to work on a machine."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,13 @@ from rerank.errors import UsageError
 from rerank.features import TOTAL
 from rerank.notices import Notices
 from rerank.pipeline.language_models import open_model
+from rerank.registry import OUTSIDE
 
 if TYPE_CHECKING:
     from rerank.scorers.language_model import LanguageModel
+    from rerank.scorers.outside import Given, Outside
 
+LM = "lm"  # option of language models
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
@@ -46,25 +50,44 @@ class Scoring:
 FLOAT32 = Scoring()
 
 
-def open_scorers(
-    lms: Sequence[tuple[str, Path]], scoring: Scoring, cache: Cache | None
-) -> list[LanguageModel]:
+Named = tuple[str, Path]
+
+
+def check_names(options: Mapping[str, Sequence[Named]]) -> dict[str, str]:
+    """The option behind every label; UsageError for names that cannot be.
+
+    options: what is given for each option, without its dashes.
+    """
+    labels: dict[str, str] = {}
+    for option, given in options.items():
+        for name, path in given:
+            own = f"--{option} {name}={path}"
+            if not _NAME.fullmatch(name):
+                raise UsageError(
+                    f"{own}: expected a NAME of letters and digits that begins with a letter, "
+                    "because it becomes a label of the list"
+                )
+            if name == TOTAL:
+                raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another")
+            added = {name, f"{name}oov"} if option == LM else {name}
+            if taken := sorted(added & labels.keys()):
+                raise UsageError(
+                    f"{own}: the name is taken by another --{labels[taken[0]]}; choose another NAME"
+                )
+            labels |= dict.fromkeys(added, option)
+    return labels
+
+
+def open_models(lms: Sequence[Named], scoring: Scoring, cache: Cache | None) -> list[LanguageModel]:
     """The scorers of `--lm NAME=DIR`, in order."""
-    names: set[str] = set()
-    scorers = []
-    for name, folder in lms:
-        if not _NAME.fullmatch(name):
-            raise UsageError(
-                f"--lm {name}={folder}: expected a NAME of letters and digits that begins with a "
-                "letter, because it becomes a label of the list"
-            )
-        if {name, f"{name}oov"} & names:
-            raise UsageError(f"--lm {name}={folder}: the name is taken by another --lm")
-        if name == TOTAL:
-            raise UsageError(f"--lm {name}={folder}: {TOTAL!r} is the list's total; choose another")
-        names |= {name, f"{name}oov"}
-        scorers.append(_language_model(name, folder, scoring, cache))
-    return scorers
+    return [_language_model(name, folder, scoring, cache) for name, folder in lms]
+
+
+def open_outside(option: str, name: str, path: Path, given: Given, notices: Notices) -> Outside:
+    """The scorer of an option's NAME=FILE, a kind of `rerank.registry`."""
+    module, _, attribute = OUTSIDE[option].scorer.partition(":")
+    made: Outside = getattr(import_module(module), attribute)(name, path, given, notices)
+    return made
 
 
 def _language_model(
@@ -76,36 +99,3 @@ def _language_model(
     device = choose_device(scoring.device)
     machine = Machine(device, dtype=scoring.dtype, deterministic=scoring.deterministic)
     return LanguageModel(name, open_model(folder, scoring.device), machine, cache)
-
-
-def warn_of_unknown_words(scorers: Sequence[LanguageModel], source: str, notices: Notices) -> None:
-    """A notice for each model to which far more words are unknown than in its training."""
-    for scorer in scorers:
-        known = scorer.saved.about.get("oov_rate", 0.0)
-        trained = float(known) if isinstance(known, float | int) else 0.0
-        rate = scorer.oov / max(1, scorer.words)
-        if rate > 2 * trained + 0.01:
-            notices.add(
-                f"word unknown to {scorer.name} ({rate:.1%} of the list's words, {trained:.1%} "
-                "of its training text's): check case, escaping (&apos;), tokenisation and "
-                "subwords; the lists must look like the training text",
-                source=source,
-                count=scorer.oov,
-            )
-
-
-def work_of(scorer: LanguageModel) -> str:
-    """What a model computed and what it remembered: `codclm: 12 documents from the cache`."""
-    told = []
-    if scorer.remembered:
-        told.append(f"{scorer.remembered} documents from the cache")
-    work = scorer.work
-    if work.nodes:
-        told.append(
-            f"{work.tokens:,} tokens read as {work.nodes:,} trie nodes "
-            f"({work.tokens / work.nodes:.2f} a node) in {work.seconds:.1f} s"
-        )
-    if work.normalisers:
-        share = work.recomputed / work.normalisers
-        told.append(f"{work.normalisers:,} normalisers of pairs, {share:.2%} of them formed twice")
-    return f"{scorer.name}: {', '.join(told) or 'nothing to score'}"

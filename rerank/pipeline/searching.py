@@ -8,25 +8,110 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.problem import ScoreError, UnsuitedDecoder
-from decoders.search import AUTO_WIDTH, choose, decode_all
+from decoders.mbr import Utility
+from decoders.posterior import Posterior
+from decoders.problem import Path, ScoreError, UnsuitedDecoder
+from decoders.search import (
+    NOTHING,
+    SEED,
+    Options,
+    ScaleMissing,
+    UnknownOption,
+    decode_all,
+    refuse_options,
+)
+from decoders.table import AUTO_WIDTH, DECODERS, Decoder, named
 from rerank.errors import RerankError, UsageError
 from rerank.features import Document
+from rerank.kbest import KBest
+from rerank.lines import display
 from rerank.pipeline.lists import Announce, Opened
 
 DEAR = 4.0
+FLAGS = {  # options of the shell for those of decoders
+    "width": "--beam",
+    "threshold": "--beam-threshold",
+    "merge": "--merge",
+    "particles": "--particles",
+    "resampling": "--resampling",
+    "ess_threshold": "--ess",
+    "temper": "--temper",
+    "samples": "--samples",
+    "lag": "--lag",
+    "block": "--block",
+    "horizon": "--horizon",
+    "gibbs": "--gibbs",
+    "alpha": "--alpha",
+    "seed": "--seed",
+    "utility": "--utility",
+}
+UTILITY = "bleu"
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How documents are searched: a decoder's name, or `auto`, and the width of a beam."""
+    """How documents are searched: a decoder's name, or `auto`, and what it is asked for.
+
+    utility: what minimum Bayes risk decoding gains by, a name of `rerank.consensus.UTILITIES`;
+    None is `bleu`.
+    """
 
     method: str = "auto"
-    beam: int = AUTO_WIDTH
+    options: Options = NOTHING
+    utility: str | None = None
 
-    def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise UsageError(f"--beam {self.beam}: expected a width of at least 1")
+    def at(self, scale: float | None) -> Search:
+        """The same with the scale of a weights file, for decoders that need one."""
+        return replace(self, options=replace(self.options, scale=scale))
+
+    def listing(self, n_best: int) -> Search:
+        """The same for so many paths of each document."""
+        return replace(self, options=replace(self.options, n_best=n_best))
+
+    def seeded(self, seed: int) -> Search:
+        """The same with a seed, if the decoder draws."""
+        if self.method == "auto" or not _row(self.method).takes("seed"):
+            return self
+        return replace(self, options=replace(self.options, seed=seed))
+
+    def signed(self, searches: Sequence[str]) -> dict[str, object]:
+        """What a signature says of the options, where one of these decoders uses them."""
+        rows = [DECODERS[name] for name in searches]
+        given = {**self.options.given(), "utility": self.utility}
+        if given.get("alpha") is None:
+            given["alpha"] = self.options.scale
+        defaults = {"width": AUTO_WIDTH, "utility": UTILITY, "seed": SEED}
+        return {
+            flag.removeprefix("--"): value
+            for name, flag in FLAGS.items()
+            if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
+            and any(row.takes(name) for row in rows)
+            and (name not in ("alpha", "seed") or any(row.scaled(given) for row in rows))
+        }
+
+    def refuse(self, row: Decoder) -> None:
+        """UsageError for options that the decoder does not use, or a scale that it lacks."""
+        try:
+            refuse_options(row, self.options, auto=self.method == "auto")
+            if self.utility is not None and not row.takes("utility"):
+                raise UnknownOption(row.name, "utility")
+            if self.options.n_best > 1 and not row.takes("n_best"):
+                listing = ", ".join(one.name for one in DECODERS.values() if one.takes("n_best"))
+                raise UsageError(
+                    f"--n-best: --search {row.name} finds one path; several are found by {listing}"
+                )
+        except UnknownOption as fault:
+            takers = ", ".join(row.name for row in DECODERS.values() if row.takes(fault.option))
+            raise UsageError(
+                f"{FLAGS[fault.option]}: --search {fault.decoder} does not use it; it is for "
+                f"--search {takers}"
+            ) from None
+        except ScaleMissing as fault:
+            raise UsageError(
+                f"--search {fault.decoder} works with probabilities, p(path) ∝ exp(alpha · score), "
+                "and weights have no scale of their own: give --alpha A, or --weights of a file "
+                "with an alpha, as tune-mert writes it"
+            ) from None
 
 
 AUTO = Search()
@@ -34,34 +119,88 @@ AUTO = Search()
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A document's path: choices of the sentences with candidates, scores, and by whom."""
+    """What was found for a document: choices of the sentences with candidates, and how good.
+
+    baseline_score: of the first candidates; exact: whether no path can be better; best_score: of
+    the best path known, the optimum if `optimal`; posterior: of a decoder that has one; further:
+    the next best paths, as many as were asked for and found.
+    """
 
     choices: tuple[int, ...]
     score: float
     baseline_score: float
     exact: bool
     decoder: str
+    best_score: float
+    optimal: bool
+    posterior: Posterior | None
+    further: tuple[Path, ...] = ()
 
 
 def searched(
-    documents: Sequence[Document], weights: NDArray[np.float64], how: Search
+    documents: Sequence[Document],
+    weights: NDArray[np.float64],
+    how: Search,
+    lists: Sequence[KBest] = (),
 ) -> list[Searched]:
     """The best path of each document that the search finds, all of them searched together.
 
-    RerankError for scores that are none.
+    lists: of each document, where the texts count (mbr). RerankError for scores that are none,
+    UsageError for a decoder that cannot serve and options that it cannot use.
     """
     problems = [document.problem(weights) for document in documents]
+    utilities = None
+    if how.method == "mbr":
+        utilities = _utilities(how.utility or UTILITY, lists)
     try:
-        found = decode_all(problems, how.method, width=how.beam)
+        with np.errstate(over="ignore"):  # to −inf, which is a score; +inf is refused
+            found = decode_all(
+                problems,
+                how.method,
+                how.options,
+                documents=[document.name for document in documents],
+                utilities=utilities,
+            )
     except UnsuitedDecoder as fault:
         raise UsageError(f"--search {how.method}: {fault}") from None
     except ScoreError as fault:
-        named = "" if fault.problem is None else f"document {documents[fault.problem].name!r}: "
-        raise RerankError(f"{named}{fault}") from None
+        of = "" if fault.problem is None else f"document {documents[fault.problem].name!r}: "
+        raise RerankError(f"{of}{fault}") from None
+    except ValueError as fault:
+        raise UsageError(f"--search {how.method}: {fault}") from None
     return [
-        Searched(one.paths[0].choices, one.paths[0].score, one.first.score, one.exact, one.decoder)
+        Searched(
+            one.paths[0].choices,
+            one.paths[0].score,
+            one.first.score,
+            one.exact,
+            one.decoder,
+            one.best,
+            one.optimal,
+            one.posterior,
+            one.paths[1:],
+        )
         for one in found
     ]
+
+
+def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
+    """The utility of this name on each document's lists."""
+    from rerank.consensus import UTILITIES
+
+    if name not in UTILITIES:
+        raise UsageError(f"--utility {name}: there are {', '.join(UTILITIES)}")
+    return [UTILITIES[name].of(kbest) for kbest in lists]
+
+
+def note_extinction(found: Searched, opened: Opened) -> None:
+    """A notice of a document of which every path that was seen is impossible (−inf)."""
+    sampled = found.posterior is not None and found.posterior.extinct
+    if sampled or found.score == -np.inf:
+        opened.notices.add(
+            "document in which no possible path was found, left with its first candidates",
+            source=display(opened.lists.kbest),
+        )
 
 
 def say_search(opened: Opened, how: Search, announce: Announce) -> Search:
@@ -72,22 +211,36 @@ def say_search(opened: Opened, how: Search, announce: Announce) -> Search:
     """
     orders = [scorer.order for scorer in opened.scorers]
     order = None if None in orders else max([0, *(o for o in orders if o is not None)])
-    try:
-        row = choose(order, how.method)
-    except UnsuitedDecoder as fault:
-        raise UsageError(f"--search {how.method}: {fault}") from None
+    automatic = how.method == "auto"
+    row = _row("beam" if automatic and order is None else "viterbi" if automatic else how.method)
+    if not row.serves(order):
+        fitting = ", ".join(r.name for r in DECODERS.values() if r.serves(order))
+        depth = "all earlier sentences" if order is None else f"order {order}"
+        raise UsageError(
+            f"--search {how.method}: {row.name} does not serve scores that depend on {depth}; "
+            f"decoders that fit: {fitting}"
+        )
+    width = AUTO_WIDTH if how.options.width is None else how.options.width
     priced = ""
-    if how.method == "auto" and row.exact(order):
+    if automatic and row.name == "viterbi":
         passes = _passes(opened)
-        if passes > DEAR * how.beam:
-            how = replace(how, method="beam")
-            row = choose(order, how.method)
+        if passes > DEAR * width:
+            how, row = replace(how, method="beam"), _row("beam")
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
-    width = f" of width {how.beam}" if "width" in row.options else ""
-    depth = "unbounded" if order is None else f"order {order}"
-    exact = "exact" if row.exact(order) else "not exact"
-    announce(f"search: {row.name}{width}, {exact} for a problem of {depth}, {row.cost}{priced}")
+    how.refuse(row)
+    wide = f" of width {width}" if "width" in row.options else ""
+    depth = "unbounded order" if order is None else f"order {order}"
+    exact = "exact" if row.exact(order) and how.options.merge in (None, "max") else "not exact"
+    announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}")
     return how
+
+
+def _row(name: str) -> Decoder:
+    """The decoder of this name."""
+    try:
+        return named(name)
+    except UnsuitedDecoder as fault:
+        raise UsageError(f"--search {name}: {fault}") from None
 
 
 def _passes(opened: Opened) -> float:

@@ -64,15 +64,22 @@ def tune_mert(
     Features that no scorer's context changes are tuned on one pool to convergence; with a
     context the pool is made anew in every round under the path decoded last. `features`
     names what is tuned (default: all dense ones; `total` if it is named, or weighted in
-    `start`); the others keep their start weight. Memory: see `TuningSet`.
+    `start`); the others keep their start weight. The scale of the weights is fitted by
+    likelihood under the path that they decode. Memory: see `TuningSet`.
     """
     settings = settings or Settings()
-    inputs = [lists.kbest, *references, *(path for path in (lists.docs, start) if path)]
-    check_outputs([out], inputs)
+    if search.method == "mbr":
+        raise UsageError(
+            "--search mbr: tune-mert follows the path of highest score, for which mbr does not "
+            "look; take auto, viterbi, beam, or any other"
+        )
+    search = search.seeded(settings.seed)
+    check_outputs([out], [*lists.files, *references, *([start] if start else [])])
     if Path(out).suffix not in (".json", ".ini"):
         raise UsageError(f"--out {out}: expected a weights file .json or .ini")
     tokenizer = Tokenizer(tokenize)
     given = None if start is None else read_weights(start, notices)
+    search = search.at(given.alpha if given else None)
     wanted = Wanted(features, given, display(start or ""))
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with Opened(lists, notices, documents=documents) as opened:
@@ -86,19 +93,24 @@ def tune_mert(
         weights, rounds = _tune(task, settings, notices, announce)
         if not weights.any():
             raise RerankError("tuning found no weights; give some to start from with --start")
-        sums = task.decode(weights)[1]
+        path, sums = task.decode(weights)
+        with opened.searching():
+            scale = corpus.scale(path, weights, notices)
+        if scale:
+            announce(scale.to_text())
         opened.warn()
         opened.report(announce)
     result = Tuning(
         Weights(
             _by_name(weights, space),
             given.sparse if given else {},
-            None,
+            scale.alpha if scale else None,
             {
                 **_provenance(opened, [*references, *([start] if start else [])], settings),
                 "bleu": float(corpus_bleu(sums)),
                 "length_ratio": float(length_ratio(sums)),
                 "signature": tokenizer.signature(len(references)),
+                **({"alpha_error": scale.error, "alpha_lists": scale.n_lists} if scale else {}),
             },
         ),
         float(corpus_bleu(sums)),
@@ -192,7 +204,7 @@ def _provenance(
 ) -> dict[str, object]:
     """What a weights file says of its making: objective, seed, digests of the inputs."""
     lists = opened.lists
-    files = [lists.kbest, *([lists.docs] if lists.docs else []), *texts]
+    files = [*lists.files, *texts]
     return {
         "rerank": rerank.__version__,
         "algorithm": "mert",
@@ -200,11 +212,16 @@ def _provenance(
         "seed": settings.seed,
         "random_starts": settings.random_starts,
         "top": lists.top,
+        "diverse": lists.diverse,
         "inputs": [  # what is no file cannot be read again
             {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
         ],
         "models": {
-            scorer.name: {"folder": folder.name, "digest": scorer.saved.digest}
-            for scorer, (_, folder) in zip(opened.scorers, lists.lms, strict=True)
+            scorer.name: {"folder": folder.name, "digest": scorer.digest}
+            for scorer, (_, folder) in zip(opened.models, lists.lms, strict=True)
+        },
+        "scores": {
+            scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
+            for scorer in opened.outside
         },
     }

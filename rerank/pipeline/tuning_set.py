@@ -8,16 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import Statistics, Tokenizer, statistics
+from rerank.bleu import Statistics, Tokenizer, corpus_bleu, statistics
+from rerank.columns import offsets_of
 from rerank.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.features import TOTAL, Document, Space
 from rerank.kbest import KBest
 from rerank.lines import display
+from rerank.notices import Notices
 from rerank.pipeline.lists import Announce, Opened
 from rerank.pipeline.searching import Search, Searched, searched
 from rerank.references import note_escaping, note_normalization
 from rerank.tuning.pool import Pool
+from rerank.tuning.scale import Scale, fit_scale
 from rerank.weights import Weights, vector
 
 Choices = tuple[tuple[int, ...], ...]  # the choices for each document
@@ -71,6 +74,16 @@ class TuningSet:
             np.concatenate([*self.statistics, self.gaps[None]]),
             np.concatenate([*fixed, np.zeros(1)]),
         )
+
+    def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
+        """The scale of full weights (F,): all candidates scored under a path, the best by BLEU."""
+        scores, sizes = [], []
+        for document, choices in zip(self.documents, path, strict=True):
+            scores.append(document.under(choices) @ weights + document.sparse)
+            sizes.append(np.diff(document.offsets))
+        bleu = corpus_bleu(np.concatenate(self.statistics), effective_order=True)
+        offsets = offsets_of(np.concatenate(sizes))
+        return fit_scale(np.concatenate(scores), bleu, offsets, notices)
 
     def decode(self, weights: NDArray[np.float64], how: Search) -> tuple[Choices, Statistics]:
         """The path that full weights (F,) choose, and its summed statistics."""

@@ -2,6 +2,7 @@
 
 A scorer is one file here. For each of several documents it returns a `DocumentProblem`
 (its own feature, given a path) and static columns beside it; `rerank.features` does the rest.
+Scorers that read their scores from a file inherit from `rerank.scorers.outside.Outside`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from decoders.problem import DocumentProblem
 from rerank.kbest import KBest
+from rerank.notices import Notices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +33,7 @@ class Scored:
     keep: Callable[[], None] = lambda: None
 
 
-class Scorer(Protocol):
+class Featured(Protocol):
     """A source of one contextual feature, called `name`, and of static `columns`."""
 
     @property
@@ -51,4 +53,48 @@ class Scorer(Protocol):
 
     def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
         """The features of each document; its name is for messages."""
+        ...
+
+
+class Scorer(Featured, Protocol):
+    """The same as a run has it: with a cost, an error, a digest, and something to say."""
+
+    @property
+    def error(self) -> float:
+        """Largest error of the score of one sentence, in nats."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Hexadecimal digits that tell what the scores come from."""
+        ...
+
+    @property
+    def runs_on(self) -> str:
+        """Where scores are computed: `cpu`, `cuda`, or `file` where they are only read."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on computing scores so far, that inside a search included."""
+        ...
+
+    def passes(self, k: float) -> float:
+        """Exact search's cost in passes over lists of k candidates."""
+        ...
+
+    def remembers(self, kbest: KBest) -> bool:
+        """Whether scores of a document's lists need not be computed, or not all of them."""
+        ...
+
+    def forgetful(self) -> Featured:
+        """A twin to measure time with: it neither remembers, nor keeps, nor counts."""
+        ...
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """Notices and faults that need the whole run; `source` is the name of the list."""
+        ...
+
+    def report(self) -> str:
+        """What was done, in a line: `codclm: 12 documents from the cache`."""
         ...

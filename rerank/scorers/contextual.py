@@ -23,50 +23,13 @@ from lm.scorer import Scorer
 from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.errors import RerankError
+from rerank.scorers.histories import FIRST, KEY_BYTES, Extended, Histories
 from rerank.scorers.kept import Arrays, Kept, Memory
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_KEY_BYTES = 16
-_FIRST = bytes(_KEY_BYTES)  # key of the empty history
 Scores = NDArray[np.float32]
-
-
-@dataclass(slots=True, eq=False)
-class Histories:
-    """N histories before sentence t.
-
-    contexts: (N, C), rows of it meaningful where `known` (N,) says so, None if none is;
-    origin: the histories before, and of each the parent among them and the choice, None if
-    all are known. Contexts that were made up for are entered.
-    """
-
-    t: int
-    keys: list[bytes]
-    contexts: Tensor | None
-    known: NDArray[np.bool_]
-    origin: tuple[Histories, Indices, Indices] | None = None
-
-    def enter(self, rows: Indices, contexts: Tensor) -> None:
-        """Make the contexts (M, C) of some rows known."""
-        if self.contexts is None:
-            self.contexts = contexts.new_zeros(len(self.keys), contexts.shape[1])
-        self.contexts[rows], self.known[rows] = contexts, True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Extended:
-    """Histories with what their candidates make of them.
-
-    rows: (N,) of each history in `contexts` (M, C) and `summary` (M, K, U), −1 where the
-    scores were remembered; these are None where all were.
-    """
-
-    histories: Histories
-    rows: Indices
-    contexts: Tensor | None = None
-    summary: Tensor | None = None
 
 
 class Contextual(DocumentProblem):
@@ -91,6 +54,7 @@ class Contextual(DocumentProblem):
         self._lengths = tuple(kept.wanted.counts.tolist())
         self._kept, self._encode, self._memory = kept, encode, memory
         self._table = _table(kept)
+        self._noted: dict[tuple[int, bytes], Tensor] = {}
         self._grown = False
         self._lines = [text.split(b"\n") for text in kept.wanted.lists()]
 
@@ -107,7 +71,7 @@ class Contextual(DocumentProblem):
     def initial(self) -> Histories:
         """The empty history, in the start context."""
         start = self.scorer.model.context.start(1).detach()
-        return Histories(0, [_FIRST], start, np.ones(1, dtype=np.bool_))
+        return Histories(0, [FIRST], start, np.ones(1, dtype=np.bool_))
 
     def extend(self, states: Histories, t: int) -> Answer:
         """Scores (N, K_t) after each history; O(trie nodes) steps for each one not remembered."""
@@ -129,22 +93,75 @@ class Contextual(DocumentProblem):
 
     def select(self, successors: Extended, parents: Indices, choices: Indices) -> Histories:
         """The histories after the chosen candidates."""
-        before, rows = successors.histories, successors.rows[parents]
+        rows = successors.rows[parents]
+        following = self.followed(successors.histories, parents, choices)
+        known = np.flatnonzero(rows >= 0)
+        if successors.contexts is not None and successors.summary is not None and known.size:
+            of, taken = rows[known], choices[known]
+            contexts = advanced(self.scorer, successors.contexts[of], successors.summary[of, taken])
+            following.enter(known, contexts)
+        return following
+
+    def followed(self, before: Histories, parents: Indices, choices: Indices) -> Histories:
+        """The histories after chosen candidates, their contexts not known yet."""
         lines = self._lines[before.t]
         keys = [
-            hashlib.blake2b(before.keys[p] + lines[c], digest_size=_KEY_BYTES).digest()
+            hashlib.blake2b(before.keys[p] + lines[c], digest_size=KEY_BYTES).digest()
             for p, c in zip(parents.tolist(), choices.tolist(), strict=True)
         ]
-        known = rows >= 0
-        origin = None if known.all() else (before, parents, choices)
-        following = Histories(before.t + 1, keys, None, np.zeros_like(known), origin)
-        if successors.contexts is not None and successors.summary is not None and known.any():
-            of, taken = rows[known], choices[known]
-            contexts = _advanced(
-                self.scorer, successors.contexts[of], successors.summary[of, taken]
-            )
-            following.enter(np.flatnonzero(known), contexts)
-        return following
+        unknown = np.zeros(len(keys), dtype=np.bool_)
+        return Histories(before.t + 1, keys, None, unknown, (before, parents, choices))
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
+        """Sums (N,) along each path; costs as `rerank.scorers.moves.rescored`."""
+        return self.rescore_together([(self, paths, t, horizon)])[0]
+
+    @classmethod
+    def rescore_together(
+        cls, requests: Sequence[tuple[Any, Indices, int, int]]
+    ) -> list[NDArray[np.float64]]:
+        """The same for paths of many documents, a sentence at a time."""
+        from rerank.scorers.moves import rescored
+
+        return rescored(requests)
+
+    def average(self, successors: Extended, weights: NDArray[np.float64]) -> Histories:
+        """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
+
+        The key is a digest of the context. O(N K_t) contexts beside the scores' own cost, which is
+        paid again for those that were remembered.
+        """
+        import torch
+
+        before = successors.histories
+        contexts, summary = successors.contexts, successors.summary
+        if contexts is None or summary is None or (successors.rows < 0).any():
+            given = self.contexts(before)
+            with blamed([(self, before.t)]):
+                ((_, found),) = after(
+                    self.scorer, [(self.lists.part(before.t, before.t + 1), given)]
+                )
+        else:
+            given, found = contexts[successors.rows], summary[successors.rows]
+        n, k, _ = found.shape
+        pairs = advanced(self.scorer, given.repeat_interleave(k, dim=0), found.flatten(0, 1))
+        shares = torch.from_numpy(weights).to(pairs)
+        means = torch.einsum("nk,nkc->kc", shares, pairs.view(n, k, -1))
+        rows = means.cpu().contiguous().view(torch.uint8).numpy()
+        keys = [hashlib.blake2b(row.tobytes(), digest_size=KEY_BYTES).digest() for row in rows]
+        return Histories(before.t + 1, keys, means, np.ones(k, dtype=np.bool_))
+
+    def contexts(self, histories: Histories, rows: Indices | None = None) -> Tensor:
+        """Contexts (M, C) of some histories, or of all."""
+        return _contexts(self, histories, np.arange(len(histories.keys)) if rows is None else rows)
+
+    def note(self, histories: Histories) -> None:
+        """Keep the contexts that are known at hand, 4 C bytes each, for moves to begin from."""
+        if histories.contexts is None:
+            return
+        rows = np.flatnonzero(histories.known)
+        for row, context in zip(rows.tolist(), histories.contexts[rows], strict=True):
+            self._noted.setdefault((histories.t, histories.keys[row]), context)
 
     def keep(self) -> None:
         """Put what was scored since the last time into the cache."""
@@ -159,6 +176,18 @@ class Contextual(DocumentProblem):
         }
         self._memory.keep(self._kept.held, {**self._kept.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
+
+    def recall(self, histories: Histories, rows: Indices) -> Indices:
+        """Which of some histories are still unknown, once contexts that were noted are entered."""
+        import torch
+
+        unknown = rows[~histories.known[rows]]
+        named = [(row, (histories.t, histories.keys[row])) for row in unknown.tolist()]
+        noted = [(row, self._noted[name]) for row, name in named if name in self._noted]
+        if noted:
+            found, contexts = zip(*noted, strict=True)
+            histories.enter(np.array(found), torch.stack(contexts))
+        return unknown[~histories.known[unknown]]
 
     def remembers(self, t: int, key: bytes) -> bool:
         """Whether the scores of sentence t after a history are in the table."""
@@ -225,7 +254,7 @@ def _scored(scorer: Scorer, asked: Sequence[tuple[Contextual, Histories]]) -> li
     requests = [
         (own.problem.lists.part(own.t, own.t + 1), c) for own, c in zip(work, contexts, strict=True)
     ]
-    with _blamed([(own.problem, own.t) for own in work]):
+    with blamed([(own.problem, own.t) for own in work]):
         answers = after(scorer, requests)
     made = {}
     for own, c, (scores, summary) in zip(work, contexts, answers, strict=True):
@@ -244,36 +273,45 @@ def _scored(scorer: Scorer, asked: Sequence[tuple[Contextual, Histories]]) -> li
 def _contexts(problem: Contextual, histories: Histories, rows: Indices) -> Tensor:
     """Contexts (M, C) of some histories, made up for from the nearest known ancestors.
 
-    O(T) short passes for histories whose ancestors were all remembered, once each.
+    One short pass for each history on the way that is not known, all of a sentence together.
     """
-    import torch
-
-    chain: list[tuple[Histories, Indices, Indices]] = []
-    while not histories.known[rows].all() and histories.origin is not None:
-        before, parents, choices = histories.origin
-        chain.append((histories, rows, choices[rows]))
-        histories, rows = before, parents[rows]
-    if histories.contexts is None:
+    own = histories
+    chain: list[tuple[Histories, Indices]] = []
+    unknown = problem.recall(histories, rows)
+    while unknown.size and histories.origin is not None:
+        chain.append((histories, unknown))
+        histories, parents, _ = histories.origin
+        unknown = problem.recall(histories, np.unique(parents[unknown]))
+    for following, unknown in reversed(chain):
+        _make_up(problem, following, unknown)
+    if own.contexts is None or not own.known[rows].all():
         raise ValueError("histories without a known ancestor")
-    contexts = histories.contexts[rows]
-    for histories, rows, choices in reversed(chain):
-        t = histories.t - 1
-        requests = [
-            problem.alone(t, choice, contexts[m : m + 1])
-            for m, choice in enumerate(choices.tolist())
-        ]
-        with _blamed([(problem, t)] * len(requests)):
-            found = after(problem.scorer, [request for request, _ in requests])
-        summaries = [
-            summary[:, place] for (_, summary), (_, place) in zip(found, requests, strict=True)
-        ]
-        contexts = _advanced(problem.scorer, contexts, torch.cat(summaries))
-        histories.enter(rows, contexts)
+    contexts: Tensor = own.contexts[rows]
     return contexts
 
 
+def _make_up(problem: Contextual, histories: Histories, rows: Indices) -> None:
+    """Enter the contexts of some histories, those before them being known."""
+    import torch
+
+    if histories.origin is None:
+        raise ValueError("histories without a known ancestor")
+    before, parents, choices = histories.origin
+    t, contexts = before.t, problem.contexts(before, parents[rows])
+    requests = [
+        problem.alone(t, choice, contexts[m : m + 1])
+        for m, choice in enumerate(choices[rows].tolist())
+    ]
+    with blamed([(problem, t)] * len(requests)):
+        found = after(problem.scorer, [request for request, _ in requests])
+    summaries = [
+        summary[:, place] for (_, summary), (_, place) in zip(found, requests, strict=True)
+    ]
+    histories.enter(rows, advanced(problem.scorer, contexts, torch.cat(summaries)))
+
+
 @contextmanager
-def _blamed(asked: Sequence[tuple[Contextual, int]]) -> Iterator[None]:
+def blamed(asked: Sequence[tuple[Contextual, int]]) -> Iterator[None]:
     """A fault in the scores, or want of memory, told with scorer, document and sentence."""
     try:
         yield
@@ -291,7 +329,7 @@ def told(fault: ScoreError, t: int) -> str:
     return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
 
 
-def _advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:
+def advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:
     """Contexts (M, C) after sentences with summaries (M, U)."""
     import torch
 
@@ -306,5 +344,5 @@ def _table(kept: Kept) -> dict[tuple[int, bytes], Scores]:
     sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
     rows = np.split(kept.arrays["scores"], np.cumsum(sizes)[:-1])
     raw = kept.arrays["history"].tobytes()
-    keys = [raw[i : i + _KEY_BYTES] for i in range(0, len(raw), _KEY_BYTES)]
+    keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
     return dict(zip(zip(sentences, keys, strict=True), rows, strict=True))

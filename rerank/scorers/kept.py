@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.cache import Cache
+from rerank.columns import places_of
 from rerank.kbest import KBest
 
 Arrays = dict[str, NDArray[Any]]
@@ -26,17 +27,21 @@ Arrays = dict[str, NDArray[Any]]
 class Texts:
     """Hypotheses of a document's T lists that have any, an LF-ended line each.
 
-    counts: (T,) candidates of each list.
+    counts: (T,) candidates of each list; chosen: whether they are not the first ones of the
+    lists that were read, but others left out between them.
     """
 
     text: bytes
     counts: NDArray[np.int64]
+    chosen: bool = False
 
     @classmethod
     def of(cls, kbest: KBest) -> Texts:
         """The hypotheses of k-best lists."""
         lines = [kbest.blob[start:stop] for start, stop in kbest.text_spans.tolist()]
-        return cls(b"".join(line + b"\n" for line in lines), kbest.counts[kbest.counts > 0])
+        text = b"".join(line + b"\n" for line in lines)
+        chosen = not np.array_equal(kbest.ranks, places_of(kbest.counts))
+        return cls(text, kbest.counts[kbest.counts > 0], chosen)
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -55,7 +60,9 @@ class Texts:
         return [self.text[a:b] for a, b in pairwise(starts)]
 
     def name(self) -> str:
-        """Digest of the first candidates."""
+        """Digest of the first candidates; of chosen ones all, which begin no longer list."""
+        if self.chosen:
+            return hashlib.sha256(self.text).hexdigest()
         first = (part[: part.index(b"\n") + 1] for part in self.lists())
         return hashlib.sha256(b"".join(first)).hexdigest()
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.problem import DocumentProblem, Pairwise, Unary
+from decoders.chains import Pairwise, Unary
+from decoders.problem import DocumentProblem
 from lm.checkpoint import Saved
 from lm.machine import Machine
 from lm.scorer import Scorer, Work
@@ -23,13 +23,12 @@ from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
 from rerank.errors import RerankError
 from rerank.kbest import KBest
+from rerank.notices import Notices
 from rerank.scorers import Scored
 from rerank.scorers.contextual import Contextual, told
 from rerank.scorers.kept import Arrays, Kept, Memory, Texts
 
-if TYPE_CHECKING:
-    import torch
-
+ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 Named = tuple[str, KBest]
 
 
@@ -64,9 +63,24 @@ class LanguageModel:
         return self.saved.model.order
 
     @property
-    def device(self) -> torch.device:
-        """Where the model is."""
-        return self._scorer.machine.device
+    def error(self) -> float:
+        """Largest error of the score of one sentence, in nats: the precision's."""
+        return ERRORS[self._scorer.machine.dtype]
+
+    @property
+    def digest(self) -> str:
+        """That of the model."""
+        return self.saved.digest
+
+    @property
+    def runs_on(self) -> str:
+        """`cpu` or `cuda`, wherever the model is."""
+        return self._scorer.machine.device.type
+
+    @property
+    def seconds(self) -> float:
+        """Time that the model has worked so far."""
+        return self.work.seconds
 
     @property
     def work(self) -> Work:
@@ -87,6 +101,36 @@ class LanguageModel:
         twin._memory, twin._scorer = Memory(None, ""), replace(self._scorer, work=Work())
         twin.oov = twin.words = twin.remembered = 0
         return twin
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """A notice if far more words are unknown to the model than in its training."""
+        known = self.saved.about.get("oov_rate", 0.0)
+        trained = float(known) if isinstance(known, float | int) else 0.0
+        rate = self.oov / max(1, self.words)
+        if rate > 2 * trained + 0.01:
+            notices.add(
+                f"word unknown to {self.name} ({rate:.1%} of the list's words, {trained:.1%} "
+                "of its training text's): check case, escaping (&apos;), tokenisation and "
+                "subwords; the lists must look like the training text",
+                source=source,
+                count=self.oov,
+            )
+
+    def report(self) -> str:
+        """What it computed and what it remembered: `codclm: 12 documents from the cache`."""
+        told = [f"{self.remembered} documents from the cache"] if self.remembered else []
+        work = self.work
+        if work.nodes:
+            told.append(
+                f"{work.tokens:,} tokens read as {work.nodes:,} trie nodes "
+                f"({work.tokens / work.nodes:.2f} a node) in {work.seconds:.1f} s"
+            )
+        if work.normalisers:
+            share = work.recomputed / work.normalisers
+            told.append(
+                f"{work.normalisers:,} normalisers of pairs, {share:.2%} of them formed twice"
+            )
+        return f"{self.name}: {', '.join(told) or 'nothing to score'}"
 
     def score(self, documents: Sequence[Named]) -> list[Scored]:
         """The model's problem on each document, and the (n, 1) out-of-vocabulary counts."""

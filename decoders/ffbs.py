@@ -1,0 +1,153 @@
+"""Forward filtering, backward sampling: whole paths drawn from p(path) ∝ exp(α · score).
+
+The memo (J. Eisenstein, "The Document Context Language Model", §3.2) proposes it. On order 0 and 1
+the filter sums over all candidates and the draws are independent and exact: C. K. Carter, R. Kohn,
+"On Gibbs sampling for state space models", 1994, https://doi.org/10.1093/biomet/81.3.541. On other
+orders the filter is a particle filter, and a prefix is weighed by what it makes of the next few
+sentences of the path drawn behind it: F. Lindsten, M. I. Jordan, T. B. Schön, "Particle Gibbs with
+ancestor sampling", 2014 (truncation of the backward weights),
+https://jmlr.org/papers/v15/lindsten14a.html. That is an approximation, in the particles and in the
+lag.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.lockstep import Steps, alone, along
+from decoders.marginals import forward, marginals, serves
+from decoders.numerics import drawn, log_sum_exp
+from decoders.posterior import Found, Posterior, ranked
+from decoders.problem import DocumentProblem, Indices, checked, checked_sums
+from decoders.requests import Rescore
+from decoders.smc import Filtered, Particles, filter_steps
+
+Array = NDArray[np.float64]
+
+
+def ffbs(
+    problem: DocumentProblem,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+    samples: int = 64,
+    particles: int = 64,
+    lag: int | None = None,
+    n_best: int = 1,
+) -> Found:
+    """Paths drawn from p(path) ∝ exp(α · score), the best of them first.
+
+    Order 0 and 1: exact draws and exact marginals, O(Σ K_{t-1} K_t + T M K) time, O(Σ K_t + T M)
+    memory, M = samples. Else an approximation by N particles: marginals are those of the draws,
+    log Ẑ that of the filter, O(T N K) and at most T M N rescorings of `lag` sentences (default:
+    the order, 2 if unbounded). Without a possible path the path of first candidates. Random: `rng`.
+    Errors: ValueError for options that are none, ScoreError naming the sentence.
+    """
+    found = ffbs_steps(
+        problem,
+        alpha=alpha,
+        rng=rng,
+        samples=samples,
+        particles=particles,
+        lag=lag,
+        n_best=n_best,
+    )
+    return alone(problem, found)
+
+
+def ffbs_steps(
+    problem: DocumentProblem,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+    samples: int = 64,
+    particles: int = 64,
+    lag: int | None = None,
+    n_best: int = 1,
+) -> Steps[Found]:
+    """The search of `ffbs`; of order 0 and 1 without a step, their scores being at hand."""
+    if samples < 1 or (lag is not None and lag < 1):
+        raise ValueError(f"expected samples and a lag of at least 1, found {samples}, {lag}")
+    lengths = tuple(problem.lengths)
+    if serves(problem):
+        probabilities, log_z = marginals(problem, alpha)
+        if log_z > -np.inf:
+            draws, scores = _exact_draws(problem, alpha, rng, samples)
+            weights = np.full(samples, 1 / samples)
+            posterior = Posterior(probabilities, log_z, True, draws, weights)
+            return Found(ranked(draws, scores, n_best), posterior)
+    else:
+        how = Particles(particles)
+        filtered = yield from filter_steps(problem, alpha=alpha, rng=rng, how=how)
+        log_z = filtered.log_normaliser
+        if log_z > -np.inf:
+            reach = lag or problem.order or 2
+            draws = yield from _particle_draws(filtered, len(lengths), alpha, rng, samples, reach)
+            scores = yield Rescore(draws, 0, len(lengths))
+            scores = checked_sums(scores, 0, samples)
+            paths = []
+            for path in ranked(draws, scores, n_best):  # scored as every decoder scores them
+                paths.append((yield from along(problem, path.choices)))
+            paths.sort(key=lambda path: -path.score)
+            posterior = Posterior.of_draws(draws, np.full(samples, 1 / samples), lengths, log_z)
+            return Found(tuple(paths), posterior)
+    first = yield from along(problem, (0,) * len(lengths))
+    return Found((first,), Posterior.none(lengths, exact=serves(problem)))
+
+
+def _exact_draws(
+    problem: DocumentProblem, alpha: float, rng: np.random.Generator, samples: int
+) -> tuple[Indices, Array]:
+    """Independent paths (M, T), and their scores (M,)."""
+    filtered = forward(problem, log_sum_exp, alpha)
+    lengths = problem.lengths
+    draws = np.zeros((samples, len(lengths)), dtype=np.intp)
+    values = np.zeros((len(lengths), samples))
+    logs = np.tile(filtered[-1], (samples, 1)) if filtered else np.zeros((samples, 1))
+    later = np.zeros((1, samples))
+    for t in reversed(range(len(lengths))):
+        draws[:, t] = drawn(logs, rng)
+        shape = (lengths[t - 1] if t else 1, lengths[t])
+        columns = checked(problem.pairwise(t), t, shape=shape)[:, draws[:, t]]  # (K_{t-1}, M)
+        if t:
+            logs = filtered[t - 1] + alpha * columns.T
+        values[t] = columns[0]  # of sentence 0; of the others once the choice before is known
+        if t + 1 < len(lengths):
+            values[t + 1] = later[draws[:, t], np.arange(samples)]
+        later = columns
+    totals = np.zeros(samples)
+    for row in values:  # from the first sentence to the last, which fixes the bits
+        totals += row
+    return draws, totals
+
+
+def _particle_draws(
+    filtered: Filtered,
+    sentences: int,
+    alpha: float,
+    rng: np.random.Generator,
+    samples: int,
+    lag: int,
+) -> Steps[Indices]:
+    """Paths (M, T) drawn backwards through the generations of a filter.
+
+    Draws that agree in the `lag` sentences behind t are weighed once.
+    """
+    draws = np.zeros((samples, sentences), dtype=np.intp)
+    for t in reversed(range(sentences)):
+        generation = filtered.generations[t]
+        logs = np.tile(generation.log_weights, (samples, 1))
+        if t + 1 < sentences:
+            behind = draws[:, t + 1 : t + 1 + lag]
+            distinct, which = np.unique(behind, axis=0, return_inverse=True)
+            prefixes = filtered.prefixes(t)
+            paths = np.zeros((len(distinct), len(prefixes), sentences), dtype=np.intp)
+            paths[:, :, : t + 1] = prefixes
+            paths[:, :, t + 1 : t + 1 + lag] = distinct[:, None]
+            futures = yield Rescore(paths.reshape(-1, sentences), t + 1, lag - 1)
+            futures = checked_sums(futures, t + 1, len(distinct) * len(prefixes))
+            futures = futures.reshape(len(distinct), len(prefixes))
+            logs = logs + alpha * futures[which.reshape(-1)]
+        draws[:, t] = generation.choices[drawn(logs, rng)]
+    return draws

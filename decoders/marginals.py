@@ -1,0 +1,86 @@
+"""Sums and maxima over all paths of a document of order 0 or 1.
+
+Messages between neighbours, forward and backward: L. R. Rabiner, "A tutorial on hidden Markov
+models and selected applications in speech recognition", 1989, §III,
+https://doi.org/10.1109/5.18626. With sums of exp(α · score) they give the marginals of
+p(path) ∝ exp(α · score); with maxima the score of the best path through each candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.numerics import log_sum_exp
+from decoders.posterior import check_scale
+from decoders.problem import DocumentProblem, UnsuitedDecoder, checked
+
+Array: TypeAlias = NDArray[np.float64]
+Combine: TypeAlias = Callable[[Array, int], Array]  # the values along an axis as one
+
+
+def serves(problem: DocumentProblem) -> bool:
+    """Whether a problem has messages: order 0 or 1."""
+    return problem.order in (0, 1)
+
+
+def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...], float]:
+    """Probabilities (K_t,) of the candidates of each sentence, and log Z.
+
+    Exact. O(Σ K_{t-1} K_t) time, O(Σ K_t) memory; each matrix is asked for twice. Zeros where every
+    path is impossible. Errors: ValueError for an α that is no scale, UnsuitedDecoder above order 1,
+    ScoreError naming the sentence.
+    """
+    check_scale(alpha)
+    forwards = forward(problem, log_sum_exp, alpha)
+    if not forwards:
+        return (), 0.0
+    log_z = float(log_sum_exp(forwards[-1]))
+    if log_z == -np.inf:
+        return tuple(np.zeros(k) for k in problem.lengths), log_z
+    backwards = backward(problem, log_sum_exp, alpha)
+    logs = [before + after for before, after in zip(forwards, backwards, strict=True)]
+    # each sums to Z but for rounding, and to 1 by its own sum
+    return tuple(np.exp(row - log_sum_exp(row)) for row in logs), log_z
+
+
+def max_marginals(problem: DocumentProblem) -> tuple[Array, ...]:
+    """Score (K_t,) of the best path through each candidate of each sentence.
+
+    As `marginals`, up to rounding: the sums are not formed from the first sentence to the last.
+    """
+    pairs = zip(forward(problem, _maximum), backward(problem, _maximum), strict=True)
+    return tuple(before + after for before, after in pairs)
+
+
+def forward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> list[Array]:
+    """Messages (K_t,): the prefixes that end in each candidate, combined."""
+    messages = [np.zeros(1)]
+    for t in range(len(problem.lengths)):
+        messages.append(combine(messages[-1][:, None] + _scaled(problem, t, alpha), 0))
+    return messages[1:]
+
+
+def backward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> list[Array]:
+    """Messages (K_t,): what may follow each candidate, combined; 0 at the last sentence."""
+    lengths = problem.lengths
+    messages = [np.zeros(lengths[-1])] if lengths else []
+    for t in reversed(range(1, len(lengths))):
+        messages.append(combine(_scaled(problem, t, alpha) + messages[-1], 1))
+    return messages[::-1]
+
+
+def _scaled(problem: DocumentProblem, t: int, alpha: float) -> Array:
+    """α times the scores (K_{t-1}, K_t) of sentence t."""
+    if not serves(problem):
+        raise UnsuitedDecoder("sums over all paths need scores of order 0 or 1")
+    shape = (problem.lengths[t - 1] if t else 1, problem.lengths[t])
+    return alpha * checked(problem.pairwise(t), t, shape=shape)
+
+
+def _maximum(values: Array, axis: int) -> Array:
+    best: Array = values.max(axis=axis)
+    return best

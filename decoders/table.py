@@ -1,0 +1,233 @@
+"""The decoders by name: what each serves, when it is exact, what it costs; and the choice of one.
+
+A new decoder is one file, one row of `DECODERS` and one test. The table holds names of functions;
+`load` imports them. A function that returns steps (`decoders.lockstep`) searches all documents of a
+run together, one that returns paths searches one document after the other.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from decoders.problem import DocumentProblem, UnsuitedDecoder
+from decoders.viterbi import affordable
+
+AUTO_WIDTH = 8
+ANY = float("inf")
+FINITE = 1e9
+NONE = -1
+
+Finder: TypeAlias = Callable[..., Any]  # paths, `Found`, or steps towards them
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """A row of the table.
+
+    `highest_order` and `exact_to` are the highest orders that the decoder serves and on which it
+    is exact: a number, `FINITE` for all numbers, `ANY` for unbounded ones too, `NONE` for not even
+    0. `options` are the keyword arguments that it takes; one without `n_best` finds a single path,
+    one with `rng` draws. `alpha` is a scale that it always needs, or (`scaled_by`) when the option
+    of that name has one of these values. With `width_proves` a beam wide enough is exact. One that
+    is `acausal` asks for `rescore` only, and so serves sentences that depend on later ones.
+    """
+
+    name: str
+    target: str  # "module:attribute"
+    highest_order: float
+    exact_to: float
+    cost: str
+    source: str
+    options: tuple[str, ...] = ()
+    scaled_by: tuple[str, Callable[[Any], bool]] | None = None
+    width_proves: bool = False
+    acausal: bool = False
+
+    def serves(self, order: int | None) -> bool:
+        """Whether the decoder takes problems of this order."""
+        return (ANY if order is None else order) <= self.highest_order
+
+    def exact(self, order: int | None) -> bool:
+        """Whether it finds the best path of every problem of this order."""
+        return (ANY if order is None else order) <= self.exact_to
+
+    def takes(self, option: str) -> bool:
+        """Whether an option is for it; a seed is for one that draws."""
+        return ("rng" if option == "seed" else option) in self.options
+
+    def scaled(self, given: Mapping[str, object]) -> bool:
+        """Whether it needs a scale under these options."""
+        if self.scaled_by is None:
+            return "alpha" in self.options
+        option, needs = self.scaled_by
+        return option in given and needs(given[option])
+
+    @property
+    def orders(self) -> str:
+        """The orders served, for people: `up to 1`, `finite`, `any`."""
+        return _told(self.highest_order)
+
+    @property
+    def exact_orders(self) -> str:
+        """The orders on which it is exact, for people."""
+        return _told(self.exact_to)
+
+    def load(self) -> Finder:
+        """The function itself."""
+        module, _, attribute = self.target.partition(":")
+        function: Finder = getattr(import_module(module), attribute)
+        return function
+
+
+def _told(highest: float) -> str:
+    if highest == 0:
+        return "0"
+    return {ANY: "any", FINITE: "finite", NONE: "none"}.get(highest, f"up to {highest:g}")
+
+
+MEMO = "Eisenstein, The Document Context Language Model (memo)"
+DECODERS: Mapping[str, Decoder] = {
+    row.name: row
+    for row in (
+        Decoder(
+            name="greedy",
+            target="decoders.greedy:greedy_steps",
+            highest_order=ANY,
+            exact_to=0,
+            cost="O(T K)",
+            source=f"{MEMO}, eq. (18) with one hypothesis",
+        ),
+        Decoder(
+            name="viterbi",
+            target="decoders.viterbi:viterbi_steps",
+            highest_order=FINITE,
+            exact_to=FINITE,
+            cost="O(T K^(n+1)), order n",
+            source=f"{MEMO}, eqs. (16)-(17); Viterbi (1967)",
+            options=("n_best",),
+        ),
+        Decoder(
+            name="beam",
+            target="decoders.beam:beam_steps",
+            highest_order=ANY,
+            exact_to=0,
+            cost="O(T B K)",
+            source=f"{MEMO}, eq. (18) with the B best; Lowerre (1976)",
+            options=("width", "threshold", "n_best"),
+            width_proves=True,
+        ),
+        Decoder(
+            name="survivors",
+            target="decoders.survivors:survivors_steps",
+            highest_order=ANY,
+            exact_to=1,
+            cost="O(T K^2)",
+            source=f"{MEMO}, eq. (18) as printed; Raheli et al. (1995)",
+            options=("merge", "alpha", "rng"),
+            scaled_by=("merge", lambda merge: merge != "max"),
+        ),
+        Decoder(
+            name="random-beam",
+            target="decoders.random_beam:random_beam_steps",
+            highest_order=ANY,
+            exact_to=NONE,
+            cost="O(T B K)",
+            source=f"{MEMO}, section 3.2; Kool et al. (2019)",
+            options=("width", "alpha", "rng", "n_best"),
+        ),
+        Decoder(
+            name="smc",
+            target="decoders.smc:smc_steps",
+            highest_order=ANY,
+            exact_to=NONE,
+            cost="O(T N K)",
+            source=f"{MEMO}, section 3.2; Doucet and Johansen (2009)",
+            options=(
+                *("particles", "resampling", "ess_threshold", "temper"),
+                *("alpha", "rng", "n_best"),
+            ),
+        ),
+        Decoder(
+            name="ffbs",
+            target="decoders.ffbs:ffbs_steps",
+            highest_order=ANY,
+            exact_to=NONE,
+            cost="O(T K^2 + T M K) to order 1, else O(T N K + T M N lag)",
+            source=f"{MEMO}, section 3.2; Carter and Kohn (1994), Lindsten et al. (2014)",
+            options=("samples", "particles", "lag", "alpha", "rng", "n_best"),
+        ),
+        Decoder(
+            name="mbr",
+            target="decoders.mbr:mbr_steps",
+            highest_order=ANY,
+            exact_to=NONE,
+            cost="O(T K^2) to order 1, else O(T N K), and n-grams",
+            source="Kumar and Byrne (2004)",
+            options=("utility", "particles", "alpha", "rng"),
+        ),
+        Decoder(
+            name="sweeps",
+            target="decoders.sweeps:sweeps_steps",
+            highest_order=ANY,
+            exact_to=0,
+            cost="O(T K^block (block + horizon)) a sweep",
+            source="Besag (1986); Geman and Geman (1984)",
+            options=("width", "block", "horizon", "gibbs", "alpha", "rng"),
+            scaled_by=("gibbs", bool),
+            width_proves=True,
+            acausal=True,
+        ),
+        Decoder(
+            name="exhaustive",
+            target="decoders.exhaustive:exhaustive",
+            highest_order=ANY,
+            exact_to=ANY,
+            cost="O(K^T), at most 10^6 paths",
+            source="definition of the search problem",
+            options=("n_best",),
+        ),
+    )
+}
+
+
+def choose(
+    problem: DocumentProblem,
+    requested: str = "auto",
+    *,
+    n_best: int = 1,
+    table: Mapping[str, Decoder] = DECODERS,
+) -> Decoder:
+    """The decoder of this name, once it is sure to serve a problem and to list `n_best` paths.
+
+    `auto` is Viterbi where it is exact and not too dear, else beam; sweeps where sentences depend
+    on later ones. `table` may hold more rows
+    than ours. Errors: UnsuitedDecoder naming the decoders that fit.
+    """
+    order = problem.order
+    if requested == "auto":
+        requested = "viterbi" if affordable(problem) else "beam" if problem.causal else "sweeps"
+    row = named(requested, table)
+    lists = [r for r in table.values() if n_best == 1 or "n_best" in r.options]
+    serving = [r for r in table.values() if r.serves(order) and (problem.causal or r.acausal)]
+    if row in serving and row in lists:
+        return row
+    fitting = ", ".join(r.name for r in lists if r in serving) or "none"
+    depth = "all earlier sentences" if order is None else f"order {order}"
+    depth = depth if problem.causal else "later sentences"
+    lack = f"scores that depend on {depth}" if row not in serving else "lists of several paths"
+    raise UnsuitedDecoder(f"{row.name} does not serve {lack}; decoders that fit: {fitting}")
+
+
+def named(name: str, table: Mapping[str, Decoder] = DECODERS) -> Decoder:
+    """The row of this name; UnsuitedDecoder with the nearest name where there is none."""
+    if name not in table:
+        near = difflib.get_close_matches(name, table, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UnsuitedDecoder(
+            f"no decoder is called {name!r}; {hint}there are auto, {', '.join(table)}"
+        )
+    return table[name]

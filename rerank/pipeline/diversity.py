@@ -1,0 +1,114 @@
+"""`rerank diversity`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.columns import KBest
+from rerank.diversity import Diversity
+from rerank.diversity import diversity as measure
+from rerank.notices import Notices
+from rerank.pipeline.lists import Lists, Opened
+
+_FIGURES = tuple(field.name for field in fields(Diversity))
+_SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Diversities:
+    """The diversity of every list that has candidates; ids as in the file."""
+
+    ids: tuple[int, ...]
+    lists: tuple[Diversity, ...]
+
+    def column(self, figure: str) -> NDArray[np.float64]:
+        """A figure of the lists that have it, (≤ T,)."""
+        found = [getattr(one, figure) for one in self.lists]
+        return np.array([value for value in found if value is not None], dtype=np.float64)
+
+    def mean(self, figure: str) -> float | None:
+        """Mean of a figure over the lists that have it; None where none has."""
+        column = self.column(figure)
+        return float(column.mean()) if len(column) else None
+
+    def to_dict(self) -> dict[str, object]:
+        """The report for machines, numbers unrounded."""
+        return {
+            "schema": 1,
+            "candidates": sum(one.candidates for one in self.lists),
+            "distinct": sum(one.distinct for one in self.lists),
+            "mean": {figure: self.mean(figure) for figure in _FIGURES},
+            "lists": [{"id": t, **asdict(one)} for t, one in self._named()],
+        }
+
+    def to_tsv(self) -> str:
+        """A line per list under a line of names; a figure that a list does not have is empty."""
+        rows = [["id", *_FIGURES]]
+        for t, one in self._named():
+            found = [getattr(one, figure) for figure in _FIGURES]
+            rows.append([str(t), *("" if value is None else str(value) for value in found)])
+        return "".join("\t".join(row) + "\n" for row in rows)
+
+    def to_text(self) -> str:
+        """The report for people: how the figures are spread over the lists."""
+        from tabulate import tabulate
+
+        rows = [["mean", *(_cell(figure, self.mean(figure)) for figure in _FIGURES)]]
+        for name, share in _SHARES.items():
+            rows.append([name, *(_cell(f, _quantile(self.column(f), share)) for f in _FIGURES)])
+        table = tabulate(
+            rows,
+            headers=["of a list", *_FIGURES],
+            colalign=["left"] + ["right"] * len(_FIGURES),
+            disable_numparse=True,
+        )
+        total, distinct = (sum(getattr(one, f) for one in self.lists) for f in _FIGURES[:2])
+        return (
+            f"{table}\n\n"
+            f"{len(self.lists):,} lists, {total:,} candidates, {distinct:,} distinct\n"
+            "distance: edit distance in words, mean of all pairs of a list\n"
+            "relative: the same / the longer length of each pair\n"
+            "10%: the figure of the list that stands there when they are in order\n"
+        )
+
+    def _named(self) -> Iterator[tuple[int, Diversity]]:
+        return zip(self.ids, self.lists, strict=True)
+
+
+def diversity(lists: Lists, *, notices: Notices) -> Diversities:
+    """The diversity of k-best lists, as `--top` and `--diverse` leave them.
+
+    Documents matter to the order of the file alone (`rerank.kbest.documents_of`): without a word
+    on them every list is one. Memory: a batch of documents, and some 200 bytes a list.
+    """
+    if lists.docs is None and lists.no_docs is None:
+        lists = replace(lists, no_docs="each")
+    ids: list[int] = []
+    found: list[Diversity] = []
+    with Opened(lists, notices) as opened:
+        for batch in opened.batches():
+            for _, kbest in batch:
+                for t in np.flatnonzero(kbest.counts).tolist():
+                    ids.append(lists.first_id + kbest.first + t)
+                    found.append(_measured(kbest, t))
+    return Diversities(tuple(ids), tuple(found))
+
+
+def _measured(kbest: KBest, t: int) -> Diversity:
+    """The diversity of the list of sentence t."""
+    return measure([kbest.tokens(row) for row in kbest.rows(t)])
+
+
+def _quantile(values: NDArray[np.float64], share: float) -> float | None:
+    """The value below or at which this share of them lies, one of them; None of none."""
+    return float(np.quantile(values, share, method="inverted_cdf")) if len(values) else None
+
+
+def _cell(figure: str, value: float | None) -> str:
+    """A figure in the table: counts to one place, distances to two, relative ones to three."""
+    places = {"distance": 2, "relative": 3}.get(figure, 1)
+    return "" if value is None else f"{value:.{places}f}"

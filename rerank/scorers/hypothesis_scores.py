@@ -1,0 +1,62 @@
+"""`--scores`: a number for each line of the list, whatever the other sentences say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.chains import Unary
+from rerank.kbest import KBest
+from rerank.lines import read_lines
+from rerank.notices import Notices
+from rerank.scorers.outside import Given, Outside
+
+
+class HypothesisScores(Outside):
+    """A feature of order 0: line i of its file belongs to line i of the list.
+
+    Blank lines at the end count on neither side. InputError for a file of another length,
+    before any work, and at a number that is none. O(lines of a document) memory.
+    """
+
+    def __init__(self, name: str, path: Path, given: Given, notices: Notices) -> None:
+        super().__init__(name, path, given, notices)
+        self._check_length()
+        self._rewind()
+
+    def _check_length(self) -> None:
+        """InputError unless the file has as many lines as the list."""
+        found = 0
+        for number, line in enumerate(read_lines(self.path, self.notices), 1):
+            if line.strip():
+                found = number
+        expected = self.given.last_line()
+        if found != expected:
+            raise self.fault(
+                f"expected {expected:,} lines as {self.given.kbest} has, found {found:,}; "
+                "write one number for each of its lines, in their order",
+                min(found, expected) + 1,
+            )
+
+    def _rewind(self) -> None:
+        self._lines: Iterator[bytes] = read_lines(self.path, Notices())
+        self._next = 1  # number of the line that comes next
+
+    def problem(self, name: str, kbest: KBest) -> Unary:
+        """The values of a document's candidates."""
+        ends = np.cumsum(kbest.counts[kbest.counts > 0])
+        return Unary(np.split(self._values(kbest.line_numbers), ends[:-1]) if kbest.n else [])
+
+    def _values(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the lines of these numbers (n,) say, (n,)."""
+        first, last = int(numbers.min()), int(numbers.max())
+        if first < self._next:
+            self._rewind()
+            self.notices = Notices()
+        lines = list(islice(self._lines, first - self._next, last + 1 - self._next))
+        self._next = last + 1
+        return np.array([self.number(lines[n - first], n) for n in numbers.tolist()])

@@ -1,0 +1,68 @@
+"""The pairs of candidates of a document's neighbouring sentences, laid out in one array."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.kbest import KBest
+
+Ints = NDArray[np.int64]
+
+
+class Grid(NamedTuple):
+    """Places of pairs: `starts[t] + previous · counts[t] + index`, of kept candidates.
+
+    T sentences, those without candidates included; a sentence's neighbour is the nearest
+    earlier one that has any. Candidate i of the list that sentence t has in the file is the
+    `kept[offsets[t] + i]`-th of those kept, −1 if it is not.
+    """
+
+    counts: Ints  # (T,) candidates that are kept
+    neighbours: Ints  # (T,), −1 where there is none
+    starts: Ints  # (T + 1,)
+    kept: Ints
+    offsets: Ints  # (T + 1,)
+    whole: NDArray[np.bool_]  # (T,) whether a list is known to have no further candidates
+
+    @classmethod
+    def of(cls, kbest: KBest, top: int | None) -> Grid:
+        """The pairs of k-best lists of which `top` candidates were kept, of all if it is None."""
+        counts = kbest.counts
+        present = np.flatnonzero(counts)
+        neighbours = np.full(len(counts), -1)
+        neighbours[present[1:]] = present[:-1]
+        before = np.where(neighbours < 0, 1, counts[neighbours])
+        sizes = np.zeros_like(counts)
+        sizes[present] = kbest.ranks[kbest.offsets[1:][present] - 1] + 1
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        kept = np.full(offsets[-1], -1)
+        within = np.arange(kbest.n) - np.repeat(kbest.offsets[:-1], counts)
+        kept[np.repeat(offsets[:-1], counts) + kbest.ranks] = within
+        starts = np.concatenate([[0], np.cumsum(before * counts)])
+        whole = np.ones_like(counts, dtype=np.bool_) if top is None else counts < top
+        return cls(counts, neighbours, starts, kept, offsets, whole)
+
+    def place(self, t: int, previous: int, index: int) -> int:
+        """Place of a pair of kept candidates."""
+        return int(self.starts[t]) + previous * int(self.counts[t]) + index
+
+    def pair(self, place: int) -> tuple[int, int, int]:
+        """Sentence, and places in their lists of the file of the two candidates."""
+        t = int(np.searchsorted(self.starts, place, side="right")) - 1
+        previous, index = divmod(place - int(self.starts[t]), int(self.counts[t]))
+        return t, self._listed(int(self.neighbours[t]), previous), self._listed(t, index)
+
+    def _listed(self, t: int, candidate: int) -> int:
+        """Place in its list of the file of a kept candidate of sentence t, 0 for −1."""
+        kept = self.kept[self.offsets[t] : self.offsets[t + 1]] if t >= 0 else np.zeros(1)
+        return int(np.flatnonzero(kept == candidate)[0])
+
+    def matrices(self, flat: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """(K_{t-1}, K_t) of each sentence that has candidates, views of the values by place."""
+        return [
+            flat[self.starts[t] : self.starts[t + 1]].reshape(-1, self.counts[t])
+            for t in np.flatnonzero(self.counts).tolist()
+        ]

@@ -1,0 +1,127 @@
+"""The scale α of p(candidate) ∝ exp(α · score), by maximum likelihood of the best candidates.
+
+BLEU settles weights up to a positive factor only; what samples or averages needs the factor too.
+Expected BLEU would drive it to infinity, so likelihood fits it: of the candidates of each list that
+are best by their own quality, those as good sharing equally, among all of the list. Of S lists with
+scores s and best candidates B it is
+
+    L(α) = Σ_t (mean of α s over B_t − log Σ_k exp(α s_k)),
+
+concave, with slope Σ_t (mean of s over B_t − E_α s) and curvature −Σ_t Var_α s. Where the scores
+depend on context they are those after the decoded path: this is the likelihood of each list given
+the choices before it, not that of a path.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.notices import Notices
+
+_CURE = "where one is needed, give --alpha"
+RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down
+_HALVINGS = 60  # of the range, on a logarithmic scale: to the last bits
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A fitted α, its standard error by the curvature, and how many lists it was fitted on."""
+
+    alpha: float
+    error: float
+    n_lists: int
+
+    def to_text(self) -> str:
+        """One line for people."""
+        return (
+            f"alpha {self.alpha:.3g} ± {self.error:.2g} "
+            f"(likelihood of the best candidates of {self.n_lists} lists)"
+        )
+
+
+def fit_scale(
+    scores: NDArray[np.float64],
+    quality: NDArray[np.float64],
+    offsets: NDArray[np.int64],
+    notices: Notices,
+) -> Scale | None:
+    """The most likely scale; None, with a notice, where none within `RANGE` is.
+
+    scores: (n,) natural logarithms, unnormalised; −inf is no candidate at any scale. quality: (n,)
+    larger is better. List t is offsets[t]:offsets[t + 1]. Lists that say nothing are left out: all
+    candidates as good, or all scores equal. O(n) time for each of 60 halvings of the range.
+    """
+    lists = _Lists.of(scores, quality, offsets)
+    if lists is None:
+        notices.add(f"no alpha is fitted: in no list do both BLEU and the score differ; {_CURE}")
+        return None
+    spread = math.sqrt(lists.variance(0.0) / len(lists.starts))
+    low, high = 1 / (RANGE * spread), RANGE / spread
+    if lists.slope(low) <= 0:
+        notices.add(
+            f"no alpha is fitted: the best candidates do not score above the others; {_CURE}"
+        )
+        return None
+    if lists.slope(high) >= 0:
+        notices.add(f"no alpha is fitted: the best candidates score highest, at any scale; {_CURE}")
+        return None
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (middle, high) if lists.slope(middle) > 0 else (low, middle)
+    return Scale(low, 1 / math.sqrt(lists.variance(low)), len(lists.starts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Lists:
+    """The lists that say something, one after the other.
+
+    scores: (n,) less the largest of their list; shares: (n,) of each candidate among the best, a
+    sum of 1 in each list; starts: (S,) rows where lists begin.
+    """
+
+    scores: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        scores: NDArray[np.float64],
+        quality: NDArray[np.float64],
+        offsets: NDArray[np.int64],
+    ) -> _Lists | None:
+        """Those of all lists; None if there are none."""
+        kept, shares = [], []
+        for start, end in pairwise(offsets):
+            possible = scores[start:end] > -np.inf
+            own, good = scores[start:end][possible], quality[start:end][possible]
+            if len(own) and own.min() < own.max() and good.min() < good.max():
+                best = good == good.max()
+                kept.append(own - own.max())
+                shares.append(best / best.sum())
+        if not kept:
+            return None
+        starts = np.cumsum([0, *map(len, kept)])[:-1]
+        return cls(np.concatenate(kept), np.concatenate(shares), starts)
+
+    def slope(self, alpha: float) -> float:
+        """L'(α)."""
+        return float((self.shares * self.scores).sum() - self._means(alpha)[1].sum())
+
+    def variance(self, alpha: float) -> float:
+        """−L''(α), the sum of the variances of the score."""
+        probabilities, means = self._means(alpha)
+        sizes = np.diff(self.starts, append=len(self.scores))
+        return float((probabilities * (self.scores - np.repeat(means, sizes)) ** 2).sum())
+
+    def _means(self, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Probabilities (n,) at a scale, and the mean score (S,) of each list."""
+        powers = np.exp(alpha * self.scores)  # at most 1, and 1 at least once in a list
+        sizes = np.diff(self.starts, append=len(self.scores))
+        probabilities = powers / np.repeat(np.add.reduceat(powers, self.starts), sizes)
+        return probabilities, np.add.reduceat(probabilities * self.scores, self.starts)

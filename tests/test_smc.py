@@ -1,0 +1,198 @@
+"""Particle filters: the target, the unbiased normaliser, and paths that come out whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from decoders.chains import Unary
+from decoders.exhaustive import exhaustive
+from decoders.lockstep import alone, path_score
+from decoders.posterior import Found, Posterior
+from decoders.problem import DocumentProblem, Indices, Path, ScoreError
+from decoders.resampling import RESAMPLING
+from decoders.smc import Particles, filter_steps, smc
+from decoders.tables import HistoryTable
+
+Array = NDArray[np.float64]
+RESAMPLINGS = ("systematic", "stratified", "residual", "multinomial")
+
+
+def table(order: int | None, seed: int, *, impossible: float = 0.0) -> HistoryTable:
+    """Three sentences of 3, 2 and 3 candidates; some share of the scores is −inf."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for t in range(3):
+        first = 0 if order is None else max(0, t - order)
+        scores = rng.normal(size=(3, 2, 3)[first : t + 1])
+        scores[rng.random(scores.shape) < impossible] = -np.inf
+        scores.flags.writeable = False
+        tables.append(scores)
+    return HistoryTable(tables, order)
+
+
+def truth(problem: DocumentProblem, alpha: float) -> tuple[Mapping[tuple[int, ...], float], float]:
+    """Probability of each path, and Z."""
+    weights = {p.choices: math.exp(alpha * p.score) for p in exhaustive(problem, n_best=10**4)}
+    z = math.fsum(weights.values())
+    return {path: weight / z for path, weight in weights.items()}, z
+
+
+def posterior_of(found: Found) -> Posterior:
+    assert found.posterior is not None
+    return found.posterior
+
+
+@pytest.mark.parametrize(
+    ("resampling", "ess_threshold", "temper"),
+    [  # each scheme with each threshold and each schedule; each pair of these with some scheme
+        (scheme, (0, 0.5, 1)[i], (0, 0.3, 1)[(i + shift) % 3])
+        for shift, scheme in enumerate(RESAMPLINGS)
+        for i in range(3)
+    ],
+)
+def test_the_normaliser_is_unbiased(resampling: str, ess_threshold: float, temper: float) -> None:
+    rng, alpha, runs, resampled = np.random.default_rng(16), 0.8, 2000, 0
+    tables = [rng.normal(scale=0.8, size=(3, 2, 3)[: t + 1]) for t in range(3)]
+    tables[1][2] = tables[2][0, 1] = -np.inf  # two ways into nothing
+    problem = HistoryTable(tables)
+    _, z = truth(problem, alpha)
+
+    def noting(shares: Array, n: int, rng: np.random.Generator) -> Indices:
+        nonlocal resampled
+        resampled += 1
+        return RESAMPLING[resampling](shares, n, rng)
+
+    how = Particles(3, ess_threshold, temper, noting)
+    found = [
+        alone(problem, filter_steps(problem, alpha=alpha, rng=rng, how=how)).log_normaliser
+        for _ in range(runs)
+    ]
+    estimates = np.exp(found)  # a run that died out counts as 0
+    assert 0.05 < (estimates == 0).mean() < 0.3
+    assert (resampled > runs / 10) == (ess_threshold > 0)
+    error = estimates.std(ddof=1) / math.sqrt(runs)
+    assert 0 < error < 0.02 * z  # the test would see a bias of a tenth
+    assert abs(estimates.mean() - z) < 4 * error
+
+
+def test_runs_that_die_out_are_part_of_the_mean() -> None:
+    # two of three ways through sentence 0 end in nothing that any candidate could save
+    tables = [np.zeros(3), np.array([[0.0, 0], [-np.inf] * 2, [-np.inf] * 2])]
+    problem, rng, runs = HistoryTable(tables), np.random.default_rng(8), 2000
+    estimates = []
+    for _ in range(runs):
+        found = smc(problem, alpha=1.0, rng=rng, particles=1)
+        posterior = posterior_of(found)
+        if posterior.extinct:
+            assert found.paths == (Path((0, 0), 0.0),)
+            assert [row.tolist() for row in posterior.marginals] == [[0, 0, 0], [0, 0]]
+        estimates.append(math.exp(posterior.log_normaliser))
+    share = np.mean(np.array(estimates) == 0)
+    assert abs(share - 2 / 3) < 4 * math.sqrt(2 / 9 / runs)
+    assert abs(np.mean(estimates) - 2) < 4 * np.std(estimates) / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, None])
+@pytest.mark.parametrize("temper", [0, 1])
+def test_many_particles_weigh_paths_by_their_probability(order: int | None, temper: float) -> None:
+    problem, particles = table(order, 9, impossible=0.2), 10**6
+    paths, z = truth(problem, 1.5)
+    rng = np.random.default_rng(10)
+    found = smc(problem, alpha=1.5, rng=rng, particles=particles, temper=temper, n_best=18)
+    posterior = posterior_of(found)
+    # a share of 10^6 particles has a standard error of at most 0.0005; its weights add some
+    assert posterior.log_normaliser == pytest.approx(math.log(z), abs=0.01)
+    for choices, weight in zip(posterior.draws.tolist(), posterior.weights, strict=True):
+        assert weight == pytest.approx(paths[tuple(choices)], abs=0.005)
+    for t, row in enumerate(posterior.marginals):
+        sums = [sum(p for path, p in paths.items() if path[t] == k) for k in range(row.size)]
+        assert row == pytest.approx(sums, abs=0.005)
+    possible = [path for path in exhaustive(problem, n_best=18) if path.score > -np.inf]
+    assert list(found.paths) == possible
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 3), max_size=4),
+    seed=st.integers(0, 2**32 - 1),
+    particles=st.integers(1, 20),
+    resampling=st.sampled_from(RESAMPLINGS),
+    threshold=st.sampled_from([0, 0.5, 1]),
+    temper=st.sampled_from([0, 0.3, 1]),
+)
+def test_draws_are_distinct_paths_with_scores_and_weights_of_their_own(
+    lengths: list[int],
+    seed: int,
+    particles: int,
+    resampling: str,
+    threshold: float,
+    temper: float,
+) -> None:
+    rng = np.random.default_rng(seed)
+    tables = [rng.normal(scale=2, size=lengths[: t + 1]) for t in range(len(lengths))]
+    for scores in tables:
+        scores[rng.random(scores.shape) < 0.2] = -np.inf
+    problem = HistoryTable(tables)
+    found = smc(
+        problem,
+        alpha=2.0,
+        rng=rng,
+        particles=particles,
+        resampling=resampling,
+        ess_threshold=threshold,
+        temper=temper,
+        n_best=5,
+    )
+    for path in found.paths:
+        assert path.score == path_score(problem, path.choices)
+    posterior = posterior_of(found)
+    if posterior.extinct:
+        assert [path.choices for path in found.paths] == [(0,) * len(lengths)]
+        return
+    draws = posterior.draws.tolist()
+    assert len({tuple(row) for row in draws}) == len(draws) <= particles
+    assert posterior.weights.sum() == pytest.approx(1)
+    assert all(path_score(problem, row) > -np.inf for row in draws)
+    assert all(row.sum() == pytest.approx(1) for row in posterior.marginals)
+
+
+def test_one_candidate_everywhere_leaves_one_path_and_its_own_normaliser() -> None:
+    problem = Unary([np.array([-0.5])] * 1000)
+    found = smc(problem, alpha=2.0, rng=np.random.default_rng(1), particles=8)
+    assert found.paths == (Path((0,) * 1000, -500.0),)
+    assert posterior_of(found).log_normaliser == pytest.approx(-1000)
+
+
+def test_an_empty_document_has_the_empty_path() -> None:
+    found = smc(Unary([]), alpha=1.0, rng=np.random.default_rng(1))
+    assert found.paths == (Path((), 0.0),)
+    assert posterior_of(found).log_normaliser == 0
+
+
+def test_tempering_grows_by_equal_steps_to_the_scale() -> None:
+    particles = Particles(temper=0.25)
+    assert [particles.scale(t, 4) for t in range(4)] == [0.25, 0.5, 0.75, 1]
+    assert particles.scale(0, 1) == 1
+    assert Particles(temper=0.0).scale(1, 3) == 0.5
+
+
+@pytest.mark.parametrize(
+    "options", [{"particles": 0}, {"ess_threshold": 1.5}, {"temper": -0.1}, {"resampling": "best"}]
+)
+def test_options_that_are_none_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=r"expected particles|there are systematic, stratified"):
+        smc(Unary([]), alpha=1.0, rng=np.random.default_rng(1), **options)  # type: ignore[arg-type]
+
+
+def test_a_scale_of_0_and_nan_are_refused() -> None:
+    with pytest.raises(ValueError, match="scale alpha above 0"):
+        smc(Unary([]), alpha=0.0, rng=np.random.default_rng(1))
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 0 .*NaN"):
+        smc(Unary([np.zeros(1), np.array([np.nan])]), alpha=1.0, rng=np.random.default_rng(1))

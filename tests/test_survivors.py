@@ -1,0 +1,181 @@
+"""One hypothesis for each candidate (the memo's eq. 18): best, drawn, or the mean."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from decoders.chains import Pairwise, Unary
+from decoders.lockstep import path_score
+from decoders.problem import DocumentProblem, Indices, Path, ScoreError, UnsuitedDecoder
+from decoders.survivors import survivors
+from decoders.tables import HistoryTable
+from decoders.viterbi import viterbi
+
+Array = NDArray[np.float64]
+RNG = np.random.default_rng(0)  # where nothing is drawn
+
+
+class Recurrent(DocumentProblem):
+    """A linear recurrent model: h' = A h + b_k, and candidate k scores v_k · h + c_k."""
+
+    order = None
+    lengths: tuple[int, ...] = ()
+
+    def __init__(self, lengths: tuple[int, ...], seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.lengths, self.a = lengths, rng.normal(scale=0.6, size=(2, 2))
+        self.b = [rng.normal(size=(k, 2)) for k in lengths]
+        self.v = [rng.normal(size=(k, 2)) for k in lengths]
+        self.c = [rng.normal(size=k) for k in lengths]
+
+    def initial(self) -> Array:
+        return np.ones((1, 2))
+
+    def extend(self, states: Array, t: int) -> tuple[Array, tuple[Array, int]]:
+        return states @ self.v[t].T + self.c[t], (states @ self.a.T, t)
+
+    def select(self, successors: tuple[Array, int], parents: Indices, choices: Indices) -> Array:
+        states, t = successors
+        return np.asarray(states[parents] + self.b[t][choices])
+
+    def average(self, successors: tuple[Array, int], weights: Array) -> Array:
+        states, t = successors
+        return np.asarray(weights.T @ states + self.b[t])
+
+
+def recursion(problem: Recurrent, alpha: float) -> tuple[int, ...]:
+    """Eq. 18 with the average, candidate by candidate; the likeliest ℓ is read back."""
+    hypotheses = [([1.0, 1.0], 0.0, list[int]())]  # h, ψ, path
+    for t, length in enumerate(problem.lengths):
+        new = []
+        for k in range(length):
+            sums = [
+                psi + sum(v * x for v, x in zip(problem.v[t][k], h, strict=True)) + problem.c[t][k]
+                for h, psi, _ in hypotheses
+            ]
+            total = sum(math.exp(alpha * s) for s in sums)
+            q = [math.exp(alpha * s) / total for s in sums]
+            mean = [
+                sum(w * h[i] for w, (h, _, _) in zip(q, hypotheses, strict=True)) for i in (0, 1)
+            ]
+            after = [
+                sum(problem.a[i, j] * mean[j] for j in (0, 1)) + problem.b[t][k][i] for i in (0, 1)
+            ]
+            parent = max(range(len(sums)), key=lambda m: sums[m])
+            new.append((after, math.log(total) / alpha, [*hypotheses[parent][2], k]))
+        hypotheses = new
+    return tuple(max(hypotheses, key=lambda one: one[1])[2])
+
+
+@pytest.mark.parametrize("alpha", [0.4, 1.0, 2.5])
+def test_the_mean_is_the_recursion_of_the_memo_and_its_path_is_scored_again(alpha: float) -> None:
+    found = set()
+    for seed in range(60):
+        problem = Recurrent((3, 1, 4, 2, 3), seed)
+        path = survivors(problem, rng=RNG, merge="mean", alpha=alpha)
+        assert path.choices == recursion(problem, alpha)
+        assert path.score == path_score(problem, path.choices)
+        found.add(path.choices == survivors(problem, rng=RNG).choices)
+    assert found == {True, False}  # the mean is not the best in disguise
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    lengths=st.lists(st.integers(1, 4), max_size=5),
+    order=st.integers(0, 1),
+    seed=st.integers(0, 2**32 - 1),
+    values=st.sampled_from([(-1.0, 0.0, 0.5), (-np.inf, -np.inf, 0.25, 1.0), (0.0,)]),
+)
+def test_the_best_of_each_candidate_is_viterbi_on_order_0_and_1(
+    lengths: list[int], order: int, seed: int, values: tuple[float, ...]
+) -> None:
+    rng = np.random.default_rng(seed)
+    shapes = [tuple(lengths[max(0, t - order) : t + 1]) for t in range(len(lengths))]
+    problem = HistoryTable([rng.choice(values, size=shape) for shape in shapes], order)
+    assert [survivors(problem, rng=RNG)] == viterbi(problem)
+
+
+def test_the_best_of_each_candidate_may_lose_what_is_worth_more_later() -> None:
+    tables = [np.array([1.0, 0]), np.zeros((2, 1)), np.array([[[0.0]], [[9.0]]])]
+    assert survivors(HistoryTable(tables), rng=RNG) == Path((0, 0, 0), 1.0)
+
+
+def test_drawn_hypotheses_follow_their_weights_at_scale_alpha() -> None:
+    problem = Pairwise([np.array([[0.5, -0.25, 0, -np.inf]]), np.array([[0.0], [1], [0.5], [9]])])
+    alpha, runs, rng = 1.5, 4000, np.random.default_rng(3)
+    counts = Counter(
+        survivors(problem, rng=rng, merge="sample", alpha=alpha).choices for _ in range(runs)
+    )
+    weights = {(0, 0): 0.5, (1, 0): 0.75, (2, 0): 0.5}
+    z = sum(math.exp(alpha * s) for s in weights.values())
+    assert counts.keys() == weights.keys()
+    chi2 = 0.0
+    for path, score in weights.items():
+        expected = runs * math.exp(alpha * score) / z
+        chi2 += (counts[path] - expected) ** 2 / expected
+    assert chi2 < 13.82  # quantile of 0.999, 2 degrees of freedom
+
+
+def test_each_candidate_draws_a_hypothesis_of_its_own() -> None:
+    class Noting(Pairwise):
+        def select(self, successors: None, parents: Indices, choices: Indices) -> Indices:
+            followed[tuple(parents.tolist())] += 1
+            return super().select(successors, parents, choices)
+
+    followed: Counter[tuple[int, ...]] = Counter()
+    problem = Noting([np.zeros((1, 2)), np.zeros((2, 2)), np.zeros((2, 1))])
+    rng = np.random.default_rng(4)
+    for _ in range(400):
+        survivors(problem, rng=rng, merge="sample", alpha=1.0)
+    assert followed.pop((0, 0)) >= 400  # of sentence 0, and by chance of sentence 1
+    # standard error of 400 draws with probability 1/4: 8.7
+    assert all(abs(followed[pair] - 100) < 4 * 8.7 for pair in ((0, 1), (1, 0), (1, 1)))
+
+
+@pytest.mark.parametrize("merge", ["max", "sample", "mean"])
+def test_when_every_path_is_impossible_first_candidates_are_kept(merge: str) -> None:
+    problem = Pairwise([np.array([[0, 1.0]]), np.full((2, 2), -np.inf), np.array([[0, 1.0]] * 2)])
+    found = survivors(problem, rng=np.random.default_rng(1), merge=merge, alpha=1.0)
+    assert found == Path((0, 0, 0), -np.inf)
+
+
+@pytest.mark.parametrize("merge", ["max", "sample", "mean"])
+def test_any_merge_leaves_the_empty_path_and_the_only_path(merge: str) -> None:
+    rng = np.random.default_rng(1)
+    assert survivors(Unary([]), rng=rng, merge=merge, alpha=1.0) == Path((), 0.0)
+    only = Unary([np.array([-0.5])] * 1000)
+    assert survivors(only, rng=rng, merge=merge, alpha=1.0) == Path((0,) * 1000, -500.0)
+
+
+def test_where_candidates_are_states_the_mean_is_exact_in_the_limit_of_a_large_scale() -> None:
+    rng = np.random.default_rng(5)
+    problem = Pairwise([rng.normal(size=(1 if t == 0 else 4, 4)) for t in range(20)])
+    assert [survivors(problem, rng=rng, merge="mean", alpha=1e4)] == viterbi(problem)
+
+
+def test_states_without_a_mean_are_refused() -> None:
+    table = HistoryTable([np.zeros(2), np.zeros((2, 2))])
+    with pytest.raises(UnsuitedDecoder, match="have no mean; merge by max or sample"):
+        survivors(table, rng=RNG, merge="mean", alpha=1.0)
+
+
+def test_merges_that_are_none_or_lack_their_scale_are_refused() -> None:
+    for merge in ("sample", "mean"):
+        with pytest.raises(ValueError, match=f"merging by {merge} needs a scale alpha"):
+            survivors(Unary([]), rng=RNG, merge=merge)
+        with pytest.raises(ValueError, match="scale alpha above 0, found 0"):
+            survivors(Unary([]), rng=RNG, merge=merge, alpha=0.0)
+    with pytest.raises(ValueError, match="'best'; there are max, sample, mean"):
+        survivors(Unary([]), rng=RNG, merge="best")
+
+
+def test_nan_is_refused_by_sentence_and_candidate() -> None:
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN"):
+        survivors(Unary([np.zeros(2), np.array([0, np.nan])]), rng=RNG)
