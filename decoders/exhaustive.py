@@ -29,7 +29,7 @@ def exhaustive(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
         magnitude = int(sum(map(math.log10, lengths)))
         raise UnsuitedDecoder(
             f"exhaustive takes documents of at most {MAX_PATHS:,} paths, this one has about "
-            f"10^{magnitude}; use viterbi on order 0 and 1, beam on any order"
+            f"10^{magnitude}; use viterbi on finite orders, beam on any"
         )
     states = problem.initial()
     totals = np.zeros(1)  # (N,) scores of all N = K_0 ⋯ K_{t-1} prefixes

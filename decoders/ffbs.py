@@ -24,6 +24,7 @@ from decoders.requests import Rescore
 from decoders.smc import Filtered, Particles, filter_steps
 
 Array = NDArray[np.float64]
+MAX_CHOICES = 1 << 22  # of the paths rescored at once: 32 MB
 
 
 def ffbs(
@@ -41,8 +42,9 @@ def ffbs(
     Order 0 and 1: exact draws and exact marginals, O(Σ K_{t-1} K_t + T M K) time, O(Σ K_t + T M)
     memory, M = samples. Else an approximation by N particles: marginals are those of the draws,
     log Ẑ that of the filter, O(T N K) and at most T M N rescorings of `lag` sentences (default:
-    the order, 2 if unbounded). Without a possible path the path of first candidates. Random: `rng`.
-    Errors: ValueError for options that are none, ScoreError naming the sentence.
+    the order, 2 if unbounded), written out as paths of T choices: O(T² M N) beside the problem's
+    own. Without a possible path the path of first candidates. Random: `rng`. Errors: ValueError for
+    options that are none, ScoreError naming the sentence.
     """
     found = ffbs_steps(
         problem,
@@ -142,12 +144,16 @@ def _particle_draws(
             behind = draws[:, t + 1 : t + 1 + lag]
             distinct, which = np.unique(behind, axis=0, return_inverse=True)
             prefixes = filtered.prefixes(t)
-            paths = np.zeros((len(distinct), len(prefixes), sentences), dtype=np.intp)
-            paths[:, :, : t + 1] = prefixes
-            paths[:, :, t + 1 : t + 1 + lag] = distinct[:, None]
-            futures = yield Rescore(paths.reshape(-1, sentences), t + 1, lag - 1)
-            futures = checked_sums(futures, t + 1, len(distinct) * len(prefixes))
-            futures = futures.reshape(len(distinct), len(prefixes))
+            futures = np.empty((len(distinct), len(prefixes)))
+            at_once = max(1, MAX_CHOICES // (len(prefixes) * sentences))
+            for begin in range(0, len(distinct), at_once):
+                some = distinct[begin : begin + at_once]
+                paths = np.zeros((len(some), len(prefixes), sentences), dtype=np.intp)
+                paths[:, :, : t + 1] = prefixes
+                paths[:, :, t + 1 : t + 1 + lag] = some[:, None]
+                sums = yield Rescore(paths.reshape(-1, sentences), t + 1, lag - 1)
+                sums = checked_sums(sums, t + 1, len(some) * len(prefixes))
+                futures[begin : begin + at_once] = sums.reshape(len(some), len(prefixes))
             logs = logs + alpha * futures[which.reshape(-1)]
         draws[:, t] = generation.choices[drawn(logs, rng)]
     return draws

@@ -48,6 +48,11 @@ class Options:
     scale: float | None = None
     gap: int | None = None
 
+    @property
+    def beam_width(self) -> int:
+        """The width of a beam: that asked for, else `AUTO_WIDTH`, or as many as are listed."""
+        return max(AUTO_WIDTH, self.n_best) if self.width is None else self.width
+
     def given(self) -> dict[str, object]:
         """The arguments of decoders that were asked for, by name."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -116,8 +121,8 @@ def decode_all(
     """
     documents = [""] * len(problems) if documents is None else documents
     rows = [choose(p, name, n_best=options.n_best, table=table) for p in problems]
-    for row in rows:
-        refuse_options(row, options, auto=name == "auto")
+    for problem, row in zip(problems, rows, strict=True):
+        refuse_options(row, options, problem.order, auto=name == "auto")
     extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     searches = [
         _search(problem, row, _arguments(row, options, document, utility))
@@ -134,25 +139,41 @@ def decode_all(
     ]
 
 
-def refuse_options(row: Decoder, options: Options, *, auto: bool = False) -> None:
-    """UnsuitedDecoder where a decoder lacks an option that was given, or the scale that it needs.
+def refuse_options(
+    row: Decoder, options: Options, order: int | None, *, auto: bool = False
+) -> None:
+    """UnsuitedDecoder for an option that does nothing here, or where the scale is missing.
 
     `auto` lets a width pass where the choice may fall on a decoder without one.
     """
-    for name in options.given():
+    given = options.given()
+    for name in given:
         if not row.takes(name) and not (auto and name == "width"):
-            raise UnknownOption(row.name, name)
-    if row.scaled(options.given()) and options.alpha is None and options.scale is None:
+            raise UnknownOption(row, name)
+        if row.takes(name) and row.idle(name, given, order):
+            raise IdleOption(row, name)
+    if row.scaled(given) and options.alpha is None and options.scale is None:
         raise ScaleMissing(row.name)
 
 
 class UnknownOption(UnsuitedDecoder):
     """An option that a decoder does not use."""
 
-    def __init__(self, decoder: str, option: str) -> None:
-        self.decoder, self.option = decoder, option
-        takers = ", ".join(row.name for row in DECODERS.values() if row.takes(option))
-        super().__init__(f"{decoder} does not use {option}; it is for {takers}")
+    def __init__(self, row: Decoder, option: str) -> None:
+        self.decoder, self.option = row, option
+        takers = ", ".join(one.name for one in DECODERS.values() if one.takes(option))
+        super().__init__(f"{row.name} does not use {option}; it is for {takers}")
+
+
+class IdleOption(UnsuitedDecoder):
+    """An option that a decoder uses elsewhere, but not here."""
+
+    def __init__(self, row: Decoder, option: str) -> None:
+        self.decoder, self.option = row, option
+        where = "above order 1, where it cannot sum all paths"
+        if row.scaled_by is not None:
+            where = f"only where {row.scaled_by[0]} makes it draw"
+        super().__init__(f"{row.name} uses {option} {where}")
 
 
 class ScaleMissing(UnsuitedDecoder):
@@ -170,7 +191,7 @@ def _arguments(
     arguments = {name: value for name, value in options.given().items() if name in row.options}
     seed = SEED if options.seed is None else options.seed
     own = {
-        "width": max(AUTO_WIDTH, options.n_best),
+        "width": options.beam_width,
         "n_best": options.n_best,
         "alpha": options.scale,
         "utility": utility,
@@ -195,8 +216,8 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
     """Whether no path can be better: by the order, or by a beam that keeps every context."""
     if options.merge not in (None, "max"):
         return False
-    width = AUTO_WIDTH if options.width is None else options.width
-    complete = width >= full_width(problem.lengths, problem.order) and options.threshold is None
+    complete = options.beam_width >= full_width(problem.lengths, problem.order)
+    complete = complete and options.threshold is None
     return row.exact(problem.order) or (row.width_proves and complete and problem.causal)
 
 

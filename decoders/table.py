@@ -34,6 +34,7 @@ class Decoder:
     one with `rng` draws. `alpha` is a scale that it always needs, or (`scaled_by`) when the option
     of that name has one of these values. With `width_proves` a beam wide enough is exact. One that
     is `acausal` asks for `rescore` only, and so serves sentences that depend on later ones.
+    `beyond` are options that count only above order 1.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Decoder:
     scaled_by: tuple[str, Callable[[Any], bool]] | None = None
     width_proves: bool = False
     acausal: bool = False
+    beyond: tuple[str, ...] = ()
 
     def serves(self, order: int | None) -> bool:
         """Whether the decoder takes problems of this order."""
@@ -58,6 +60,12 @@ class Decoder:
     def takes(self, option: str) -> bool:
         """Whether an option is for it; a seed is for one that draws."""
         return ("rng" if option == "seed" else option) in self.options
+
+    def idle(self, option: str, given: Mapping[str, object], order: int | None) -> bool:
+        """Whether an option that it takes does nothing, given the others and the order."""
+        if option in ("alpha", "seed") and self.scaled_by is not None:
+            return not self.scaled(given)
+        return order in (0, 1) and ("rng" if option == "seed" else option) in self.beyond
 
     def scaled(self, given: Mapping[str, object]) -> bool:
         """Whether it needs a scale under these options."""
@@ -156,9 +164,10 @@ DECODERS: Mapping[str, Decoder] = {
             target="decoders.ffbs:ffbs_steps",
             highest_order=ANY,
             exact_to=NONE,
-            cost="O(T K^2 + T M K) to order 1, else O(T N K + T M N lag)",
+            cost="O(T K^2 + T M K) to order 1, else O(T N K + T M N (T + lag))",
             source=f"{MEMO}, section 3.2; Carter and Kohn (1994), Lindsten et al. (2014)",
             options=("samples", "particles", "lag", "alpha", "rng", "n_best"),
+            beyond=("particles", "lag"),
         ),
         Decoder(
             name="mbr",
@@ -168,6 +177,7 @@ DECODERS: Mapping[str, Decoder] = {
             cost="O(T K^2) to order 1, else O(T N K), and n-grams",
             source="Kumar and Byrne (2004)",
             options=("utility", "particles", "alpha", "rng"),
+            beyond=("particles", "rng"),
         ),
         Decoder(
             name="sweeps",

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ class Cost:
     """What exact search of a document takes.
 
     states: most histories held at once; passes: times that the lists are scored, on average;
-    extensions: most histories × candidates at one sentence.
+    extensions: most histories × candidates at one sentence, of each state `n_best` histories.
     """
 
     states: int
@@ -35,12 +37,14 @@ class Cost:
     extensions: int
 
     @classmethod
-    def of(cls, lengths: Sequence[int], order: int) -> Cost:
+    def of(cls, lengths: Sequence[int], order: int, n_best: int = 1) -> Cost:
         """The cost on lists of these lengths: states are tuples of the last `order` choices."""
         spans = [math.prod(lengths[max(0, t - order) : t]) for t in range(len(lengths))]
         scored = [span * length for span, length in zip(spans, lengths, strict=True)]
         passes = sum(scored) / max(1, sum(lengths))
-        return cls(full_width(lengths, order), passes, max(scored, default=0))
+        held = map(min, (span * n_best for span in spans), accumulate(lengths, mul, initial=1))
+        extensions = max(map(mul, held, lengths), default=0)
+        return cls(full_width(lengths, order), passes, extensions)
 
 
 def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
@@ -63,12 +67,13 @@ def viterbi_steps(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Pa
             "viterbi needs scores that depend on the last few sentences, these depend on all "
             "earlier sentences; use beam, or exhaustive for a very small document"
         )
-    if not affordable(problem):
-        cost = Cost.of(problem.lengths, problem.order)
+    cost = Cost.of(problem.lengths, problem.order, n_best)
+    if cost.extensions > MAX_EXTENSIONS:
+        paths = f" of {n_best:,} paths each" if n_best > 1 else ""
         raise UnsuitedDecoder(
-            f"viterbi on order {problem.order} would hold up to {cost.states:,} states and score "
-            f"the lists in {cost.passes:,.0f} passes, {cost.extensions:,} scores of one sentence "
-            f"(at most {MAX_EXTENSIONS:,}); keep fewer candidates, or use beam"
+            f"viterbi on order {problem.order} would hold up to {cost.states:,} states{paths} and "
+            f"score the lists in {cost.passes:,.0f} passes, {cost.extensions:,} scores of one "
+            f"sentence (at most {MAX_EXTENSIONS:,}); keep fewer candidates, or use beam"
         )
     if n_best == 1 and problem.order == 0:
         return [greedy(problem)]

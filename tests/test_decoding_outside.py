@@ -1,6 +1,8 @@
 """`decode`, `score` and `tune-mert` with scores of other tools, against all paths written out."""
 
 import gzip
+import hashlib
+import io
 import json
 import subprocess
 import sys
@@ -218,6 +220,18 @@ def test_tuning_weighs_them_and_says_what_it_read() -> None:
     assert said["scores"]["pairs"]["file"] == "dev.pairs"
     assert len(said["scores"]["qe"]["digest"]) == 64
     assert {"dev.pairs", "dev.qe"} <= {own["file"] for own in said["inputs"]}
+
+
+def test_tuning_says_what_it_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = Path("dev.pairs").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    piped: Mapping[str, Sequence[Named]] = {"pair-scores": (("pairs", Path("-")),)}
+    lists = Lists("dev.kbest", "dev.docs", outside={**SCORES, **piped})
+    found = tune_mert(lists, ["ref"], "tuned.json", start="w.json", notices=Notices())
+    said = found.weights.provenance["scores"]
+    digest = hashlib.sha256(content).hexdigest()
+    assert isinstance(said, dict)
+    assert said["pairs"] == {"file": "<stdin>", "digest": digest}
 
 
 def test_a_fault_after_the_last_document_leaves_no_output() -> None:

@@ -44,7 +44,7 @@ def estimated(lists: Lists, method: str = "auto") -> list[str]:
 
 
 def test_the_estimate_says_how_much_work_there_is(model_folders: Mapping[str, Path]) -> None:
-    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["ccdclm"]))
+    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["codclm"]))
     (said,) = estimated(Lists("dev.kbest", "dev.docs", lms=lms))
     assert re.fullmatch(
         r"3 documents, 4 sentences, 6 candidates, 14 words; about \d+ s with one, two", said
@@ -54,7 +54,7 @@ def test_the_estimate_says_how_much_work_there_is(model_folders: Mapping[str, Pa
 def test_the_work_ahead_is_not_estimated_where_its_scores_are_in_the_cache(
     folder: Path, model_folders: Mapping[str, Path]
 ) -> None:
-    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["ccdclm"]))
+    lms = (("one", model_folders["rnnlm"]), ("two", model_folders["codclm"]))
     lists = Lists("dev.kbest", "dev.docs", lms=lms, scoring=Scoring(cache=folder / "cache"))
     assert "about" in estimated(lists)[0]
     assert not (folder / "cache").exists()  # what the estimate computes is not kept

@@ -122,6 +122,15 @@ def test_a_lag_too_short_for_the_dependence_is_an_approximation() -> None:
     assert {tuple(row) for row in draws_of(far).tolist()} == {(0, 0, 0), (1, 0, 1)}
 
 
+def test_draws_weighed_in_many_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = table(None, (3, 2, 3, 4, 2), 10)
+    whole = ffbs(problem, alpha=0.5, rng=np.random.default_rng(2), samples=30)
+    monkeypatch.setattr("decoders.ffbs.MAX_CHOICES", 1)
+    pieces = ffbs(problem, alpha=0.5, rng=np.random.default_rng(2), samples=30)
+    assert np.array_equal(draws_of(whole), draws_of(pieces))
+    assert whole.paths == pieces.paths
+
+
 @pytest.mark.parametrize("order", [0, 1, 2, None])
 def test_the_best_paths_are_those_of_the_draws_with_their_scores(order: int | None) -> None:
     problem = table(order, (3, 2, 3), 10)

@@ -214,3 +214,24 @@ def test_what_a_model_did_is_told_in_a_line(saved: dict[str, Saved]) -> None:
         "lm: 3 documents from the cache, 26,000 tokens read as 10,000 trie nodes (2.60 a node) "
         "in 1.3 s, 10,000 normalisers of pairs, 0.25% of them formed twice"
     )
+
+
+def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
+    saved: dict[str, Saved], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No model of the zoo is dear; one that says so stands for it."""
+    lists = [["the lamp is lit", "it burns"], ["it", "is lit", "the"], ["burns", "the lamp"]]
+    cheap = LanguageModel("lm", saved["codclm"])
+    cheap.lazily()
+    assert cheap.order == 1
+    monkeypatch.setattr(LanguageModel, "passes", lambda self, k: k)
+    dear = LanguageModel("lm", saved["codclm"])
+    group = dear._group()
+    dear.lazily()
+    assert dear.order is None
+    assert dear._group() != group  # what is kept of it has another form
+    (problem,) = (one.problem for one in dear.score([("evening", kbest(lists))]))
+    for path in [(0, 0, 0), (1, 2, 1)]:
+        truth = forced(problem_of(saved["codclm"], lists), path)
+        for ours, theirs in zip(forced(problem, path), truth, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=2e-4)

@@ -151,3 +151,15 @@ def test_an_optimum_at_the_edge_is_told_and_is_no_value(
 def test_the_scale_is_told_with_its_error() -> None:
     text = Scale(0.8312, 0.0241, 230).to_text()
     assert text == "alpha 0.831 ± 0.024 (likelihood of the best candidates of 230 lists)"
+
+
+@pytest.mark.parametrize("exponent", [-1000, -600, 300, 900])
+def test_the_scale_is_that_of_scores_of_any_size_times_their_factor(exponent: int) -> None:
+    """Powers of two, which round nothing; squares of such scores are beyond float64."""
+    scores, quality, offsets = sampled(3, 0.5, 40)
+    alone = fit_scale(scores, quality, offsets, Notices())
+    found = fit_scale(np.ldexp(scores, exponent), quality, offsets, Notices())
+    assert alone is not None
+    assert found == Scale(
+        math.ldexp(alone.alpha, -exponent), math.ldexp(alone.error, -exponent), alone.n_lists
+    )

@@ -25,7 +25,16 @@ from decoders.problem import (
     ScoreError,
     UnsuitedDecoder,
 )
-from decoders.search import SEED, Decoded, Options, ScaleMissing, UnknownOption, decode, decode_all
+from decoders.search import (
+    SEED,
+    Decoded,
+    IdleOption,
+    Options,
+    ScaleMissing,
+    UnknownOption,
+    decode,
+    decode_all,
+)
 from decoders.smc import smc
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
@@ -195,12 +204,30 @@ def test_an_option_is_used_or_refused(name: str, option: str) -> None:
     options = dataclasses.replace(SCALED, **{option: VALUES[option]})  # type: ignore[arg-type]
     assert options.given() == {option: VALUES[option]}
     if DECODERS[name].takes(option):
+        if DECODERS[name].scaled_by and option in ("alpha", "seed"):
+            with pytest.raises(IdleOption, match=f"^{name} uses {option} only where "):
+                decode(SECOND, name, options)
+            return
         assert decode(SECOND, name, options, utility=ExactMatch()).paths
         return
     with pytest.raises(UnknownOption, match=f"^{name} does not use {option}; it is for ") as caught:
         decode(SECOND, name, options, utility=ExactMatch())
-    assert (caught.value.decoder, caught.value.option) == (name, option)
+    assert (caught.value.decoder.name, caught.value.option) == (name, option)
     assert name not in str(caught.value).partition("for ")[2].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("ffbs", "particles"), ("ffbs", "lag"), ("mbr", "particles"), ("mbr", "seed")],
+)
+def test_what_only_a_particle_filter_uses_is_refused_where_all_paths_are_summed(
+    name: str, option: str
+) -> None:
+    options = dataclasses.replace(SCALED, **{option: VALUES[option]})  # type: ignore[arg-type]
+    for problem in (UNARY, PAIRWISE):
+        with pytest.raises(IdleOption, match=f"^{name} uses {option} above order 1"):
+            decode(problem, name, options, utility=ExactMatch())
+    assert decode(SECOND, name, options, utility=ExactMatch()).paths
 
 
 def test_values_cover_every_option_that_decoders_take() -> None:

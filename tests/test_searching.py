@@ -119,10 +119,13 @@ class Priced:
     """A scorer of order 1 whose exact search takes so many passes over lists of k candidates."""
 
     exponent: int
-    order: int = 1
+    order: int | None = 1
 
     def passes(self, k: float) -> float:
         return k**self.exponent
+
+    def lazily(self) -> None:
+        self.order = None
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,7 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     assert said[0].startswith(f"search: {chosen}")
     assert ("is exact, in 33 passes over the lists" in said[0]) == (chosen == "beam")
     assert how.method == ("beam" if chosen == "beam" else method)
+    assert lists.scorers[0].order == (None if chosen == "beam" else 1)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +179,12 @@ def test_an_option_that_a_decoder_does_not_use_is_refused_with_those_that_do(
     """A scale is at hand, so that the option alone can be wrong."""
     row = DECODERS[method]
     how = asked(method, **{option: VALUES.get(option, 1)}).at(1.0)
+    if row.takes(option) and not row.idle(option, how.options.given(), None):
+        assert say_search(opened(None), how, lambda line: None) == how
+        return
     if row.takes(option):
-        assert say_search(opened(0), how, lambda line: None) == how
+        with pytest.raises(UsageError, match=rf"^{FLAGS[option]}: --search {method} uses it only"):
+            say_search(opened(None), how, lambda line: None)
         return
     with pytest.raises(UsageError) as fault:
         say_search(opened(0), how, lambda line: None)
@@ -249,6 +257,8 @@ def test_a_seed_is_for_decoders_that_draw() -> None:
         ),
         (asked("survivors", scale=0.5), ["survivors"], {}),
         (asked("sweeps", scale=0.5, block=2), ["sweeps"], {"beam": 8, "block": 2}),
+        (asked("beam", n_best=20), ["beam"], {"beam": 20}),  # a narrower one lists fewer
+        (asked("beam", n_best=20, width=4), ["beam"], {"beam": 4}),
     ],
 )
 def test_a_signature_says_the_options_that_decide_and_no_others(
@@ -288,3 +298,16 @@ def test_a_scale_under_which_all_paths_are_impossible_leaves_the_first_candidate
     assert found.posterior.extinct
     assert found.choices == (0, 0)
     assert found.score == found.baseline_score == -1.0 - 9.0 - 1.0
+
+
+@pytest.mark.parametrize("method", ["survivors", "random-beam", "smc", "ffbs"])
+def test_a_scale_that_takes_scores_beyond_float64_is_refused(method: str) -> None:
+    how = asked(method, alpha=1.7e308, **NEEDING[method])
+    with pytest.raises(RerankError, match=r"below 1\.8e308.*another --alpha"):
+        searched([document(PAIRS)], np.array([9.0, 1.0]), how)
+
+
+@pytest.mark.parametrize("method", ["greedy", "viterbi", "exhaustive"])
+def test_a_path_whose_score_is_beyond_float64_is_refused(method: str) -> None:
+    with pytest.raises(RerankError, match=r"sums.*below 1\.8e308.*take smaller weights"):
+        searched([document(PAIRS)], np.array([1e308, 1.0]), Search(method))

@@ -117,6 +117,17 @@ def test_what_costs_too_much_is_refused_with_the_cost_in_states_and_passes() -> 
         viterbi(Dear())
 
 
+def test_a_list_of_more_paths_than_memory_holds_is_refused() -> None:
+    matrices = [np.zeros((1, 50)), *[np.zeros((50, 50))] * 3]
+    # each of the 50 states keeps 50 paths after the second sentence, then up to n_best
+    assert Cost.of((50,) * 4, 1, 10**5) == Cost(50, (1 + 3 * 50) / 4, 50**4)
+    with pytest.raises(
+        UnsuitedDecoder, match=r"50 states of 5,000 paths each .* 12,500,000 scores"
+    ):
+        viterbi(Pairwise([*matrices, *matrices[1:]]), n_best=5000)
+    assert len(viterbi(Pairwise(matrices[:2]), n_best=10**5)) == 50**2
+
+
 def test_what_is_affordable_is_served() -> None:
     assert not affordable(Dear())
     assert affordable(HistoryTable([np.zeros(9), np.zeros((9, 9))], order=3))

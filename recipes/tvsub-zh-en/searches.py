@@ -3,7 +3,7 @@
     python recipes/tvsub-zh-en/searches.py --data DATA [--work WORK] [--only codclm ccdclm]
 
 `codclm` on all of the test set, 100-best, its scores in the cache before; `ccdclm` on the first
-three documents, 25-best, every decoder with a cache of its own that is empty. Weights, their scale
+three documents, 25-best, without a cache. Weights, their scale
 α and the models are those of `run.py`, whose steps are run where they are not done. Every decoding
 is one `rerank decode`; what is there is not done again.
 """
@@ -16,7 +16,6 @@ import json
 import lzma
 import re
 import resource
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -41,49 +40,47 @@ class Setting:
     searches: dict[str, str]
 
 
-def searches(widths: tuple[int, ...], particles: int, samples: int, filters: int) -> dict[str, str]:
-    """Options of `rerank decode` by the name of their row; {a} is α, {b} eight times α.
-
-    filters: particles of the filter behind `ffbs`.
-    """
-    beams = {f"beam {width}": f"--search beam --beam {width}" for width in widths}
-    drawn = f"--particles {particles} --alpha"
-    backward = f"--search ffbs --samples {samples} --particles {filters}"
-    return {
-        "first candidates": "",
-        "greedy": "--search greedy",
-        **beams,
-        "survivors, max": "--search survivors",
-        "survivors, sample, 8α": "--search survivors --merge sample --alpha {b}",
-        "survivors, mean, 8α": "--search survivors --merge mean --alpha {b}",
-        f"random-beam {widths[-2]}": f"--search random-beam --beam {widths[-2]} --alpha {{a}}",
-        f"random-beam {widths[-2]}, 8α": f"--search random-beam --beam {widths[-2]} --alpha {{b}}",
-        f"smc {particles}": f"--search smc {drawn} {{a}}",
-        f"smc {particles}, 8α": f"--search smc {drawn} {{b}}",
-        f"ffbs {samples} draws": f"{backward} --alpha {{a}}",
-        f"ffbs {samples} draws, 8α": f"{backward} --alpha {{b}}",
-        "mbr, BLEU": f"--search mbr {drawn} {{a}}",
-        "mbr, chrF": f"--search mbr --utility chrf {drawn} {{a}}",
-        "sweeps from greedy": "--search sweeps --beam 1",
-        "sweeps from beam 8": "--search sweeps --beam 8",
-        "2 Gibbs sweeps, sweeps": "--search sweeps --beam 8 --gibbs 2 --alpha {a}",
-    }
-
-
-def exact(rows: dict[str, str]) -> dict[str, str]:
-    """The rows for a model of order 1, which has an exact search, and a filter without error."""
-    dropped = ("survivors, mean", "survivors, sample")
-    kept = {name: options for name, options in rows.items() if not name.startswith(dropped)}
-    kept = {
-        name: re.sub(r" --particles \d+", "", options) if "smc" not in name else options
-        for name, options in kept.items()
-    }
-    return {"viterbi": "--search viterbi", **kept}
-
-
+# {a} is α, {b} eight times α: a scale to search with, not to sample with
+CODCLM = {
+    "viterbi": "--search viterbi",
+    "greedy": "--search greedy",
+    "beam 2": "--search beam --beam 2",
+    "beam 4": "--search beam --beam 4",
+    "beam 8": "--search beam",
+    "beam 64": "--search beam --beam 64",
+    "survivors, max": "--search survivors",
+    "random-beam 8": "--search random-beam --alpha {a}",
+    "random-beam 8, 8α": "--search random-beam --alpha {b}",
+    "smc 64": "--search smc --alpha {a}",
+    "smc 64, 8α": "--search smc --alpha {b}",
+    "ffbs, 64 draws": "--search ffbs --alpha {a}",
+    "ffbs, 64 draws, 8α": "--search ffbs --alpha {b}",
+    "mbr, BLEU": "--search mbr --alpha {a}",
+    "mbr, chrF": "--search mbr --utility chrf --alpha {a}",
+    "sweeps from greedy": "--search sweeps --beam 1",
+    "sweeps from beam 8": "--search sweeps",
+    "2 Gibbs sweeps, sweeps": "--search sweeps --gibbs 2 --alpha {a}",
+}
+CCDCLM = {
+    "greedy": "--search greedy",
+    "beam 2": "--search beam --beam 2",
+    "beam 4": "--search beam --beam 4",
+    "beam 8": "--search beam",
+    "beam 16": "--search beam --beam 16",
+    "survivors, max": "--search survivors",
+    "survivors, mean, 8α": "--search survivors --merge mean --alpha {b}",
+    "random-beam 8, 8α": "--search random-beam --alpha {b}",
+    "smc 32": "--search smc --particles 32 --alpha {a}",
+    "smc 32, 8α": "--search smc --particles 32 --alpha {b}",
+    "ffbs, 16 particles, 8 draws, 8α": "--search ffbs --particles 16 --samples 8 --alpha {b}",
+    "mbr, BLEU, 32 particles": "--search mbr --particles 32 --alpha {a}",
+    "sweeps from greedy": "--search sweeps --beam 1",
+    "sweeps from beam 8": "--search sweeps",
+}
+FIRST = "first candidates"
 SETTINGS = (
-    Setting("codclm", "codclm", (), True, exact(searches((2, 4, 8, 64), 64, 64, 64))),
-    Setting("ccdclm", "ccdclm-25", ("--top", "25"), False, searches((2, 4, 8, 16), 32, 8, 16)),
+    Setting("codclm", "codclm", (), True, {FIRST: "", **CODCLM}),
+    Setting("ccdclm", "ccdclm-25", ("--top", "25"), False, {FIRST: "", **CCDCLM}),
 )
 
 
@@ -124,8 +121,7 @@ class Comparison:
         if not options:
             lists, how = [*lists[:4], "--top", "1"], ["--search", "greedy"]
         if not self.setting.whole:
-            shutil.rmtree(self.folder / "cache", ignore_errors=True)
-            how += ["--cache", str(self.folder / "cache")]
+            how.append("--no-cache")
         outputs = ["--out", str(out), "--summary", str(summary)]
         before = cpu_seconds()
         self.recipe.run(out, "decode", *lists, *model, "--weights", str(weights), *how, *outputs)
@@ -178,6 +174,8 @@ def compare(recipe: Recipe, setting: Setting) -> None:
     weights = recipe.tune(TVSUB, condition(setting.condition))
     alpha = json.loads(weights.read_text())["alpha"]
     comparison = Comparison(recipe, setting)
+    if setting.whole:
+        comparison.decode("scores into the cache", "--search viterbi", alpha)
     found = {n: comparison.decode(n, o, alpha) for n, o in setting.searches.items()}
     systems = comparison.evaluate([one["out"] for one in found.values()])
     scores = [[d["score"] for d in one["documents"]] for one in found.values()]

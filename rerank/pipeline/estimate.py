@@ -26,7 +26,8 @@ def _estimated(opened: Opened, name: str, kbest: KBest, how: Search, announce: A
     """The estimate from the first document that has candidates."""
     counts = f"{len(opened.documents):,} documents, {opened.documents.n_lines:,} sentences"
     models = ", ".join(scorer.name for scorer in opened.scorers)
-    if opened.scorers and all(scorer.remembers(kbest) for scorer in opened.scorers):
+    known = opened.scorers and all(scorer.remembers(kbest) for scorer in opened.scorers)
+    if known and None not in [scorer.order for scorer in opened.scorers]:
         announce(f"{counts}; scores of the first document by {models} need not be computed")
         return 0.0
     words = _sample(opened, name, kbest, how)  # once to warm up

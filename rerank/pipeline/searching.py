@@ -14,13 +14,15 @@ from decoders.problem import Path, ScoreError, UnsuitedDecoder
 from decoders.search import (
     NOTHING,
     SEED,
+    Decoded,
+    IdleOption,
     Options,
     ScaleMissing,
     UnknownOption,
     decode_all,
     refuse_options,
 )
-from decoders.table import AUTO_WIDTH, DECODERS, Decoder, named
+from decoders.table import DECODERS, Decoder, named
 from rerank.errors import RerankError, UsageError
 from rerank.features import Document
 from rerank.kbest import KBest
@@ -70,7 +72,10 @@ class Search:
 
     def seeded(self, seed: int) -> Search:
         """The same with a seed, if the decoder draws."""
-        if self.method == "auto" or not _row(self.method).takes("seed"):
+        if self.method == "auto":
+            return self
+        row = _row(self.method)
+        if not row.takes("seed") or row.idle("seed", self.options.given(), None):
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
@@ -80,7 +85,7 @@ class Search:
         given = {**self.options.given(), "utility": self.utility}
         if given.get("alpha") is None:
             given["alpha"] = self.options.scale
-        defaults = {"width": AUTO_WIDTH, "utility": UTILITY, "seed": SEED}
+        defaults = {"width": self.options.beam_width, "utility": UTILITY, "seed": SEED}
         return {
             flag.removeprefix("--"): value
             for name, flag in FLAGS.items()
@@ -89,22 +94,29 @@ class Search:
             and (name not in ("alpha", "seed") or any(row.scaled(given) for row in rows))
         }
 
-    def refuse(self, row: Decoder) -> None:
+    def refuse(self, row: Decoder, order: int | None) -> None:
         """UsageError for options that the decoder does not use, or a scale that it lacks."""
         try:
-            refuse_options(row, self.options, auto=self.method == "auto")
+            refuse_options(row, self.options, order, auto=self.method == "auto")
             if self.utility is not None and not row.takes("utility"):
-                raise UnknownOption(row.name, "utility")
+                raise UnknownOption(row, "utility")
             if self.options.n_best > 1 and not row.takes("n_best"):
                 listing = ", ".join(one.name for one in DECODERS.values() if one.takes("n_best"))
                 raise UsageError(
                     f"--n-best: --search {row.name} finds one path; several are found by {listing}"
                 )
         except UnknownOption as fault:
-            takers = ", ".join(row.name for row in DECODERS.values() if row.takes(fault.option))
+            takers = ", ".join(one.name for one in DECODERS.values() if one.takes(fault.option))
             raise UsageError(
-                f"{FLAGS[fault.option]}: --search {fault.decoder} does not use it; it is for "
+                f"{FLAGS[fault.option]}: --search {row.name} does not use it; it is for "
                 f"--search {takers}"
+            ) from None
+        except IdleOption as fault:
+            where = "above order 1, where it cannot sum all paths"
+            if row.scaled_by is not None:
+                where = f"only where {FLAGS[row.scaled_by[0]]} makes it draw"
+            raise UsageError(
+                f"{FLAGS[fault.option]}: --search {row.name} uses it {where}; leave it out"
             ) from None
         except ScaleMissing as fault:
             raise UsageError(
@@ -148,19 +160,25 @@ def searched(
     lists: of each document, where the texts count (mbr). RerankError for scores that are none,
     UsageError for a decoder that cannot serve and options that it cannot use.
     """
-    problems = [document.problem(weights) for document in documents]
     utilities = None
     if how.method == "mbr":
         utilities = _utilities(how.utility or UTILITY, lists)
     try:
-        with np.errstate(over="ignore"):  # to −inf, which is a score; +inf is refused
+        # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
+        with np.errstate(over="ignore", invalid="raise"):
             found = decode_all(
-                problems,
+                [document.problem(weights) for document in documents],
                 how.method,
                 how.options,
                 documents=[document.name for document in documents],
                 utilities=utilities,
             )
+        _refuse_infinity(found)
+    except FloatingPointError:
+        raise RerankError(
+            "expected weights · features, their sums and alpha times these below 1.8e308, found "
+            "more; take smaller weights or another --alpha"
+        ) from None
     except UnsuitedDecoder as fault:
         raise UsageError(f"--search {how.method}: {fault}") from None
     except ScoreError as fault:
@@ -182,6 +200,15 @@ def searched(
         )
         for one in found
     ]
+
+
+def _refuse_infinity(found: Sequence[Decoded]) -> None:
+    """FloatingPointError where the score of a path, or log Z, has come to +inf or NaN."""
+    for one in found:
+        sums = [one.best, *(path.score for path in one.paths)]
+        sums += [] if one.posterior is None else [one.posterior.log_normaliser]
+        if not all(value < np.inf for value in sums):
+            raise FloatingPointError
 
 
 def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
@@ -220,14 +247,16 @@ def say_search(opened: Opened, how: Search, announce: Announce) -> Search:
             f"--search {how.method}: {row.name} does not serve scores that depend on {depth}; "
             f"decoders that fit: {fitting}"
         )
-    width = AUTO_WIDTH if how.options.width is None else how.options.width
+    width = how.options.beam_width
     priced = ""
     if automatic and row.name == "viterbi":
         passes = _passes(opened)
         if passes > DEAR * width:
             how, row = replace(how, method="beam"), _row("beam")
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
-    how.refuse(row)
+            for scorer in opened.scorers:
+                scorer.lazily()
+    how.refuse(row, order)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
     exact = "exact" if row.exact(order) and how.options.merge in (None, "max") else "not exact"

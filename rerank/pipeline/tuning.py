@@ -100,13 +100,15 @@ def tune_mert(
             announce(scale.to_text())
         opened.warn()
         opened.report(announce)
+        # while the copy of standard input is there to be digested
+        made = _provenance(opened, [*references, *([start] if start else [])], settings)
     result = Tuning(
         Weights(
             _by_name(weights, space),
             given.sparse if given else {},
             scale.alpha if scale else None,
             {
-                **_provenance(opened, [*references, *([start] if start else [])], settings),
+                **made,
                 "bleu": float(corpus_bleu(sums)),
                 "length_ratio": float(length_ratio(sums)),
                 "signature": tokenizer.signature(len(references)),

@@ -83,6 +83,10 @@ class Scorer(Featured, Protocol):
         """Exact search's cost in passes over lists of k candidates."""
         ...
 
+    def lazily(self) -> None:
+        """From now on compute what a search asks for, where that saves passes over the lists."""
+        ...
+
     def remembers(self, kbest: KBest) -> bool:
         """Whether scores of a document's lists need not be computed, or not all of them."""
         ...

@@ -48,19 +48,24 @@ class LanguageModel:
         self.saved = saved
         self.oov = self.words = self.remembered = 0
         self._scorer = Scorer.of(saved.model, machine)
-        deterministic = self._scorer.machine.deterministic
-        self._memory = Memory(cache, self._group(), whole=deterministic)
+        self._cache, self._lazy = cache, False
+        self._memory = self._remembering()
+
+    def _remembering(self) -> Memory:
+        """What is kept of the scores as they are made now."""
+        return Memory(self._cache, self._group(), whole=self._scorer.machine.deterministic)
 
     def _group(self) -> str:
         """Digest of all that decides on the scores of a text."""
         machine = self._scorer.machine
-        identity = (VERSION, self.saved.digest, machine.dtype, machine.deterministic)
-        return hashlib.sha256(repr(identity).encode()).hexdigest()[:32]
+        identity = [VERSION, self.saved.digest, machine.dtype, machine.deterministic]
+        identity += ["lazy"] if self._lazy else []
+        return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
 
     @property
     def order(self) -> int | None:
-        """The model's order."""
-        return self.saved.model.order
+        """The model's order; None, as far as searches are concerned, once it is `lazily` scored."""
+        return None if self._lazy else self.saved.model.order
 
     @property
     def error(self) -> float:
@@ -90,6 +95,12 @@ class LanguageModel:
     def passes(self, k: float) -> float:
         """Exact search's cost in passes over lists of k candidates; 1 scores a trie once."""
         return k if self.order == 1 and self.saved.model.fusion.touches_hidden else 1.0
+
+    def lazily(self) -> None:
+        """Score after each history that a search asks for, where all pairs take a pass each."""
+        if self.passes(2) > 1:
+            self._lazy = True
+            self._memory = self._remembering()
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether something about a document's lists is in the cache."""

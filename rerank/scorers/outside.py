@@ -72,6 +72,9 @@ class Outside:
         """One, whatever k is: all values are there."""
         return 1.0
 
+    def lazily(self) -> None:
+        """Nothing, all values being there."""
+
     def remembers(self, kbest: KBest) -> bool:
         """True: nothing is computed."""
         return True

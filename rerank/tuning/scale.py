@@ -15,7 +15,7 @@ the choices before it, not that of a path.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -60,6 +60,8 @@ def fit_scale(
     if lists is None:
         notices.add(f"no alpha is fitted: in no list do both BLEU and the score differ; {_CURE}")
         return None
+    unit = math.ldexp(1.0, math.frexp(float(lists.scores.min()))[1] - 1)  # squares need the room
+    lists = replace(lists, scores=lists.scores / unit)
     spread = math.sqrt(lists.variance(0.0) / len(lists.starts))
     low, high = 1 / (RANGE * spread), RANGE / spread
     if lists.slope(low) <= 0:
@@ -73,7 +75,7 @@ def fit_scale(
     for _ in range(_HALVINGS):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if lists.slope(middle) > 0 else (low, middle)
-    return Scale(low, 1 / math.sqrt(lists.variance(low)), len(lists.starts))
+    return Scale(low / unit, 1 / math.sqrt(lists.variance(low)) / unit, len(lists.starts))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
