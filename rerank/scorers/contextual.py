@@ -112,19 +112,6 @@ class Contextual(DocumentProblem):
         unknown = np.zeros(len(keys), dtype=np.bool_)
         return Histories(before.t + 1, keys, None, unknown, (before, parents, choices))
 
-    def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
-        """Sums (N,) along each path; costs as `rerank.scorers.moves.rescored`."""
-        return self.rescore_together([(self, paths, t, horizon)])[0]
-
-    @classmethod
-    def rescore_together(
-        cls, requests: Sequence[tuple[Any, Indices, int, int]]
-    ) -> list[NDArray[np.float64]]:
-        """The same for paths of many documents, a sentence at a time."""
-        from rerank.scorers.moves import rescored
-
-        return rescored(requests)
-
     def average(self, successors: Extended, weights: NDArray[np.float64]) -> Histories:
         """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
 

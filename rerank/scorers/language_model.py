@@ -25,8 +25,9 @@ from rerank.errors import RerankError
 from rerank.kbest import KBest
 from rerank.notices import Notices
 from rerank.scorers import Scored
-from rerank.scorers.contextual import Contextual, told
+from rerank.scorers.contextual import told
 from rerank.scorers.kept import Arrays, Kept, Memory, Texts
+from rerank.scorers.moves import Movable
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 Named = tuple[str, KBest]
@@ -196,7 +197,7 @@ class LanguageModel:
             kept = Kept(texts, texts, columns)
         else:
             lists = None
-        problem = Contextual(
+        problem = Movable(
             self._scorer,
             kept,
             lambda: self._encoded(texts)[0] if lists is None else lists,

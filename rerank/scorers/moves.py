@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from lm.trie import Candidates
 
 Sums = NDArray[np.float64]
+
+
+class Movable(Contextual):
+    """A document under a model of unbounded order, whose paths may change in the middle."""
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Sums:
+        """Sums (N,) along each path; costs as `rescored`."""
+        return rescored([(self, paths, t, horizon)])[0]
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
+        """The same for paths of many documents, a sentence at a time."""
+        return rescored(requests)
 
 
 @dataclass(slots=True, eq=False)
