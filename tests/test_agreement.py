@@ -144,9 +144,10 @@ def found_by(name: str, problem: DocumentProblem, n_best: int = 1) -> Decoded:
 
 def cheaply_found_by(name: str, problem: DocumentProblem) -> Decoded:
     """With little to look at."""
-    options = Options(scale=0.5)
+    options, row = Options(scale=0.5), DECODERS[name]
     for few in (Options(particles=8), Options(samples=2), Options(lag=1), Options(width=2)):
-        if all(map(DECODERS[name].takes, few.given())):
+        given = few.given()
+        if all(row.takes(o) and not row.idle(o, given, problem.order) for o in given):
             options = dataclasses.replace(options, **few.given())  # type: ignore[arg-type]
     return decode(problem, name, options, utility=ExactMatch())
 
