@@ -71,6 +71,7 @@ def ffbs_steps(
     """The search of `ffbs`; of order 0 and 1 without a step, their scores being at hand."""
     if samples < 1 or (lag is not None and lag < 1):
         raise ValueError(f"expected samples and a lag of at least 1, found {samples}, {lag}")
+    reach = lag or problem.order or 2
     lengths = tuple(problem.lengths)
     if serves(problem):
         probabilities, log_z = marginals(problem, alpha)
@@ -84,7 +85,6 @@ def ffbs_steps(
         filtered = yield from filter_steps(problem, alpha=alpha, rng=rng, how=how)
         log_z = filtered.log_normaliser
         if log_z > -np.inf:
-            reach = lag or problem.order or 2
             draws = yield from _particle_draws(filtered, len(lengths), alpha, rng, samples, reach)
             scores = yield Rescore(draws, 0, len(lengths))
             scores = checked_sums(scores, 0, samples)

@@ -3,7 +3,7 @@
 S. Kumar, W. Byrne, "Minimum Bayes-risk decoding for statistical machine translation", 2004,
 https://aclanthology.org/N04-1022. The utility is one of expected counts, so that of a document is
 the sum over its sentences, and p(path) counts through the marginals of each sentence only: exact
-ones on order 0 and 1, those of a particle filter's paths elsewhere.
+ones on order 0 and 1, those of a particle filter's prefixes elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from decoders.lockstep import Steps, alone, along
 from decoders.marginals import marginals, serves
 from decoders.posterior import Found, Posterior
 from decoders.problem import DocumentProblem
-from decoders.smc import smc_steps
+from decoders.smc import LAG, smc_steps
 
 Array = NDArray[np.float64]
 
@@ -37,6 +37,7 @@ def mbr(
     alpha: float,
     rng: np.random.Generator,
     particles: int = 64,
+    lag: int = LAG,
 ) -> Found:
     """The path of highest expected utility under p(path) ∝ exp(α · score), and the posterior.
 
@@ -45,7 +46,7 @@ def mbr(
     Ties: the lower candidate. Without a possible path the first candidates. Random above order 1:
     `rng`. Errors: ScoreError naming the sentence.
     """
-    steps = mbr_steps(problem, utility=utility, alpha=alpha, rng=rng, particles=particles)
+    steps = mbr_steps(problem, utility=utility, alpha=alpha, rng=rng, particles=particles, lag=lag)
     return alone(problem, steps)
 
 
@@ -56,6 +57,7 @@ def mbr_steps(
     alpha: float,
     rng: np.random.Generator,
     particles: int = 64,
+    lag: int = LAG,
 ) -> Steps[Found]:
     """The search of `mbr`, a step for each sentence above order 1."""
     if utility is None:
@@ -66,7 +68,7 @@ def mbr_steps(
         none = np.zeros((0, len(lengths)), dtype=np.intp)
         posterior = Posterior(probabilities, log_z, True, none, np.zeros(0))
     else:
-        found = yield from smc_steps(problem, alpha=alpha, rng=rng, particles=particles)
+        found = yield from smc_steps(problem, alpha=alpha, rng=rng, particles=particles, lag=lag)
         if found.posterior is None:
             raise TypeError("a particle filter has a posterior")
         posterior = found.posterior

@@ -13,6 +13,7 @@ Particles of one prefix are one row: its weight is the sum of theirs, and it is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ from decoders.requests import Extend
 from decoders.resampling import RESAMPLING, Resampling, systematic
 
 Array = NDArray[np.float64]
+LAG = 5  # particles of a few dozen still have many ancestors so far back
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,6 +59,24 @@ class Filtered:
             prefixes[:, s] = self.generations[s].choices[rows]
             rows = self.generations[s].parents[rows]
         return prefixes
+
+    def marginals(self, lengths: Sequence[int], lag: int) -> tuple[Array, ...]:
+        """Probabilities (K_t,) of the candidates of each sentence, by the prefixes `lag` later.
+
+        The final prefixes would be the better judges, if they did not have ever fewer ancestors
+        the further one goes back. G. Kitagawa, "Monte Carlo filter and smoother for non-Gaussian
+        nonlinear state space models", 1996, https://doi.org/10.2307/1390750. O(T M lag).
+        """
+        found = []
+        for t, length in enumerate(lengths):
+            judges = self.generations[min(t + lag, len(lengths) - 1)]
+            rows = np.arange(judges.choices.size)
+            for s in range(min(t + lag, len(lengths) - 1), t, -1):
+                rows = self.generations[s].parents[rows]
+            weights = shares(judges.log_weights)
+            choices = self.generations[t].choices[rows]
+            found.append(np.bincount(choices, weights, length).astype(np.float64))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +113,17 @@ def smc(
     resampling: str = "systematic",
     ess_threshold: float = 0.5,
     temper: float = 1.0,
+    lag: int = LAG,
     n_best: int = 1,
 ) -> Found:
     """The best paths of a particle filter, its posterior, and the logarithm of an unbiased Ẑ.
 
     Serves every order; exact on none. The draws are the final particles with their ancestors:
-    early sentences have few of them where the filter resamples often. O(T N K) time beside the
-    problem's own, O(T N) memory, N = particles. A run that dies out (all its prefixes impossible)
-    counts as Ẑ = 0 and gives the path of first candidates. Random: `rng`. Errors: ValueError for
-    options that are none, ScoreError naming the sentence.
+    early sentences have few of them where the filter resamples often, so marginals are told by the
+    prefixes `lag` sentences later. O(T N (K + lag)) time beside the problem's own, O(T N) memory,
+    N = particles. A run that dies out (all its prefixes impossible) counts as Ẑ = 0 and gives the
+    path of first candidates. Random: `rng`. Errors: ValueError for options that are none,
+    ScoreError naming the sentence.
     """
     found = smc_steps(
         problem,
@@ -111,6 +133,7 @@ def smc(
         resampling=resampling,
         ess_threshold=ess_threshold,
         temper=temper,
+        lag=lag,
         n_best=n_best,
     )
     return alone(problem, found)
@@ -125,6 +148,7 @@ def smc_steps(
     resampling: str = "systematic",
     ess_threshold: float = 0.5,
     temper: float = 1.0,
+    lag: int = LAG,
     n_best: int = 1,
 ) -> Steps[Found]:
     """The search of `smc`, a step for each sentence (`decoders.lockstep`)."""
@@ -133,6 +157,8 @@ def smc_steps(
             f"no resampling is called {resampling!r}; there are {', '.join(RESAMPLING)}"
         )
     how = Particles(particles, ess_threshold, temper, RESAMPLING[resampling])
+    if lag < 1:
+        raise ValueError(f"expected a lag of at least 1, found {lag}")
     filtered = yield from filter_steps(problem, alpha=alpha, rng=rng, how=how)
     lengths, T = tuple(problem.lengths), len(problem.lengths)
     if filtered.log_normaliser == -np.inf:
@@ -143,7 +169,8 @@ def smc_steps(
     else:
         final = filtered.generations[-1]
         draws, last = filtered.prefixes(T - 1), (final.log_weights, final.scores)
-    posterior = Posterior.of_draws(draws, shares(last[0]), lengths, filtered.log_normaliser)
+    marginals = filtered.marginals(lengths, lag)
+    posterior = Posterior(marginals, filtered.log_normaliser, False, draws, shares(last[0]))
     return Found(ranked(draws, last[1], n_best), posterior)
 
 

@@ -155,7 +155,7 @@ DECODERS: Mapping[str, Decoder] = {
             cost="O(T N K)",
             source=f"{MEMO}, section 3.2; Doucet and Johansen (2009)",
             options=(
-                *("particles", "resampling", "ess_threshold", "temper"),
+                *("particles", "resampling", "ess_threshold", "temper", "lag"),
                 *("alpha", "rng", "n_best"),
             ),
         ),
@@ -176,8 +176,8 @@ DECODERS: Mapping[str, Decoder] = {
             exact_to=NONE,
             cost="O(T K^2) to order 1, else O(T N K), and n-grams",
             source="Kumar and Byrne (2004)",
-            options=("utility", "particles", "alpha", "rng"),
-            beyond=("particles", "rng"),
+            options=("utility", "particles", "lag", "alpha", "rng"),
+            beyond=("particles", "lag", "rng"),
         ),
         Decoder(
             name="sweeps",

@@ -12,6 +12,7 @@ import pytest
 
 from decoders.resampling import RESAMPLING
 from decoders.search import SEED, Options
+from decoders.smc import LAG
 from decoders.survivors import MERGES
 from decoders.table import AUTO_WIDTH, DECODERS
 from rerank.cli import cli, run
@@ -79,7 +80,10 @@ def test_the_default_that_the_help_states_is_that_of_every_decoder(name: str) ->
     found = real_default(name)
     if stated is None:
         assert found == {math.inf}  # of a threshold: none
-    elif name in ("lag", "horizon"):
+    elif name == "lag":
+        assert stated[1] == f"{LAG}; for ffbs the order, 2 if unbounded"
+        assert found == {LAG, None}
+    elif name == "horizon":
         assert stated[1] == "the order, 2 if unbounded"
         assert found == {None}
     elif name == "alpha":

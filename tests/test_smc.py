@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.chains import Unary
+from decoders.chains import Pairwise, Unary
 from decoders.exhaustive import exhaustive
 from decoders.lockstep import alone, path_score
+from decoders.marginals import marginals
 from decoders.posterior import Found, Posterior
 from decoders.problem import DocumentProblem, Indices, Path, ScoreError
 from decoders.resampling import RESAMPLING
@@ -196,3 +197,32 @@ def test_a_scale_of_0_and_nan_are_refused() -> None:
         smc(Unary([]), alpha=0.0, rng=np.random.default_rng(1))
     with pytest.raises(ScoreError, match=r"^sentence 1, candidate 0 .*NaN"):
         smc(Unary([np.zeros(1), np.array([np.nan])]), alpha=1.0, rng=np.random.default_rng(1))
+
+
+def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
+    """The final particles of a long document have one ancestor; marginals are not theirs."""
+    problem = Pairwise([np.zeros((1, 2)), *([np.array([[0.0, 0.0], [1.0, -1.0]])] * 200)])
+    truth, _ = marginals(problem, 1.0)
+    rng = np.random.default_rng(3)
+    how = {"resampling": "multinomial", "ess_threshold": 1.0}
+    found = smc(problem, alpha=1.0, rng=rng, particles=50, **how)  # type: ignore[arg-type]
+    posterior = posterior_of(found)
+    assert len(np.unique(posterior.draws[:, 0])) == 1
+    for row, expected in zip(posterior.marginals, truth, strict=True):
+        # of 50 draws with probability 1/2: six standard errors
+        assert row == pytest.approx(expected, abs=6 * 0.5 / math.sqrt(50))
+    assert 0 < posterior.marginals[0][0] < 1
+
+
+@pytest.mark.parametrize("lag", [1, 2, 9])
+def test_a_lag_that_reaches_the_end_leaves_the_marginals_of_the_draws(lag: int) -> None:
+    problem = table(None, 5)
+    found = smc(problem, alpha=1.0, rng=np.random.default_rng(4), particles=30, lag=lag)
+    posterior = posterior_of(found)
+    last = len(posterior.marginals) - 1
+    for t in range(last - lag if lag < last else 0, last + 1):
+        row = posterior.marginals[t]
+        truth = np.bincount(posterior.draws[:, t], posterior.weights, row.size)
+        np.testing.assert_allclose(row, truth)
+    with pytest.raises(ValueError, match="a lag of at least 1"):
+        smc(problem, alpha=1.0, rng=np.random.default_rng(4), lag=0)

@@ -71,8 +71,8 @@ _OPTIONS = {  # by the name that decoders use
     "lag": click.option(
         "--lag",
         type=click.IntRange(1),
-        help="Sentences ahead that ffbs weighs a prefix by, above order 1 [default: the order, 2 "
-        "if unbounded].",
+        help="Sentences behind one that tell of it, to the marginals of smc and mbr and the draws "
+        "of ffbs, the latter two above order 1 [default: 5; for ffbs the order, 2 if unbounded].",
     ),
     "block": click.option(
         "--block", type=click.IntRange(1), help="Sentences that sweeps moves at once [default: 1]."
