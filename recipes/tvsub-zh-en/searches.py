@@ -57,6 +57,8 @@ CODCLM = {
     "ffbs, 64 draws, 8α": "--search ffbs --alpha {b}",
     "mbr, BLEU": "--search mbr --alpha {a}",
     "mbr, chrF": "--search mbr --utility chrf --alpha {a}",
+    "mbr, BLEU, 8α": "--search mbr --alpha {b}",
+    "mbr, chrF, 8α": "--search mbr --utility chrf --alpha {b}",
     "sweeps from greedy": "--search sweeps --beam 1",
     "sweeps from beam 8": "--search sweeps",
     "2 Gibbs sweeps, sweeps": "--search sweeps --gibbs 2 --alpha {a}",
@@ -73,7 +75,7 @@ CCDCLM = {
     "smc 32": "--search smc --particles 32 --alpha {a}",
     "smc 32, 8α": "--search smc --particles 32 --alpha {b}",
     "ffbs, 16 particles, 8 draws, 8α": "--search ffbs --particles 16 --samples 8 --alpha {b}",
-    "mbr, BLEU, 32 particles": "--search mbr --particles 32 --alpha {a}",
+    "mbr, BLEU, 32 particles, 8α": "--search mbr --particles 32 --alpha {b}",
     "sweeps from greedy": "--search sweeps --beam 1",
     "sweeps from beam 8": "--search sweeps",
 }
