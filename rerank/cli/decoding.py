@@ -8,7 +8,7 @@ import click
 
 from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
-from rerank.cli.searching import search_options
+from rerank.cli.searching import path_options, search_options
 
 
 @click.command()
@@ -76,7 +76,7 @@ def decode(
 
 @click.command()
 @list_options
-@search_options
+@path_options
 @click.option("--weights", help="Score after the path decoded with these weights.")
 @click.option("--out", default="-", show_default=True, help="The list with the features appended.")
 @strict_option

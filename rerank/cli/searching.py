@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -111,15 +111,23 @@ _OPTIONS = {  # by the name that decoders use
 
 def search_options(command: Command) -> Command:
     """The options of `rerank.pipeline.Search`."""
-    for option in reversed(_OPTIONS.values()):
-        command = option(command)
-    return command
+    return _with(_OPTIONS, command)
 
 
-def search_options_but_seed(command: Command) -> Command:
+def path_options(command: Command) -> Command:
+    """The same for a command that takes the path that is found and says nothing of its gap."""
+    return _with(_OPTIONS.keys() - {"gap"}, command)
+
+
+def tuning_search_options(command: Command) -> Command:
     """The same for a command that has a seed of its own, which is that of the search, too."""
+    return _with(_OPTIONS.keys() - {"gap", "seed"}, command)
+
+
+def _with(names: Collection[str], command: Command) -> Command:
+    """The command with the options of these names, in the order of `_OPTIONS`."""
     for name, option in reversed(_OPTIONS.items()):
-        command = command if name == "seed" else option(command)
+        command = option(command) if name in names else command
     return command
 
 

@@ -8,12 +8,12 @@ import click
 
 from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
-from rerank.cli.searching import search_options_but_seed
+from rerank.cli.searching import tuning_search_options
 
 
 @click.command("tune-mert")
 @list_options
-@search_options_but_seed
+@tuning_search_options
 @click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
 @click.option("--out", required=True, help="Weights file to write: .json or .ini.")
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
