@@ -20,7 +20,6 @@ from decoders.requests import Extend, Request, Rescore, answered
 
 Found = TypeVar("Found")
 Steps: TypeAlias = Generator[Request, Any, Found]
-_Search: TypeAlias = Generator[Request, Any, Any]
 
 
 def alone(problem: DocumentProblem, steps: Steps[Found]) -> Found:

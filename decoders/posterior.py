@@ -1,7 +1,7 @@
 """What sampling decoders find: paths drawn from p(path) ∝ exp(α · score), and what they say of it.
 
-α is the scale (`architecture`: weights are free up to a factor, probabilities are not); the target
-is not normalised, its normaliser is Z = Σ_paths exp(α · score).
+α is the scale: weights are free up to a positive factor, probabilities are not. The target is not
+normalised; its normaliser is Z = Σ_paths exp(α · score).
 """
 
 from __future__ import annotations

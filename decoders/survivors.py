@@ -33,7 +33,7 @@ class Merged:
     states: Callable[[], States]
 
 
-Merge = Callable[[DocumentProblem, Successors, Array, "float | None", np.random.Generator], Merged]
+Merge = Callable[[DocumentProblem, Successors, Array, float, np.random.Generator], Merged]
 
 
 def survivors(
@@ -69,13 +69,13 @@ def survivors_steps(
         if alpha is None:
             raise ValueError(f"merging by {merge} needs a scale alpha")
         check_scale(alpha)
-    operator = MERGES[merge]
+    operator, scale = MERGES[merge], 1.0 if alpha is None else alpha  # best looks at none
     states, totals = problem.initial(), np.zeros(1)
     backpointers: list[Indices] = []
     for t, length in enumerate(problem.lengths):
         scores, successors = yield Extend(states, t)
         sums = totals[:, None] + checked(scores, t, shape=(totals.size, length))
-        merged = operator(problem, successors, sums, alpha, rng)
+        merged = operator(problem, successors, sums, scale, rng)
         totals = merged.totals
         backpointers.append(merged.parents)
         if t + 1 < len(problem.lengths):
@@ -94,7 +94,7 @@ def best(
     problem: DocumentProblem,
     successors: Successors,
     sums: Array,
-    alpha: float | None,
+    alpha: float,
     rng: np.random.Generator,
 ) -> Merged:
     """⊕ = max: of `sums: (N, K_t)` the first best ℓ for each candidate."""
@@ -105,25 +105,24 @@ def sample(
     problem: DocumentProblem,
     successors: Successors,
     sums: Array,
-    alpha: float | None,
+    alpha: float,
     rng: np.random.Generator,
 ) -> Merged:
     """⊕ = random: an ℓ for each candidate, with probability ∝ exp(α · sum)."""
-    return _taken(problem, successors, sums, drawn((alpha or 0.0) * sums.T, rng))
+    return _taken(problem, successors, sums, drawn(alpha * sums.T, rng))
 
 
 def mean(
     problem: DocumentProblem,
     successors: Successors,
     sums: Array,
-    alpha: float | None,
+    alpha: float,
     rng: np.random.Generator,
 ) -> Merged:
     """⊕ = average: h̄ = Σ q h and ψ = log-sum-exp at scale α; the likeliest ℓ is read back."""
-    scale = alpha or 1.0
-    q = shares(scale * sums.T).T
+    q = shares(alpha * sums.T).T
     q[0, q.sum(axis=0) == 0] = 1.0  # of an impossible candidate any state will do
-    totals = log_sum_exp(scale * sums, axis=0) / scale
+    totals = log_sum_exp(alpha * sums, axis=0) / alpha
     return Merged(totals, sums.argmax(axis=0), lambda: problem.average(successors, q))
 
 

@@ -125,9 +125,10 @@ class Comparison:
         if not self.setting.whole:
             how.append("--no-cache")
         outputs = ["--out", str(out), "--summary", str(summary)]
-        before = cpu_seconds()
+        spent, before = out.with_suffix(".cpu"), cpu_seconds()
+        if not spent.exists():  # stopped before its time was known
+            out.unlink(missing_ok=True)
         self.recipe.run(out, "decode", *lists, *model, "--weights", str(weights), *how, *outputs)
-        spent = out.with_suffix(".cpu")
         if not spent.exists():
             spent.write_text(f"{cpu_seconds() - before:.1f}\n")
         found: dict[str, Any] = json.loads(summary.read_text())
