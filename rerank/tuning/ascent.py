@@ -20,8 +20,8 @@ from rerank.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.envelope import Direction, Scratch
 from rerank.tuning.goals import CORPUS_BLEU, GAIN, SearchGoal
-from rerank.tuning.line import Step
-from rerank.tuning.line_search import Way, line_search
+from rerank.tuning.line import Line, Step
+from rerank.tuning.line_search import Way, line_of, line_search
 from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 
@@ -176,6 +176,11 @@ class Point:
             here=self.value,
             scratch=self._scratch,
         )
+
+    def line(self, way: Way) -> Line:
+        """All breaks along a way from here, in memory that the next search uses again."""
+        pool = self.axes.pool
+        return line_of(pool, self.weights, self._scores, self._choices, way, self._scratch)
 
     def take(self, way: Way, step: Step) -> bool:
         """Whether a step does gain, or smoothed is what it promised; it is taken only then."""

@@ -46,10 +46,22 @@ def line_search(
     """
     if way.seen.spread == 0:
         return Step(0.0, here, here, here)
+    return goal.best(line_of(pool, weights, scores, choices, way, scratch), here)
+
+
+def line_of(
+    pool: Pool,
+    weights: NDArray[np.float64],
+    scores: NDArray[np.float64],
+    choices: NDArray[np.int64],
+    way: Way,
+    scratch: Scratch,
+) -> Line:
+    """The breaks of all lists along a way; it lies in `scratch`. O(n + m log m)."""
     envelopes = upper_envelopes(pool, scores, choices, way.seen, scratch)
     changes = scratch.changes(len(envelopes.rows))
     _changes(envelopes.offsets, envelopes.rows, pool.statistics, changes)
-    line = Line(
+    return Line(
         envelopes.breaks,
         np.argsort(envelopes.breaks),
         changes,
@@ -59,7 +71,6 @@ def line_search(
         way.span,
         1 / way.seen.spread,
     )
-    return goal.best(line, here)
 
 
 @njit(cache=True, nogil=True)
