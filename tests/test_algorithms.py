@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.errors import UsageError
@@ -73,6 +75,29 @@ def test_the_planted_optimum_is_nearly_reached(tune: Tuner, start: list[float]) 
     best = Optimum.at(pool, planted).bleu
     assert Optimum.at(pool, found).bleu > begun + 0.8 * (best - begun)
     assert found @ planted > 0.8 * np.linalg.norm(found) * np.linalg.norm(planted)
+
+
+def scattered_pool(seed: int) -> Pool:
+    """Five lists of up to four candidates; features and fixed scores that tie, or are all zero."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(0, 5, size=5)
+    n = int(sizes.sum())
+    totals = np.maximum(rng.integers(0, 9, size=(n, 1)) - np.arange(4), 0)
+    matches = rng.integers(0, totals + 1)
+    return Pool(
+        np.concatenate([[0], np.cumsum(sizes)]),
+        rng.integers(-1, 2, size=(n, 3)) * rng.integers(0, 2, size=3) * 10.0 ** rng.integers(-9, 9),
+        np.hstack([matches, totals, rng.integers(1, 9, size=(n, 1))]),
+        rng.integers(-1, 2, size=n).astype(np.float64) * float(rng.integers(0, 2)),
+    )
+
+
+@every_tuner
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_on_any_pool_weights_are_finite_and_never_worse(tune: Tuner, seed: int) -> None:
+    pool = scattered_pool(seed)
+    tuned(tune, pool, np.random.default_rng(seed).integers(-2, 3, size=3).astype(np.float64))
 
 
 @every_tuner

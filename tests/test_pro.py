@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from rerank.tuning.ascent import Optimum
 from rerank.tuning.pool import Pool
 from rerank.tuning.pro import L2, _logistic, _pairs, pro
 from rerank.tuning.real_bleu import bleu_plus_one
@@ -80,6 +81,22 @@ def test_the_optimum_is_one() -> None:
     point = found * space.spreads
     gradient = L2 * point - (differences * expit(-(point @ differences))).mean(axis=1)
     assert np.abs(gradient).max() < 1e-4
+
+
+def test_the_start_has_the_share_that_gives_the_best_bleu() -> None:
+    """Ten mixtures, made here from what is found from zeros."""
+    planted = np.array([1.0, 0.5, -0.5])
+    pool = separable_pool(8, planted)
+    noise = np.random.default_rng(8).integers(-200, 200, size=(1200, 1))
+    rows = pool.statistics + np.where(np.arange(9) < 4, noise, 0).clip(-50)
+    pool = Pool(pool.offsets, pool.features, rows, pool.fixed)
+    alone = pro(pool, np.zeros(3), rng=np.random.default_rng(9))
+    space = Standardised.of(pool, planted)
+    size = np.linalg.norm(alone * space.spreads)
+    mixtures = [(1 - s) * alone + s * size * space.weights(space.point) for s in np.arange(10) / 10]
+    found = pro(pool, planted, rng=np.random.default_rng(9))
+    best = max(Optimum.at(pool, w).bleu for w in (planted, *mixtures))
+    assert Optimum.at(pool, found).bleu == best
 
 
 def test_without_a_pair_the_start_comes_back() -> None:

@@ -113,7 +113,9 @@ class Standardised:
         weights beyond float64 are none either. O(n F) for each point.
         """
         best, bleu = self.start, -1.0
-        for weights in (self.start, *map(self.weights, points)):
+        if self.anchored or self.start.any():
+            bleu = Optimum.at(self.pool, self.start).bleu
+        for weights in map(self.weights, points):
             if np.isfinite(weights).all() and (self.anchored or weights[self.features].any()):
                 found = Optimum.at(self.pool, weights).bleu
                 if found > bleu:
