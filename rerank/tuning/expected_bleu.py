@@ -1,15 +1,16 @@
 """Expected BLEU: gradient ascent on the BLEU of statistics that are expected, not chosen.
 
-Rosti, Zhang, Matsoukas and Schwartz (2010), https://aclanthology.org/W10-1748, and (2011),
-https://aclanthology.org/W11-2119: with p(k) ∝ exp(w · x_k) in each list, the expected statistics
-E_j = Σ_lists Σ_k p(k) s_kj have a BLEU B(E) that is smooth in w. Maximised is
+Rosti, Zhang, Matsoukas and Schwartz (2011), https://aclanthology.org/W11-2119: with p(k) ∝
+exp(w · x_k) in each list, the expected statistics E_j = Σ_lists Σ_k p(k) s_kj have a BLEU B(E) that
+is smooth in w. Maximised is
 
     log B(E) − L2 / 2 · |w|²,    ∂ log B / ∂w = Σ_lists Σ_k p(k) (g_k − Σ_i p(i) g_i) x_k,
 
 g_k = Σ_j ∂ log B / ∂E_j · s_kj, by L-BFGS. Without L2 the scale of w would run away and p harden to
 the choice of the best. So the penalty falls by factors of 10, each maximum being the start of the
 next (annealing: Smith and Eisner, 2006, https://aclanthology.org/P06-2101): the first maximum is
-much the same from any start, the last ones have nearly the BLEU of the choice itself.
+much the same from any start, the last ones have nearly the BLEU of the choice itself. On real pools
+the result was better than that of line searches from the same start, which gain little after it.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ differences of features Δx (better − worse) are classified by logistic regres
 
     minimise  mean of log(1 + exp(−w · Δx)) + L2 / 2 · |w|².
 
-They interpolate w with the weights before by a fixed share; here the start, at the
-length of w, has the share 0, 0.1, … or 0.9 that gives the best BLEU.
+The start, at the length of w, is mixed in with the share 0, 0.1, … or 0.9 that gives the best BLEU,
+as rounds of PRO mix in the weights before with a fixed share.
 
-BLEU+1 makes output short. A brevity penalty with one more reference word (Nakov et al., 2012,
-https://aclanthology.org/C12-1121) made it longer on our lists, but raised no BLEU: it is not here.
+BLEU+1 makes output short. A brevity penalty with one more reference word (Nakov, Guzmán and Vogel,
+2012, COLING) made it longer on our lists, but raised no BLEU: it is not here.
 """
 
 from __future__ import annotations
