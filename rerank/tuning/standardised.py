@@ -49,23 +49,19 @@ class Standardised:
         if not np.isfinite(start).all():
             raise ValueError(f"start weights that are not finite: {start.tolist()}")
         firsts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
-        columns, features, spreads = [], [], []
+        n, width = pool.features.shape
+        columns = np.empty((width + 1, n))  # rows that are not used cost no memory
+        varying, spreads = [], []
         for feature, values in enumerate((*pool.features.T, pool.fixed)):
-            distances = values - values[firsts]
+            distances = np.subtract(values, values[firsts], out=columns[len(varying)])
             spread = Direction.of(pool, distances).spread if distances.any() else 0.0
             if spread > 0:
-                columns.append(np.divide(distances, spread, out=distances))
-                features.append(feature)
+                distances /= spread
+                varying.append(feature)
                 spreads.append(spread)
-        stacked = np.stack(columns) if columns else np.empty((0, len(firsts)))
-        varying = [feature for feature in features if feature < pool.features.shape[1]]
-        return cls(
-            pool,
-            start.astype(np.float64),
-            np.array(varying, dtype=np.int64),
-            stacked,
-            np.array(spreads),
-        )
+        features = np.array([feature for feature in varying if feature < width], dtype=np.int64)
+        weights = start.astype(np.float64)
+        return cls(pool, weights, features, columns[: len(varying)], np.array(spreads))
 
     @property
     def anchored(self) -> bool:
