@@ -51,7 +51,8 @@ class Standardised:
         firsts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
         n, width = pool.features.shape
         columns = np.empty((width + 1, n))  # rows that are not used cost no memory
-        varying, spreads = [], []
+        varying: list[int] = []
+        spreads: list[float] = []
         for feature, values in enumerate((*pool.features.T, pool.fixed)):
             distances = np.subtract(values, values[firsts], out=columns[len(varying)])
             spread = Direction.of(pool, distances).spread if distances.any() else 0.0
