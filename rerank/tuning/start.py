@@ -1,0 +1,103 @@
+"""Start weights of Moses' tuners: init.opt, and weights that have a place instead of a name.
+
+    0.3 0.3 -0.2        where to start, a number for each of the F features
+    0 0 0               least and
+    1 1 1               largest value; random starts of `mert` are drawn between them
+
+`mert` takes the first lines that it finds and, of too many or too few numbers, tunes the first
+features, wrong ones, in silence: here counts that differ are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.errors import InputError
+from rerank.formats.moses import Label
+from rerank.formats.tokens import number
+from rerank.lines import display, read_lines
+from rerank.notices import Notices
+from rerank.weights import Weights
+
+_PLACE = re.compile(r"F(0|[1-9][0-9]{0,8})")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """Start weights and the range of each, all (F,) and finite; least ≤ largest."""
+
+    weights: NDArray[np.float64]
+    least: NDArray[np.float64]
+    largest: NDArray[np.float64]
+
+    @property
+    def usual(self) -> bool:
+        """Whether all ranges are 0 to 1, which mert-moses.pl writes if nobody asks for others."""
+        return not self.least.any() and bool((self.largest == 1).all())
+
+
+def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> Start:
+    """Start weights and ranges of the F features `names`, from an init.opt.
+
+    `InputError` for another number of lines or of values, for a value that is not finite, and for
+    a least value above the largest.
+    """
+    source, found = display(path), []
+    for n, line in enumerate(read_lines(path, notices), 1):
+        if not line.strip():
+            continue
+        try:
+            row = [number(token, "a weight") for token in line.split()]
+            if len(row) != len(names):
+                raise InputError(
+                    f"expected {len(names)} values, for {names[0]} … {names[-1]}, found {len(row)}"
+                )
+        except InputError as fault:
+            raise InputError(str(fault), source=source, line=n) from None
+        found.append(np.array(row))
+    if len(found) != 3:
+        raise InputError(
+            f"expected three lines, start, least and largest values, found {len(found)}",
+            source=source,
+        )
+    wrong = np.flatnonzero(found[1] > found[2])
+    if len(wrong):
+        least, largest = found[1][wrong[0]], found[2][wrong[0]]
+        raise InputError(
+            f"expected a range for {names[wrong[0]]}, found {least:g} to {largest:g}; "
+            "lines are start, least, largest",
+            source=source,
+        )
+    return Start(*found)
+
+
+def named(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
+    """Weights `F0 F1 …`, of kbmira or a line of bare numbers, with the names of the labels.
+
+    Fi is the i-th value of the labels. Weights with other names come back as they are, and so do
+    those of labels that are called F0. `InputError` where not every value has its weight.
+    """
+    places = [_PLACE.fullmatch(name) for name in weights.dense]
+    if not places or None in places or any(_PLACE.fullmatch(label.name) for label in labels):
+        return weights
+    width = sum(label.width for label in labels)
+    expected = [f"F{i}" for i in range(width)]
+    values = [value for name in expected for value in weights.dense.get(name, ())]
+    if set(weights.dense) != set(expected) or len(values) != width:
+        n = sum(map(len, weights.dense.values()))
+        raise InputError(
+            f"expected {width} weights without names, F0 to F{width - 1}, one for each value of "
+            f"{' '.join(label.name for label in labels[:20])}, found {n}",
+            source=source,
+        )
+    dense, i = {}, 0
+    for label in labels:
+        dense[label.name] = tuple(values[i : i + label.width])
+        i += label.width
+    return replace(weights, dense=dense)
