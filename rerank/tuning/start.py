@@ -10,6 +10,7 @@ features, wrong ones, in silence: here counts that differ are refused.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from rerank.errors import InputError
 from rerank.formats.moses import Label
-from rerank.formats.tokens import number
+from rerank.formats.tokens import NUMBER, shown
 from rerank.lines import display, read_lines
 from rerank.notices import Notices
 from rerank.weights import Weights
@@ -53,7 +54,7 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> S
         if not line.strip():
             continue
         try:
-            row = [number(token, "a weight") for token in line.split()]
+            row = [_finite(token) for token in line.split()]
             if len(row) != len(names):
                 raise InputError(
                     f"expected {len(names)} values, for {names[0]} … {names[-1]}, found {len(row)}"
@@ -75,6 +76,14 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> S
             source=source,
         )
     return Start(*found)
+
+
+def _finite(token: bytes) -> float:
+    """A finite decimal number."""
+    value = float(token) if NUMBER.fullmatch(token) else math.nan
+    if not math.isfinite(value):
+        raise InputError(f"expected a finite decimal number, found {shown(token)}")
+    return value
 
 
 def named(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
