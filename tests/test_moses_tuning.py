@@ -76,6 +76,16 @@ def test_statistics_come_in_our_order_of_columns() -> None:
     assert second.values.tolist() == [[0, 0, 0, 0, 0, 0, 0, 0, 6]]
 
 
+def test_sparse_features_may_stand_anywhere() -> None:
+    """FeatureStats::set of mert/FeatureStats.cpp takes the values one by one."""
+    text = FEATURES.replace(
+        "-37 -5 2 tag_np=2 tag_=x=-0.5 ", "a_b=1 -37 tag_=x=-0.5 -5\tt_\u00e9=2 2"
+    )
+    first, _ = features(text)
+    assert first.values.tolist() == [[-38.1204, -4.25, 1e-5], [-37, -5, 2]]
+    assert first.sparse == {1: {"a_b": 1.0, "tag_=x": -0.5, "t_\u00e9": 2.0}}
+
+
 def test_blank_lines_between_blocks_are_counted() -> None:
     notices = Notices()
     assert len(features("\n" + FEATURES + "\n\n", notices)) == 2

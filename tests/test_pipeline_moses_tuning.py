@@ -185,6 +185,11 @@ def test_what_the_start_leaves_open_is_said(here: Path) -> None:
     assert "start weights are those of part.ini, not of init.opt" in said
     assert "features that part.ini has no weight for begin at 0: TM0" in said
     assert "1 x sparse feature without weight, counted as 0, first at part.ini" in notices.lines()
+    notices = Notices()
+    tuned(notices=notices)
+    assert "1 x sparse feature without weight, counted as 0, first at features.dat" in (
+        notices.lines()
+    )
 
 
 def test_what_made_the_weights_is_written_with_them(here: Path) -> None:

@@ -59,6 +59,18 @@ def test_an_ini_file_reads_back_its_weights_and_alpha(weights: Weights) -> None:
     assert found == replace(weights, provenance={})
 
 
+@settings(deadline=None)
+@given(all_weights)
+def test_an_ini_file_is_what_the_rescoring_script_of_moses_takes(weights: Weights) -> None:
+    """Its reader: lines after the first `[weight]`, a label with `=`, then what `float` reads."""
+    lines = to_ini(weights).decode().split("\n")
+    found = [line.split() for line in lines[lines.index("[weight]") + 1 :] if line.strip()]
+    assert {label: tuple(map(float, values)) for label, *values in found} == {
+        **{f"{name}=": values for name, values in weights.dense.items()},
+        **{f"{name}=": (value,) for name, value in weights.sparse.items()},
+    }
+
+
 @pytest.mark.parametrize("suffix", [".json", ".ini"])
 def test_files_read_back(tmp_path: Path, suffix: str) -> None:
     weights = Weights({"LM0": (0.1,), "TM0": (0.2, -1e-9)}, {"tag_np": 3.0})

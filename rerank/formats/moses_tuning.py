@@ -8,8 +8,9 @@
     c1 t1 c2 t2 c3 t3 c4 t4 reflen                                 n lines
     SCORES_TXT_END_0
 
-Line j of a block is one hypothesis in both files. A sentence may have several blocks. `mert` reads
-`nan` as a number, and of two counts that differ takes the smaller; here all of that is refused.
+Line j of a block is one hypothesis in both files. A sentence may have several blocks. Moses lets
+`nan` and lines with features too few pass, and its weights are then no weights: here a line that
+is not as its block says is refused.
 
 Source: mert/FeatureArray.cpp, FeatureStats.cpp, ScoreArray.cpp and BleuScorer.cpp of
 https://github.com/moses-smt/mosesdecoder.
@@ -213,15 +214,14 @@ class _Reader:
         lines = list(islice(self._lines, n + 1))
         block = f"{n} hypotheses of sentence {sentence}"
         end = self._end.decode()
-        values, others = read_numbers(lines[:n], width)
-        sparse = {}
+        heads, tails = _parted(lines[:n])
+        values, others = read_numbers(heads, width)
         for row in others:
             line = self._line + 1 + row
             if lines[row].strip() == self._end:
                 self.refuse(line, f"expected {block} as said where the block begins, found {row}")
-            values[row], found = self._row(lines[row], width, line, what)
-            if found:
-                sparse[row] = found
+            values[row] = self._dense(lines[row], width, line, what)
+        sparse = {row: self._sparse(tail, self._line + 1 + row) for row, tail in tails.items()}
         self._line += len(lines)
         if len(lines) <= n:
             self.refuse(
@@ -233,29 +233,29 @@ class _Reader:
             self.refuse(self._line, f"expected {end} after {block}, found {shown(lines[n])}")
         return values, sparse
 
-    def _row(
-        self, text: bytes, width: int, line: int, what: str
-    ) -> tuple[list[float], dict[str, float]]:
-        """The dense and sparse values of a line."""
-        dense: list[float] = []
+    def _dense(self, text: bytes, width: int, line: int, what: str) -> list[float]:
+        """The values of a line that have no name."""
+        tokens = [token for token in text.split() if b"=" not in token]
+        values = [self._number(t, f"value {j}", line) for j, t in enumerate(tokens, 1)]
+        if len(values) != width:
+            self.refuse(
+                line,
+                f"expected {width} {what} as said where the block begins, found {len(values)}",
+            )
+        return values
+
+    def _sparse(self, tokens: Sequence[bytes], line: int) -> dict[str, float]:
+        """The values of a line that have a name, which may hold a `=` itself."""
         sparse: dict[str, float] = {}
-        for token in text.split():
-            head, mark, number = token.rpartition(b"=")
-            if not mark:
-                dense.append(self._number(number, f"value {len(dense) + 1}", line))
-                continue
+        for token in tokens:
+            head, _, number = token.rpartition(b"=")
             name = head.decode()
             if not name or name in sparse:
                 self.refuse(
                     line, f"expected a sparse feature once, name=value, found {shown(token)}"
                 )
             sparse[name] = self._number(number, name, line)
-        if len(dense) != width:
-            self.refuse(
-                line,
-                f"expected {width} {what} as said where the block begins, found {len(dense)}",
-            )
-        return dense, sparse
+        return sparse
 
     def _number(self, token: bytes, what: str, line: int) -> float:
         """A finite decimal number."""
@@ -267,3 +267,19 @@ class _Reader:
                 "mend the list that extractor has read",
             )
         return value
+
+
+def _parted(lines: Sequence[bytes]) -> tuple[list[bytes], dict[int, list[bytes]]]:
+    """Lines as far as values have no names, and by row the named ones of those that have some.
+
+    A line with values of both kinds in another order than extractor's is left whole.
+    """
+    heads, tails = list(lines), {}
+    for row, line in enumerate(lines):
+        if b"=" in line:
+            cut = line.rfind(b" ", 0, line.index(b"=")) + 1
+            tokens = line[cut:].split()
+            tails[row] = [token for token in tokens if b"=" in token]
+            if len(tails[row]) == len(tokens):
+                heads[row] = line[:cut]
+    return heads, tails

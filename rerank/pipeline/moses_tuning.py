@@ -79,6 +79,9 @@ def tune_moses(
         f"{data.n_repeated} that came again left out"
     )
     begin = _Start.of(data, given, notices, files=(start, init), announce=announce)
+    if lacking := set(data.sparse.names) - begin.sparse.keys():
+        kind = "sparse feature without weight, counted as 0"
+        notices.add(kind, source=display(start or features[0]), count=len(lacking))
     if frame is not None:  # refused before the work, not after it
         zeros = _by_name(np.zeros_like(begin.dense), data.labels)
         merged(frame, zeros, begin.sparse, None, Notices(), source=display(base or ""))
@@ -138,24 +141,19 @@ class _Start:
         missing = [label.name for label in data.labels if label.name not in given.dense]
         if missing:
             announce(f"features that {start} has no weight for begin at 0: {', '.join(missing)}")
-        _check_sparse(given, data, notices, start)
+        _refuse_columns(given, data, start)
         return cls(vector(given, data.labels, default=0.0, source=start), given.sparse)
 
 
-def _check_sparse(given: Weights, data: Extracted, notices: Notices, source: str) -> None:
-    """Refuse dense features weighted as sparse ones; count sparse ones without weight."""
+def _refuse_columns(given: Weights, data: Extracted, source: str) -> None:
+    """`InputError` for weights of `LM0_0`, which would be those of a sparse feature."""
     columns = {f"{label.name}_{i}" for label in data.labels for i in range(label.width)}
-    wrong = sorted(columns & given.sparse.keys())
-    if wrong:
+    if wrong := sorted(columns & given.sparse.keys()):
         name = wrong[0].rpartition("_")[0]
         raise InputError(
             f"expected weights of features as a line '{name}= w w', found one of {wrong[0]!r}",
             source=source,
         )
-    lacking = set(data.sparse.names) - given.sparse.keys()
-    if lacking:
-        kind = "sparse feature without weight, counted as 0"
-        notices.add(kind, source=source, count=len(lacking))
 
 
 def _scale(pool: Pool, weights: NDArray[np.float64], notices: Notices) -> Scale | None:

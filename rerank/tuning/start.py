@@ -4,8 +4,8 @@
     0 0 0               least and
     1 1 1               largest value; random starts of `mert` are drawn between them
 
-`mert` takes the first lines that it finds and, of too many or too few numbers, tunes the first
-features, wrong ones, in silence: here counts that differ are refused.
+Where there are more features than numbers, `mert` tunes the first ones, which may be wrong ones, in
+silence: here counts that differ are refused.
 """
 
 from __future__ import annotations
