@@ -25,6 +25,7 @@ from rerank.formats.moses_ini import (
     weight_line,
 )
 from rerank.formats.tokens import NUMBER, number
+from rerank.formats.unnamed import by_place
 from rerank.lines import display, read_lines
 from rerank.notices import Notices
 
@@ -138,12 +139,14 @@ def vector(
 ) -> NDArray[np.float64]:
     """Weights (F,) in the order of the labels of a list; `source` names their file in errors.
 
+    Weights without names are those of the values of the list one by one: see `by_place`.
     `InputError` for a weight of a feature that the list has not, for another number of values, and
     for a feature without weight, unless `default` is given: then it is counted in `notices`.
     """
     notices = notices or Notices()
+    dense = by_place(weights.dense, labels, source=source)
     known = [label.name for label in labels]
-    for name in weights.dense:
+    for name in dense:
         if name in known:
             continue
         if _UNTUNED.fullmatch(name) is None:
@@ -155,12 +158,12 @@ def vector(
         notices.add("weight that Moses does not tune and lists do not hold", source=source)
     values: list[float] = []
     for label in labels:
-        found = weights.dense.get(label.name)
+        found = dense.get(label.name)
         if found is None:
             if default is None:
                 raise InputError(
                     f"expected a weight for every feature of the list, found none for "
-                    f"{label.name!r}; {_near(label.name, weights.dense)}, or --default-weight 0",
+                    f"{label.name!r}; {_near(label.name, dense)}, or --default-weight 0",
                     source=source,
                 )
             notices.add(

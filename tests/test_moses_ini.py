@@ -93,6 +93,24 @@ def test_a_label_on_several_lines_keeps_its_lines() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"LM0=1", b"LM0=-2"),
+        (b"LM0 =\t1 ", b"LM0 =\t-2 "),
+        (b"LM0 1 # =", b"LM0 -2 # ="),
+    ],
+)
+def test_lines_are_rewritten_as_they_are_spelled(line: bytes, expected: bytes) -> None:
+    assert merge([b"[weight]", line], {"LM0": (-2.0,)}) == [b"[weight]", expected]
+
+
+def test_a_sparse_name_may_hold_the_sign_of_equality() -> None:
+    lines = [b"[weight]", b"t_a= 1", b"t_a== 1", b"t_=b= 1"]
+    sparse = {"t_a": 2.0, "t_a=": 3.0, "t_=b": 4.0}
+    assert merge(lines, {}, sparse) == [b"[weight]", b"t_a= 2", b"t_a== 3", b"t_=b= 4"]
+
+
+@pytest.mark.parametrize(
     ("lines", "dense", "message"),
     [
         ([b"LM0= 1"], {"LM0": (1.0,)}, r"m.ini: expected a section \[weight\] to write into"),

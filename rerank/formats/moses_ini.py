@@ -29,7 +29,9 @@ COMMENT = re.compile(rb"(?:^|\s)#.*")
 
 _ALPHA = re.compile(rb"#\s*alpha:\s*(\S+)")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
-_LINE = re.compile(rb"\s*([^\s=\[]+)(?:\s*=\s*|\s+)")  # up to the first weight
+# a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
+# `Name = w` or `Name w`
+_LINE = re.compile(rb"\s*(?:(?P<name>\S+)=\s*|(?P<apart>[^\s=]+)\s+(?:=\s*)?)")
 _VALUE = re.compile(rb"\S+")
 
 
@@ -144,7 +146,7 @@ def _inside(lines: Sequence[bytes]) -> list[int]:
 def _name(line: bytes) -> str:
     """The feature that a line of [weight] is about; empty if it is about none."""
     found = _LINE.match(COMMENT.sub(b"", line))
-    return found[1].decode() if found else ""
+    return (found["name"] or found["apart"]).decode() if found else ""
 
 
 def _weights(line: bytes) -> tuple[bytes, bytes, bytes]:

@@ -15,6 +15,7 @@ from rerank.columns import column_names
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.moses import Label
 from rerank.formats.moses_ini import merged
+from rerank.formats.unnamed import by_place
 from rerank.lines import digest, display, read_lines
 from rerank.notices import Notices
 from rerank.outputs import check_outputs
@@ -24,7 +25,7 @@ from rerank.tuning.extracted import Extracted, read_extracted
 from rerank.tuning.mert import Settings, optimise
 from rerank.tuning.pool import Pool
 from rerank.tuning.scale import Scale, fit_scale
-from rerank.tuning.start import named, read_init_opt
+from rerank.tuning.start import read_init_opt
 from rerank.weights import SUFFIXES, Weights, read_weights, vector, write_weights
 
 
@@ -137,8 +138,8 @@ class _Start:
             return cls(dense, {})
         if init is not None:
             announce(f"start weights are those of {start}, not of {init}")
-        given = named(given, data.labels, source=start)
-        missing = [label.name for label in data.labels if label.name not in given.dense]
+        known = by_place(given.dense, data.labels, source=start)
+        missing = [label.name for label in data.labels if label.name not in known]
         if missing:
             announce(f"features that {start} has no weight for begin at 0: {', '.join(missing)}")
         _refuse_columns(given, data, start)

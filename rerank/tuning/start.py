@@ -1,4 +1,4 @@
-"""Start weights of Moses' tuners: init.opt, and weights that have a place instead of a name.
+"""Start weights of Moses' mert, and the range of each: init.opt.
 
     0.3 0.3 -0.2        where to start, a number for each of the F features
     0 0 0               least and
@@ -11,22 +11,17 @@ silence: here counts that differ are refused.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import InputError
-from rerank.formats.moses import Label
 from rerank.formats.tokens import NUMBER, shown
 from rerank.lines import display, read_lines
 from rerank.notices import Notices
-from rerank.weights import Weights
-
-_PLACE = re.compile(r"F(0|[1-9][0-9]{0,8})")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,29 +79,3 @@ def _finite(token: bytes) -> float:
     if not math.isfinite(value):
         raise InputError(f"expected a finite decimal number, found {shown(token)}")
     return value
-
-
-def named(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
-    """Weights `F0 F1 …`, of kbmira or a line of bare numbers, with the names of the labels.
-
-    Fi is the i-th value of the labels. Weights with other names come back as they are, and so do
-    those of labels that are called F0. `InputError` where not every value has its weight.
-    """
-    places = [_PLACE.fullmatch(name) for name in weights.dense]
-    if not places or None in places or any(_PLACE.fullmatch(label.name) for label in labels):
-        return weights
-    width = sum(label.width for label in labels)
-    expected = [f"F{i}" for i in range(width)]
-    values = [value for name in expected for value in weights.dense.get(name, ())]
-    if set(weights.dense) != set(expected) or len(values) != width:
-        n = sum(map(len, weights.dense.values()))
-        raise InputError(
-            f"expected {width} weights without names, F0 to F{width - 1}, one for each value of "
-            f"{' '.join(label.name for label in labels[:20])}, found {n}",
-            source=source,
-        )
-    dense, i = {}, 0
-    for label in labels:
-        dense[label.name] = tuple(values[i : i + label.width])
-        i += label.width
-    return replace(weights, dense=dense)
