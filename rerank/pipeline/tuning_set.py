@@ -13,6 +13,7 @@ from rerank.columns import offsets_of
 from rerank.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.features import TOTAL, Document, Space
+from rerank.formats.unnamed import by_place
 from rerank.kbest import KBest
 from rerank.lines import display
 from rerank.notices import Notices
@@ -132,7 +133,8 @@ class Wanted:
         self.columns(space)
         if self.given is None:
             return
-        missing = [label.name for label in space.labels if label.name not in self.given.dense]
+        known = by_place(self.given.dense, space.labels, source=self.source)
+        missing = [label.name for label in space.labels if label.name not in known]
         if missing:
             announce(
                 f"features that {self.source} has no weight for begin at 0: {', '.join(missing)}"
