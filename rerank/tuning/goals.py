@@ -126,7 +126,8 @@ class Goal:
         kept, left, right = line.intervals()
         if not len(kept):
             return Step(0.0, here, here, here)
-        values = self.objective.along(line.changes[line.order], line.documents[line.order])[kept]
+        changes = line.changes.take(line.order, axis=0)  # faster than an index
+        values = self.objective.along(changes, line.documents[line.order])[kept]
         steps = line.inside(left, right)
         if self.shrinkage:
             values = values - self.shrinkage.cost(line.weights, line.direction, steps)

@@ -216,7 +216,7 @@ def _by_document(
     order = np.argsort(documents, kind="stable")
     ends = np.flatnonzero(np.diff(documents[order])) + 1
     return [
-        (rows, metric.of(_accumulated(changes[rows])))
+        (rows, metric.of(_accumulated(changes.take(rows, axis=0))))
         for rows in np.split(order, ends)
         if len(rows)
     ]
