@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -54,9 +55,7 @@ class Lists:
         order = np.argsort(breaks)
         for array in (breaks, changes, documents, order, self.weights, self.direction):
             array.flags.writeable = False
-        return Line(
-            breaks, order, changes, documents, self.weights, self.direction, self.span, 0.5
-        )
+        return Line(breaks, order, changes, documents, self.weights, self.direction, self.span, 0.5)
 
     def sums_at(self, step: float) -> Sums:
         """Sums of each document (D, W) at a step that is no break."""
@@ -72,7 +71,7 @@ class Lists:
         """Ends of all intervals within the span."""
         inner = {b for breaks in self.breaks for b in breaks if self.span[0] < b < self.span[1]}
         places = sorted({*self.span, *inner})
-        return list(zip(places, places[1:], strict=False))
+        return list(pairwise(places))
 
 
 def statistics(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
@@ -90,9 +89,7 @@ def lists(draw: st.DrawFn, *, bounded: bool = True) -> Lists:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_documents = draw(st.integers(1, 4))
     documents = [*range(n_documents), *rng.integers(0, n_documents, size=rng.integers(0, 3))]
-    inner = [
-        np.sort(rng.choice(np.arange(-9.0, 10), rng.integers(0, 6), False)) for _ in documents
-    ]
+    inner = [np.sort(rng.choice(np.arange(-9.0, 10), rng.integers(0, 6), False)) for _ in documents]
     span = EVERYWHERE
     if bounded:
         low = draw(st.sampled_from([-math.inf, -5.0, -2.5, 0.0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -164,7 +165,7 @@ def test_documents_are_worth_what_sacrebleu_says_of_each() -> None:
     assert MeanOfDocuments().value(sums) == pytest.approx(np.mean(scores), abs=1e-12)
     assert WorstDocuments(0.34).value(sums) == pytest.approx(np.mean(sorted(scores)[:2]), abs=1e-12)
     assert WorstDocuments(0.33).value(sums) == pytest.approx(min(scores), abs=1e-12)
-    whole = tool.corpus_score(sum(texts, []), [sum(truth, [])]).score
+    whole = tool.corpus_score([*chain(*texts)], [[*chain(*truth)]]).score
     assert Corpus().value(sums) == pytest.approx(whole, abs=1e-12)
 
 

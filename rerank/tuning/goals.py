@@ -246,4 +246,5 @@ def _ceiling(total: NDArray[np.int64]) -> float:
         return 0.0
     short = max(4 * (total[8] / total[4] - 1), 0.0)
     brevity = 1 / (1 + short * (1 + short / 2))  # ≥ exp(−short)
-    return matches / grams * brevity
+    bound: float = matches / grams * brevity
+    return bound
