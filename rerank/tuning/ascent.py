@@ -106,7 +106,7 @@ def _narrow(statistics: Sums) -> Sums:
     """The same numbers in the smallest type that holds their differences: memory is the limit."""
     if statistics.dtype.kind == "f":
         return statistics
-    most = int(np.abs(statistics).max(initial=0))
+    most = int(statistics.max(initial=0)) - int(statistics.min(initial=0))
     for kind in (np.int16, np.int32):
         if most <= np.iinfo(kind).max:
             return statistics.astype(kind)
@@ -116,7 +116,7 @@ def _narrow(statistics: Sums) -> Sums:
 class Point:
     """Weights on the move, with the scores and choices of a pool under them.
 
-    searches: line searches made; none is made beyond `most`
+    searches: line searches made; it is `exhausted` when they are `most`, or more
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Point:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all searches allowed have been made."""
+        """Whether a strategy should end, when it has finished what it is at."""
         return self.searches >= self.most
 
     @property
