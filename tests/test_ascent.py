@@ -12,7 +12,7 @@ from rerank.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.ascent import Axes, Optimum, Point, Strategy, climb
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.goals import CORPUS_BLEU, Goal, Window
-from rerank.tuning.objectives import Corpus, MeanOfDocuments, Metric, WorstDocuments
+from rerank.tuning.objectives import Corpus, MeanOfDocuments, Measure, WorstDocuments
 from rerank.tuning.pool import Pool
 from rerank.tuning.strategies import best_of_all, coordinates, in_turn
 
@@ -134,7 +134,7 @@ def test_differences_of_statistics_of_either_sign_do_not_overflow() -> None:
     pool = random_pool(7)
     signed = np.where(pool.features[:, :1] > 0, 30_000, -30_000)
     pool = replace(pool, statistics=np.hstack([pool.statistics, signed]))
-    goal = Goal(Corpus(Metric("sign", WIDTH, WIDTH + 1, lambda sums: sums[..., 0] * 1.0)))
+    goal = Goal(Corpus(Measure("sign", WIDTH, WIDTH + 1, lambda sums: sums[..., 0] * 1.0)))
     end = climb(Axes.of(pool), np.ones(3), goal, in_turn, np.random.default_rng(1))
     assert end.value == 30_000 * 12  # each list has a candidate of positive first feature
     assert end.value == Optimum.at(pool, end.weights, goal).value
@@ -148,7 +148,11 @@ def test_documents_out_of_order_and_without_candidates_count_as_they_should() ->
     sorted_lists = np.argsort(np.arange(12) % 3, kind="stable")
     rows = (sorted_lists[:, None] * 15 + np.arange(15)).ravel()
     tidy = Pool(
-        pool.offsets, pool.features[rows], pool.statistics[rows], pool.fixed, np.repeat([0, 1, 2], 4)
+        pool.offsets,
+        pool.features[rows],
+        pool.statistics[rows],
+        pool.fixed,
+        np.repeat([0, 1, 2], 4),
     )
     for objective in (MeanOfDocuments(), WorstDocuments(0.4)):
         ends = [

@@ -18,7 +18,7 @@ from rerank.tuning.objectives import (
     Corpus,
     LengthPriced,
     MeanOfDocuments,
-    Metric,
+    Measure,
     Objective,
     Sums,
     WeightedSum,
@@ -33,7 +33,7 @@ def yield_of(sums: Sums) -> NDArray[np.float64]:
     return np.asarray(sums[..., 0] / (1.0 + sums[..., 1]), dtype=np.float64)
 
 
-YIELD = Metric("yield", WIDTH, WIDTH + 2, yield_of)
+YIELD = Measure("yield", WIDTH, WIDTH + 2, yield_of)
 OBJECTIVES: list[Objective] = [
     Corpus(),
     Corpus(YIELD),

@@ -27,6 +27,7 @@ from rerank.notices import Notices
 from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.criterion import BLEU_OF_THE_LENGTH, Criterion
+from rerank.tuning.expected_bleu import expected_bleu
 from rerank.tuning.goals import SearchGoal
 from rerank.tuning.pool import Pool
 from rerank.tuning.strategies import in_turn, strategy
@@ -130,7 +131,8 @@ class _Search:
     ) -> list[Optimum]:
         """Local optima from the given weights, its kicks, the leading starts, their best's kicks.
 
-        Every climb draws from a generator of its own : nothing depends on threads.
+        The last of the leading starts is the optimum of expected BLEU. Every climb draws from a
+        generator of its own: nothing depends on threads.
         """
         rng = np.random.default_rng(self.settings.seed)
         starts = [self.bounds.clipped(weights) for weights in history]
@@ -141,10 +143,12 @@ class _Search:
             from_given = threads.submit(
                 lambda: self._chain(self._climb(start, self.strategy, first), kicks[0], first)
             )
+            smooth = threads.submit(expected_bleu, self.axes.pool, start, rng=rng)
             heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
             begun = list(threads.map(heat, starts, repeat(self.strategy), rng.spawn(len(starts))))
             leaders = sorted(begun, key=lambda optimum: -optimum.value)[:_LEADERS]
             ends = [optimum.weights for optimum in leaders]
+            ends.append(self.bounds.clipped(smooth.result()))
             led = list(threads.map(self._climb, ends, repeat(self._on), rng.spawn(len(ends))))
             best = max(led, key=lambda optimum: optimum.value)
             from_led = self._chain(best, kicks[1], second)

@@ -23,8 +23,8 @@ Sums: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """A score of summed statistics: its name, columns from `begin` to `end`, and function.
+class Measure:
+    """A metric among the statistics: its name, columns from `begin` to `end`, and its score.
 
     score: (…, end − begin) → (…,), larger is better
     """
@@ -44,7 +44,7 @@ def _bleu(sums: Sums) -> NDArray[np.float64]:
     return corpus_bleu(sums.astype(np.int64, copy=False))
 
 
-BLEU = Metric("BLEU", 0, WIDTH, _bleu)
+BLEU = Measure("BLEU", 0, WIDTH, _bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
 
 
@@ -75,7 +75,7 @@ class Objective(Protocol):
 class Corpus:
     """The metric of the whole corpus. O(m W) along a line."""
 
-    metric: Metric = BLEU
+    metric: Measure = BLEU
 
     @property
     def name(self) -> str:
@@ -98,7 +98,7 @@ class MeanOfDocuments:
     O(m (W + log m)) along a line.
     """
 
-    metric: Metric = BLEU
+    metric: Measure = BLEU
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class WorstDocuments:
     """
 
     share: float
-    metric: Metric = BLEU
+    metric: Measure = BLEU
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
@@ -210,7 +210,7 @@ def _accumulated(changes: Sums) -> Sums:
 
 
 def _by_document(
-    metric: Metric, changes: Sums, documents: NDArray[np.int64]
+    metric: Measure, changes: Sums, documents: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """For each document the rows that change it, in order, and its scores after each of them."""
     order = np.argsort(documents, kind="stable")
