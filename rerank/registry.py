@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
@@ -57,6 +56,8 @@ def metric(name: str) -> TextMetric:
         module, _, attribute = METRICS[name].partition(":")
         made: TextMetric = getattr(import_module(module), attribute)()
         return made
+    from importlib.metadata import entry_points
+
     others = {point.name: point for point in entry_points(group="rerank.metrics")}
     if name not in others:
         known = ", ".join([*METRICS, *sorted(others.keys() - METRICS.keys())])

@@ -152,7 +152,7 @@ def _slot(table: NDArray[np.int64], words: Bytes, word: Bytes) -> int:
             if same == len(word):
                 break
         slot = (slot + 1) & mask
-    return slot
+    return int(slot)
 
 
 @njit(cache=True)

@@ -59,7 +59,7 @@ def points(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     found = [EntryPoint(name, value, "rerank.metrics") for name, value in values.items()]
     monkeypatch.setitem(sys.modules, __name__, sys.modules[Longest.__module__])
-    monkeypatch.setattr("rerank.registry.entry_points", lambda *, group: found)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: found)
 
 
 @pytest.mark.usefixtures("points")

@@ -73,6 +73,7 @@ def character_statistics(hypotheses: Texts, references: Texts) -> Statistics:
     return _statistics(texts, sources, max(hypotheses.longest, references.longest))
 
 
+Counts: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 _Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -138,13 +139,18 @@ def _scores(rows: Statistics) -> NDArray[np.float64]:
 
 @njit(cache=True)
 def score(row: Statistics) -> float:
-    """chrF2 of one row (18,), compiled, for compiled callers: `CHRF._compute_f_score`."""
+    """chrF2 of one row (18,), compiled, for compiled callers."""
+    return f_score(row[0::3], row[1::3], row[2::3])
+
+
+@njit(cache=True)
+def f_score(hypothesis: Counts, reference: Counts, matches: Counts) -> float:
+    """chrF2 of n-grams counted by order (N,), compiled: sacrebleu's `CHRF._compute_f_score`."""
     precision, recall, orders = 0.0, 0.0, 0
-    for j in range(ORDER):
-        in_hypothesis, in_reference, matches = row[3 * j], row[3 * j + 1], row[3 * j + 2]
-        if in_hypothesis > 0 and in_reference > 0:
-            precision += matches / in_hypothesis
-            recall += matches / in_reference
+    for j in range(len(matches)):
+        if hypothesis[j] > 0 and reference[j] > 0:
+            precision += matches[j] / hypothesis[j]
+            recall += matches[j] / reference[j]
             orders += 1
     if precision + recall == 0:
         return 0.0
