@@ -38,7 +38,7 @@ def counted(hypotheses: list[str], references: list[list[str]]) -> NDArray[np.in
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(corpora())
 def test_statistics_and_corpus_score_equal_sacrebleus(
     corpus: tuple[list[str], list[list[str]]],

@@ -46,7 +46,7 @@ def slowly(groups: list[list[bytes]], references: list[list[bytes]]) -> bleu.Sta
     )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(corpora())
 def test_statistics_are_those_of_words_split_by_python(
     corpus: tuple[list[list[bytes]], list[list[bytes]]],
