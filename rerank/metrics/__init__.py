@@ -31,7 +31,7 @@ class Counted(NamedTuple):
 
 
 class Metric(Protocol):
-    """A corpus score made of sums; no two of its sums depend on each other's order.
+    """A corpus score that is a function of the sum of its statistics.
 
     Larger scores are better: of an error rate `scores` are the negative, `shown` turns it back.
     """

@@ -59,8 +59,8 @@ class Ter:
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """−TER (…) of summed statistics (…, 2); −100 for edits where references have no words."""
-        edits, lengths = summed[..., 0], summed[..., 1]
-        rate = np.where(lengths > 0, edits / np.where(lengths > 0, lengths, 1), edits > 0)
+        needed, lengths = summed[..., 0], summed[..., 1]
+        rate = np.where(lengths > 0, needed / np.where(lengths > 0, lengths, 1), needed > 0)
         return np.asarray(0.0 - 100 * rate)  # not −rate, which is −0 where nothing is to be edited
 
     def shown(self, score: float) -> float:
