@@ -148,7 +148,11 @@ def test_documents_out_of_order_and_without_candidates_count_as_they_should() ->
     sorted_lists = np.argsort(np.arange(12) % 3, kind="stable")
     rows = (sorted_lists[:, None] * 15 + np.arange(15)).ravel()
     tidy = Pool(
-        pool.offsets, pool.features[rows], pool.statistics[rows], pool.fixed, np.repeat([0, 1, 2], 4)
+        pool.offsets,
+        pool.features[rows],
+        pool.statistics[rows],
+        pool.fixed,
+        np.repeat([0, 1, 2], 4),
     )
     for objective in (MeanOfDocuments(), WorstDocuments(0.4)):
         ends = [
