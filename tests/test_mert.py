@@ -213,7 +213,7 @@ def test_no_strategy_ends_below_the_start_of_any_objective(directions: str, seed
     criterion = Criterion(WorstDocuments(0.34), shrinkage=2.0)
     settings = Settings(criterion, random_starts=2, kicks=2, directions=directions)
     result = tuned(pool, start, settings=settings)
-    assert result.best.value >= result.start.value
+    assert result.best.value >= result.start.value - 1e-9
     chosen = pool.choices(pool.scores(result.best.weights)).reshape(6)
     documents = [pool.statistics[chosen[[1, 4]]], pool.statistics[chosen[[2, 3]]]]
     documents.append(pool.statistics[chosen[[0, 5]]])
@@ -233,6 +233,16 @@ def test_candidates_all_as_good_give_the_start_back_with_norm_1(directions: str)
     settings = replace(QUICK, directions=directions)
     result = tuned(replace(pool, statistics=alike), [4.0, -2.0, 2.0], settings=settings)
     np.testing.assert_allclose(result.best.weights, [0.5, -0.25, 0.25], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_start_that_nothing_betters_has_norm_1_whatever_its_price_rounds_to(seed: int) -> None:
+    pool = random_pool(9)
+    alike = np.tile(np.array([9, 8, 7, 6, 10, 9, 8, 7, 10]), (len(pool.features), 1))
+    start = np.random.default_rng(seed).standard_normal(3)
+    settings = replace(QUICK, criterion=Criterion(shrinkage=1.0))
+    result = tuned(replace(pool, statistics=alike), start, settings=settings)
+    np.testing.assert_allclose(result.best.weights, start / np.abs(start).sum(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("directions", STRATEGIES)
