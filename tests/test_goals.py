@@ -238,26 +238,6 @@ def test_a_goal_that_shrinks_takes_the_best_of_the_steps_into_intervals(
         assert case.value_at(goal, step.size) == pytest.approx(step.value, abs=1e-8)
 
 
-def test_gains_of_the_pull_alone_come_to_an_end() -> None:
-    anchor, weights = np.array([1.0, 0.0]), np.array([1.0, 1.0])
-    goal = Goal(Corpus(), None, Shrinkage(anchor, np.ones(2), 1.0))
-    flat = [np.ones((5, WIDTH), dtype=np.int64)]
-    breaks = [np.array([-np.inf, -2.0, -1.0, 1.0, 2.0])]
-    away = Lists(breaks, flat, [0], weights, np.array([0.0, 1.0]))
-    here = away.value_at(goal, 0.0)
-    step = goal.best(away.line(), here)
-    assert step.size == -1.5  # cosines at −2.5, −1.5, 0, 1.5, 2.5: 0.55, 0.89, 0.71, …
-    sizes, moved = [], away
-    for _ in range(99):
-        step = goal.best(moved.line(), moved.value_at(goal, 0.0))
-        if step.size == 0:
-            break
-        sizes.append(step.size)
-        breaks = [moved.breaks[0] - step.size]
-        moved = replace(moved, weights=moved.weights + step.size * away.direction, breaks=breaks)
-    assert 1 <= len(sizes) < 20
-
-
 VECTORS = st.lists(st.floats(-10, 10), min_size=3, max_size=3).map(np.array)
 
 

@@ -235,14 +235,15 @@ def test_candidates_all_as_good_give_the_start_back_with_norm_1(directions: str)
     np.testing.assert_allclose(result.best.weights, [0.5, -0.25, 0.25], rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_start_that_nothing_betters_has_norm_1_whatever_its_price_rounds_to(seed: int) -> None:
+def test_a_start_that_nothing_betters_has_norm_1_whatever_its_price_rounds_to() -> None:
     pool = random_pool(9)
     alike = np.tile(np.array([9, 8, 7, 6, 10, 9, 8, 7, 10]), (len(pool.features), 1))
-    start = np.random.default_rng(seed).standard_normal(3)
-    settings = replace(QUICK, criterion=Criterion(shrinkage=1.0))
-    result = tuned(replace(pool, statistics=alike), start, settings=settings)
-    np.testing.assert_allclose(result.best.weights, start / np.abs(start).sum(), rtol=1e-9)
+    criterion = Criterion(shrinkage=1e4)
+    settings = replace(QUICK, criterion=criterion, random_starts=0, kicks=0)
+    for seed in range(20):
+        start = np.random.default_rng(seed).standard_normal(3)
+        result = tuned(replace(pool, statistics=alike), start, settings=settings)
+        np.testing.assert_allclose(result.best.weights, start / np.abs(start).sum(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("directions", STRATEGIES)
