@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rerank.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.ascent import Axes, Optimum, Point, Strategy, climb
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.goals import CORPUS_BLEU, Goal, Window
+from rerank.tuning.goals import CORPUS_BLEU, Goal, Shrinkage, Window
 from rerank.tuning.objectives import Corpus, MeanOfDocuments, Measure, WorstDocuments
 from rerank.tuning.pool import Pool
 from rerank.tuning.strategies import best_of_all, coordinates, in_turn
@@ -192,6 +192,42 @@ def test_a_weight_with_no_room_stays() -> None:
     end = climb(Axes.of(pool), np.ones(3), CORPUS_BLEU, coordinates, rng, bounds=bounds)
     assert end.weights[0] == 1.0
     assert (end.weights[1:] != 1.0).any()
+
+
+@pytest.mark.parametrize("kind", [Window(3, "mean"), Window(2, "min")], ids=lambda w: w.kind)
+@pytest.mark.parametrize("seed", range(3))
+def test_smoothed_values_rise_from_step_to_step(seed: int, kind: Window) -> None:
+    steps: list[float] = []
+
+    def watched(point: Point, rng: np.random.Generator) -> None:
+        for axis in list(range(5)) * 20:
+            way = point.axis(axis)
+            step = point.search(way)
+            if point.take(way, step):
+                steps.append(step.value)
+
+    axes = Axes.of(random_pool(seed, features=5))
+    rng = np.random.default_rng(1)
+    climb(axes, -np.ones(5), Goal(MeanOfDocuments(), kind), watched, rng)
+    assert len(steps) > 1
+    assert (np.diff(steps) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Goal(Corpus(), Window(3, "mean")),
+        Goal(Corpus(), Window(3, "min")),
+        Goal(Corpus(), None, Shrinkage(np.ones(5), np.ones(5), 0.1)),
+        Goal(Corpus(), None, Shrinkage(np.ones(5), np.ones(5), 10.0)),
+    ],
+    ids=lambda g: g.name,
+)
+def test_a_regularised_climb_ends_before_its_limit(goal: Goal) -> None:
+    for seed in range(3):
+        axes = Axes.of(random_pool(seed, lists=40, features=5))
+        end = climb(axes, -np.ones(5), goal, in_turn, np.random.default_rng(1))
+        assert end.searches <= 100  # 20 for each feature; a climb without end has 200
 
 
 def test_smoothed_climbs_are_worth_the_mean_of_the_windows_around_their_end() -> None:

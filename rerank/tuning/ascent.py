@@ -139,6 +139,7 @@ class Point:
         self._choices = axes.pool.choices(self._scores)
         self.sums = axes.pool.sums(self._choices)
         self.value = goal.value(self.sums, self.weights)
+        self._reached = -math.inf
 
     @property
     def exhausted(self) -> bool:
@@ -183,9 +184,15 @@ class Point:
         return line_of(pool, self.weights, self._scores, self._choices, way, self._scratch)
 
     def take(self, way: Way, step: Step) -> bool:
-        """Whether a step does gain, or smoothed is what it promised; it is taken only then."""
+        """Whether a step does gain, or smoothed is what it promised; it is taken only then.
+
+        Smoothed values at one point differ from line to line. They have to rise from step to step,
+        as in Moses' mert, or gains on one line after another would lead round and round.
+        """
         weights = self.bounds.clipped(self.weights + step.size * way.vector)
         if step.size == 0 or np.array_equal(weights, self.weights):
+            return False
+        if self.goal.smoothed and step.value <= self._reached + GAIN:
             return False
         pool = self.axes.pool
         choices = np.empty_like(self._choices)
@@ -197,6 +204,7 @@ class Point:
         self.weights = weights
         self._scores, self._spare = self._spare, self._scores
         self._choices, self.sums, self.value = choices, sums, value
+        self._reached = step.value
         return True
 
     def try_along(self, way: Way) -> bool:

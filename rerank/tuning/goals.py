@@ -19,6 +19,7 @@ from rerank.tuning.line import Line, Step
 from rerank.tuning.objectives import BLEU, Corpus, LengthPriced, Objective, Sums
 
 GAIN = 1e-9  # sums of real numbers differ by their order; this is no gain
+_PULL = 1e-4  # gains below this share of the price on direction shrink for ever: they are none
 
 
 class SearchGoal(Protocol):
@@ -134,8 +135,9 @@ class Goal:
         smooth = self.window.over(values) if self.window else values
         if self.window:
             here = float(smooth[min(int(np.searchsorted(right, 0.0)), len(right) - 1)])
+        gain = max(GAIN, _PULL * self.shrinkage.price if self.shrinkage else 0.0)
         best = int(smooth.argmax())
-        if not (smooth[best] > here + GAIN and np.isfinite(steps[best])):
+        if not (smooth[best] > here + gain and np.isfinite(steps[best])):
             return Step(0.0, here, here, here)
         return Step(float(steps[best]), float(smooth[best]), here, float(values[best]))
 

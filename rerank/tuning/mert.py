@@ -28,7 +28,7 @@ from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.criterion import BLEU_OF_THE_LENGTH, Criterion
 from rerank.tuning.expected_bleu import expected_bleu
-from rerank.tuning.goals import SearchGoal
+from rerank.tuning.goals import GAIN, SearchGoal
 from rerank.tuning.pool import Pool
 from rerank.tuning.strategies import in_turn, strategy
 
@@ -80,6 +80,7 @@ def optimise(
 ) -> Tuned:
     """Best weights (F,) of the features `names` for a pool; never worth less than `start`.
 
+    (Where the goal smooths, that is said of smoothed values, each on its own lines.)
     (Zeros with nothing fixed are no weights: where they start, it may be.) Weights have norm 1,
     unless fixed scores or bounds settle their scale. Features that vary in no list keep their share
     of the norm. Where nothing tells weights apart, `start` comes back. `history`: more weights to
@@ -111,7 +112,7 @@ def optimise(
     best = max(optima, key=lambda optimum: optimum.value, default=given)
     best = replace(Optimum.at(pool, best.weights, goal), searches=best.searches)
     no_weights = not (start.any() or pool.fixed.any())
-    taken = no_weights or goal.smoothed or best.value >= given.value
+    taken = no_weights or goal.smoothed or best.value >= given.value - GAIN
     return Tuned(best if taken else given, given, tuple(optima))
 
 
