@@ -19,7 +19,7 @@ from rerank.tuning.mert import Norm, Settings, Tuned, optimise, unit_norm
 from rerank.tuning.objectives import (
     Corpus,
     MeanOfDocuments,
-    Metric,
+    Measure,
     WeightedSum,
     WorstDocuments,
 )
@@ -413,7 +413,7 @@ def test_metrics_that_are_no_counts_are_tuned_for_beside_bleu() -> None:
     pool = random_pool(17)
     gain = pool.features @ np.array([1.0, -2.0, 0.5])
     wide = replace(pool, statistics=np.hstack([pool.statistics, gain[:, None]]))
-    metric = Metric("gain", 9, 10, lambda sums: np.asarray(sums[..., 0], dtype=np.float64))
+    metric = Measure("gain", 9, 10, lambda sums: np.asarray(sums[..., 0], dtype=np.float64))
     settings = replace(QUICK, criterion=Criterion(Corpus(metric), length="free"))
     best = tuned(wide, np.ones(3), settings=settings).best
     greatest = gain.reshape(12, 15).max(axis=1).sum()
