@@ -123,7 +123,7 @@ def test_without_a_four_gram_match_the_start_comes_back_with_a_notice() -> None:
     result = tuned(replace(pool, statistics=statistics), [3.0, 2.0, 1.0], notices)
     np.testing.assert_array_equal(result.best.weights, [3.0, 2.0, 1.0])
     assert [n.kind for n in notices] == [
-        "tuning on lists without a 4-gram match, where BLEU is 0 for all weights: "
+        "tuning on lists without a 4-gram match, where BLEU is nothing but its smoothing: "
         "the weights stay as given"
     ]
     with pytest.raises(InputError, match="4-gram"):

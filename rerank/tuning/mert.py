@@ -194,9 +194,9 @@ class _Search:
 
 
 def silence(axes: Axes) -> str:
-    """Why no statistics tell weights apart, if so."""
+    """Why statistics do not tell weights apart, if so."""
     if not axes.pool.statistics[:, 3].any() and axes.pool.statistics.shape[1] == WIDTH:
-        return "on lists without a 4-gram match, where BLEU is 0 for all weights"
+        return "on lists without a 4-gram match, where BLEU is nothing but its smoothing"
     return "" if axes.directions else "without a feature that varies within a list"
 
 
