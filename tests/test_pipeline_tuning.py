@@ -17,7 +17,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, MertSettings, Reports, Search, Tuning, decode, tune_mert
+from rerank.pipeline import Lists, MertSettings, Plan, Reports, Search, Tuning, decode, tune_mert
 from rerank.pipeline.lists import Opened
 from rerank.weights import read_weights
 
@@ -70,7 +70,7 @@ def lists(folder: Path | None = None, **options: Any) -> Lists:
 def tuned(
     given: Lists, out: str = "out.json", said: list[str] | None = None, **options: Any
 ) -> Tuning:
-    options = {"settings": QUICK, "references": ["dev.ref"], **options}
+    options = {"plan": Plan(settings=QUICK), "references": ["dev.ref"], **options}
     references = options.pop("references")
     announce = (said if said is not None else list[str]()).append
     return tune_mert(given, references, out, notices=Notices(), announce=announce, **options)
@@ -214,7 +214,12 @@ def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here:
     write("dev.ref", [texts.get(t, "") for t in range(len(DOCS))])
     notices, said = Notices(), list[str]()
     found = tune_mert(
-        lists(), ["dev.ref"], "out.json", settings=QUICK, notices=notices, announce=said.append
+        lists(),
+        ["dev.ref"],
+        "out.json",
+        plan=Plan(settings=QUICK),
+        notices=notices,
+        announce=said.append,
     )
     assert found.bleu == pytest.approx(100)
     assert found.weights.alpha is None
@@ -320,11 +325,12 @@ def test_a_seed_decides_the_weights_whatever_the_number_of_threads(
 ) -> None:
     files = []
     for threads in (1, 2, 1):
-        settings = replace(QUICK, threads=threads)
-        tuned(lists(model_folders[name]), start="start.json", settings=settings)
+        plan = Plan(settings=replace(QUICK, threads=threads))
+        tuned(lists(model_folders[name]), start="start.json", plan=plan)
         files.append(Path("out.json").read_bytes())
     assert files[0] == files[1] == files[2]
-    tuned(lists(model_folders[name]), start="start.json", settings=replace(QUICK, seed=2))
+    plan = Plan(settings=replace(QUICK, seed=2))
+    tuned(lists(model_folders[name]), start="start.json", plan=plan)
     assert Path("out.json").read_bytes() != files[0]
 
 

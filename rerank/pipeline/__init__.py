@@ -14,6 +14,7 @@ from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import Tuning, tune_mert
+from rerank.pipeline.tuning_plan import Plan
 from rerank.tuning.mert import Settings as MertSettings
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Lists",
     "MertSettings",
     "OracleList",
+    "Plan",
     "Recipe",
     "Reports",
     "Scoring",
