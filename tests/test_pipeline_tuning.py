@@ -137,6 +137,27 @@ def test_with_context_the_round_with_the_best_decoded_bleu_is_kept(
     assert decoded[0] == round(bleu_of(lists(model_folders[name]), "start.json"), 2)
 
 
+@pytest.mark.parametrize("name", [None, "codclm", "ccdclm"])
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_on_pools_of_documents_what_is_told_is_decoded_too(
+    here: Path, model_folders: Mapping[str, Path], name: str | None, n_best: int
+) -> None:
+    said: list[str] = []
+    given = lists(model_folders[name] if name else None)
+    plan = Plan("documents", n_best, QUICK)
+    found = tuned(given, said=said, start="start.json", plan=plan)
+    rounds = [re.fullmatch(r"round (\d+): .*decoded BLEU ([\d.]+), .*", line) for line in said]
+    decoded = {int(r[1]): float(r[2]) for r in rounds if r}
+    assert list(decoded) == list(range(len(decoded)))
+    assert round(found.bleu, 2) == max(decoded.values()) == decoded[found.rounds]
+    assert found.bleu == bleu_of(given, "out.json")
+    assert found.weights.provenance["pools"] == "documents"
+    counts = [int(n) for n in re.findall(r"(\d+) new paths", "\n".join(said))]
+    assert len(counts) == len(decoded) - 1
+    assert all(counts)
+    assert sum(line.startswith("stopped: ") for line in said) == 1
+
+
 def test_the_baseline_is_the_first_candidates(here: Path) -> None:
     found = tuned(lists())
     said: dict[int, str] = {}

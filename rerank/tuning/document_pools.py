@@ -26,6 +26,7 @@ from rerank.tuning.rounds import Find, Step, Steps
 NEIGHBOURS = 20  # points decoded around the best weights in every round
 RADIUS = 0.1  # their distance ÷ length of the weights, both in spreads of the features, at first
 SHRINK = 0.5**0.5  # of that distance, after a round without gain
+WIDEST = 2.0  # to which it is doubled where all paths around are known
 SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625)  # of the way to the optimum, while they do not gain
 
 Decode = Callable[[NDArray[np.float64]], Sequence[Paths]]
@@ -49,7 +50,10 @@ class DocumentPools:
     patience: int = 5
 
     def steps(self, start: NDArray[np.float64]) -> Steps:
-        """Rounds until one adds no path to the pool; each tells the best point that it decoded."""
+        """Rounds until one adds no path to the pool; each tells the best point that it decoded.
+
+        Where it adds none, points farther away are tried before the end.
+        """
         rng = np.random.default_rng(self.seed)
         pool, best = self._decoded(self.first, start)
         yield best
@@ -70,11 +74,14 @@ class DocumentPools:
                     break
             last = max(tried, key=_bleu)
             best = max([best, last], key=_bleu)
-            radius *= 1.0 if best.bleu > before else SHRINK
             new = len(pool) - known
-            if new == 0:
+            if new:
+                yield Step(last.weights, last.statistics, found, there, new)
+                radius *= 1.0 if best.bleu > before else SHRINK
+            elif radius < WIDEST:
+                radius *= 2
+            else:
                 return "no new paths"
-            yield Step(last.weights, last.statistics, found, there, new)
 
     def _decoded(self, pool: PathPool, weights: NDArray[np.float64]) -> tuple[PathPool, Step]:
         """The pool with the paths that these weights choose, and the first of them as a step."""
