@@ -17,9 +17,10 @@ from rerank.kbest import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_plan import POOLS, Plan, Task, make_pools
-from rerank.pipeline.tuning_set import TuningSet
+from rerank.pipeline.tuning_set import TuningSet, Wanted
 from rerank.tuning.document_pools import DocumentPools
 from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
+from rerank.weights import Weights
 
 SPACE = Space((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
 PAIRS = Pairwise([np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -1.0, -8.0]])])
@@ -28,7 +29,10 @@ STATISTICS = np.arange(45).reshape(5, 9)
 
 
 def task(
-    plan: Plan, problem: DocumentProblem = PAIRS, tuned: tuple[int, ...] = (0, 1), **options: Any
+    plan: Plan,
+    problem: DocumentProblem = PAIRS,
+    tuned: tuple[str, ...] = ("LM0", "x"),
+    **options: Any,
 ) -> Task:
     """One document: lists of 2 and 3 candidates; a feature of order 1, one that never varies."""
     static = np.array([[k, 0.0, 1.0] for k in (1.0, 2.0, 3.0, 4.0, 5.0)])
@@ -38,8 +42,9 @@ def task(
     )
     corpus = TuningSet(((document,),), (STATISTICS,), np.zeros(9, np.int64))
     opened = cast(Any, SimpleNamespace(searching=nullcontext))
-    columns, start = np.array(tuned), np.array([1.0, 0.5, options.pop("held", 0.0)])
-    return Task(opened, corpus, SPACE, Search(), columns, start, plan, Notices())
+    start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
+    wanted = Wanted(tuned, start, "start.json")
+    return Task(opened, corpus, SPACE, Search(), wanted, plan, Notices())
 
 
 def test_kinds_of_pools_that_are_none_are_refused() -> None:
@@ -59,7 +64,7 @@ def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> 
 
 @pytest.mark.parametrize("problem", [PAIRS, ALONE])
 def test_pools_of_documents_begin_with_the_first_candidates(problem: DocumentProblem) -> None:
-    made = task(Plan("documents"), problem, tuned=(0, 1, 2))
+    made = task(Plan("documents"), problem, tuned=("LM0", "x", "one"))
     pools = make_pools(made)
     assert isinstance(pools, DocumentPools)
     assert pools.first.pool().features.tolist() == [[4, -4, 2], [0, 0, 0]]
@@ -88,6 +93,6 @@ def test_the_decoded_path_comes_first_and_as_many_as_are_asked_for_follow() -> N
 
 
 def test_the_tuner_sees_the_names_of_the_features_it_tunes() -> None:
-    made = task(Plan(), tuned=(0, 2))
+    made = task(Plan(), tuned=("LM0", "one"))
     assert made.names == ["LM0", "one"]
     assert made.full(np.array([7.0, 8.0])).tolist() == [7, 0.5, 8]

@@ -69,41 +69,42 @@ def tune_mert(
     likelihood under the path that they decode. Memory: see `TuningSet`.
     """
     plan.check()
-    search = _seeded(search, plan.settings.seed)
     read = [*references, *([start] if start else [])]
     _check_out(out, [*lists.files, *read])
-    tokenizer = Tokenizer(tokenize)
+    search, tokenizer = _seeded(search, plan.settings.seed), Tokenizer(tokenize)
     given = None if start is None else read_weights(start, notices)
     wanted = Wanted(features, given, display(start or ""))
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with Opened(lists, notices, documents=documents) as opened:
-        search = search.at(given.alpha if given else None)
-        search = say_search(opened, search.listing(plan.n_best), announce).listing(1)
+        search = say_search(
+            opened, search.at(given.alpha if given else None).listing(plan.n_best), announce
+        ).listing(1)
         if opened.scorers:
             estimate(opened, search, announce)
         corpus, space = read_set(opened, lines, tokenizer, wanted, announce)
+        task = Task(opened, corpus, space, search, wanted, plan, notices)
         baseline = corpus.total(corpus.first)
         announce(_scored("first candidates", baseline))
-        columns, weights = wanted.columns(space), wanted.start(space)
-        task = Task(opened, corpus, space, search, columns, weights, plan, notices)
         best = _tuned(task, announce)
         path, sums = task.decode(best.step.weights)
-        weights = task.full(best.step.weights)
-        scale = _scale(task, path, weights, announce)
+        scale = _scale(task, path, task.full(best.step.weights), announce)
         opened.warn()
         opened.report(announce)
         # while the copy of standard input is there to be digested
         made = _provenance(opened, read, plan)
-    reached = {"bleu": float(corpus_bleu(sums)), "length_ratio": float(length_ratio(sums))}
-    made |= {**reached, "signature": tokenizer.signature(len(references))}
-    made |= {"alpha_error": scale.error, "alpha_lists": scale.n_lists} if scale else {}
-    alpha, sparse = scale.alpha if scale else None, given.sparse if given else {}
+    made |= _reached(sums, scale) | {"signature": tokenizer.signature(len(references))}
     result = Tuning(
-        Weights(_by_name(weights, space), sparse, alpha, made),
-        **reached,
-        baseline_bleu=float(corpus_bleu(baseline)),
-        baseline_ratio=float(length_ratio(baseline)),
-        rounds=best.number,
+        Weights(
+            _by_name(task.full(best.step.weights), space),
+            given.sparse if given else {},
+            scale.alpha if scale else None,
+            made,
+        ),
+        float(corpus_bleu(sums)),
+        float(length_ratio(sums)),
+        float(corpus_bleu(baseline)),
+        float(length_ratio(baseline)),
+        best.number,
     )
     write_weights(out, result.weights)
     return result
@@ -150,6 +151,12 @@ def _scale(
     if scale:
         announce(scale.to_text())
     return scale
+
+
+def _reached(sums: Statistics, scale: Scale | None) -> dict[str, object]:
+    """What a weights file says of BLEU on the tuning set, and of the scale where there is one."""
+    fitted = {"alpha_error": scale.error, "alpha_lists": scale.n_lists} if scale else {}
+    return {"bleu": float(corpus_bleu(sums)), "length_ratio": float(length_ratio(sums)), **fitted}
 
 
 def _by_name(weights: NDArray[np.float64], space: Space) -> dict[str, tuple[float, ...]]:

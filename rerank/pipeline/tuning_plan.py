@@ -19,7 +19,7 @@ from rerank.kbest import column_names
 from rerank.notices import Notices
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
-from rerank.pipeline.tuning_set import Choices, TuningSet
+from rerank.pipeline.tuning_set import Choices, TuningSet, Wanted
 from rerank.tuning.ascent import Optimum
 from rerank.tuning.document_pools import DocumentPools
 from rerank.tuning.envelope import Direction
@@ -61,19 +61,28 @@ USUAL = Plan()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """A tuning set, how it is searched, and which columns of the start weights may move.
+    """A tuning set, how it is searched, which weights may move, and whence, and how.
 
-    tuned: (G,) columns; start: (F,) weights.
+    Of F columns the weights of G are tuned.
     """
 
     opened: Opened
     corpus: TuningSet
     space: Space
     search: Search
-    tuned: NDArray[np.int64]
-    start: Floats
+    wanted: Wanted
     plan: Plan
     notices: Notices
+
+    @property
+    def tuned(self) -> NDArray[np.int64]:
+        """Columns (G,) of the weights that may move."""
+        return self.wanted.columns(self.space)
+
+    @property
+    def start(self) -> Floats:
+        """All weights (F,) to start from."""
+        return self.wanted.start(self.space)
 
     @property
     def names(self) -> list[str]:
@@ -94,7 +103,7 @@ class Task:
 
     def full(self, weights: Floats) -> Floats:
         """All weights (F,) from those of the tuned columns (G,)."""
-        full = self.start.copy()
+        full = self.start
         full[self.tuned] = weights
         return full
 
