@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from decoders.chains import Unary
 from decoders.lockstep import forced
-from decoders.problem import DocumentProblem
+from decoders.problem import DocumentProblem, checked_sums
 from decoders.weighted import WeightedSum
 from rerank.errors import InputError
 from rerank.kbest import KBest, Label
@@ -90,6 +90,14 @@ class Document:
             scores = forced(problem, choices)
             full[:, column] = np.concatenate(scores) if scores else 0.0
         return full
+
+    def along(self, paths: NDArray[np.intp]) -> NDArray[np.float64]:
+        """All features (N, F) of paths (N, S), summed over the sentences."""
+        sums: NDArray[np.float64] = self.static[self.offsets[:-1] + paths].sum(axis=1)
+        for column, problem in zip(self.space.contextual, self.problems, strict=True):
+            along = problem.rescore(paths, 0, paths.shape[1])
+            sums[:, column] = checked_sums(along, 0, len(paths))
+        return sums
 
     def first(self) -> tuple[int, ...]:
         """The path of first candidates."""

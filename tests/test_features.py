@@ -129,6 +129,14 @@ def test_features_under_a_path_leave_the_document_as_it_was() -> None:
     np.testing.assert_array_equal(document.static[:, 3], 0.0)
 
 
+def test_features_along_paths_are_sums_of_those_under_them() -> None:
+    for scorers in ([PAIR], [PLAIN, PAIR]):
+        document = prepared(*scorers)
+        along = document.along(np.array(PATHS))
+        for path, sums in zip(PATHS, along, strict=True):
+            np.testing.assert_allclose(sums, document.under(path)[document.rows(path)].sum(axis=0))
+
+
 def test_the_score_of_every_path_is_weights_times_features_and_sparse_features() -> None:
     """Dyadic numbers: sums are exact in any order."""
     weights = np.array([0.5, 0.25, -0.125, 0.5, 2, -0.25, 1])

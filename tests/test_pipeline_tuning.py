@@ -17,7 +17,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, MertSettings, Reports, Search, Tuning, decode, tune_mert
+from rerank.pipeline import Lists, MertSettings, Plan, Reports, Search, Tuning, decode, tune_mert
 from rerank.pipeline.lists import Opened
 from rerank.weights import read_weights
 
@@ -70,7 +70,7 @@ def lists(folder: Path | None = None, **options: Any) -> Lists:
 def tuned(
     given: Lists, out: str = "out.json", said: list[str] | None = None, **options: Any
 ) -> Tuning:
-    options = {"settings": QUICK, "references": ["dev.ref"], **options}
+    options = {"plan": Plan(settings=QUICK), "references": ["dev.ref"], **options}
     references = options.pop("references")
     announce = (said if said is not None else list[str]()).append
     return tune_mert(given, references, out, notices=Notices(), announce=announce, **options)
@@ -135,6 +135,27 @@ def test_with_context_the_round_with_the_best_decoded_bleu_is_kept(
     start = {**START, "lm": [0.0], "lmoov": [0.0]}
     write_weights("start.json", start)
     assert decoded[0] == round(bleu_of(lists(model_folders[name]), "start.json"), 2)
+
+
+@pytest.mark.parametrize("name", [None, "codclm", "ccdclm"])
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_on_pools_of_documents_what_is_told_is_decoded_too(
+    here: Path, model_folders: Mapping[str, Path], name: str | None, n_best: int
+) -> None:
+    said: list[str] = []
+    given = lists(model_folders[name] if name else None)
+    plan = Plan("documents", n_best, QUICK)
+    found = tuned(given, said=said, start="start.json", plan=plan)
+    rounds = [re.fullmatch(r"round (\d+): .*decoded BLEU ([\d.]+), .*", line) for line in said]
+    decoded = {int(r[1]): float(r[2]) for r in rounds if r}
+    assert list(decoded) == list(range(len(decoded)))
+    assert round(found.bleu, 2) == max(decoded.values()) == decoded[found.rounds]
+    assert found.bleu == bleu_of(given, "out.json")
+    assert found.weights.provenance["pools"] == "documents"
+    counts = [int(n) for n in re.findall(r"(\d+) new paths", "\n".join(said))]
+    assert len(counts) == len(decoded) - 1
+    assert all(counts)
+    assert sum(line.startswith("stopped: ") for line in said) == 1
 
 
 def test_the_baseline_is_the_first_candidates(here: Path) -> None:
@@ -214,7 +235,12 @@ def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here:
     write("dev.ref", [texts.get(t, "") for t in range(len(DOCS))])
     notices, said = Notices(), list[str]()
     found = tune_mert(
-        lists(), ["dev.ref"], "out.json", settings=QUICK, notices=notices, announce=said.append
+        lists(),
+        ["dev.ref"],
+        "out.json",
+        plan=Plan(settings=QUICK),
+        notices=notices,
+        announce=said.append,
     )
     assert found.bleu == pytest.approx(100)
     assert found.weights.alpha is None
@@ -320,11 +346,12 @@ def test_a_seed_decides_the_weights_whatever_the_number_of_threads(
 ) -> None:
     files = []
     for threads in (1, 2, 1):
-        settings = replace(QUICK, threads=threads)
-        tuned(lists(model_folders[name]), start="start.json", settings=settings)
+        plan = Plan(settings=replace(QUICK, threads=threads))
+        tuned(lists(model_folders[name]), start="start.json", plan=plan)
         files.append(Path("out.json").read_bytes())
     assert files[0] == files[1] == files[2]
-    tuned(lists(model_folders[name]), start="start.json", settings=replace(QUICK, seed=2))
+    plan = Plan(settings=replace(QUICK, seed=2))
+    tuned(lists(model_folders[name]), start="start.json", plan=plan)
     assert Path("out.json").read_bytes() != files[0]
 
 

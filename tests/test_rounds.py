@@ -1,172 +1,85 @@
-"""Rounds of tuning with context, on a synthetic problem of order 1 decoded by enumeration."""
+"""Rounds of made-up steps: which is kept, what ends them, and how they are told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rerank.notices import Notices
 from rerank.tuning.ascent import Optimum
-from rerank.tuning.mert import Settings
-from rerank.tuning.pool import Pool
-from rerank.tuning.rounds import MOST_ROUNDS, ContextTask, Round, tune_in_rounds
+from rerank.tuning.rounds import MOST_ROUNDS, Ended, Round, Step, Steps, tune_in_rounds
 
-Choices = tuple[int, ...]
-QUICK = Settings(random_starts=4, kicks=5)
+ZEROS, ONES = np.zeros(2), np.ones(2)
+
+
+def statistics(matches: int) -> NDArray[np.int64]:
+    """Of output as long as its reference, with as many matches of each order."""
+    return np.array([matches] * 4 + [1000] * 5)
 
 
 @dataclass
-class Chain:
-    """Documents of T sentences with K candidates: one plain feature, one of pairs of neighbours."""
+class Made:
+    """Steps that decode to so many matches; the weights are numbers of the steps."""
 
-    seed: int
-    n_documents: int = 4
-    n_sentences: int = 4
-    k: int = 3
-    paths: list[tuple[Choices, ...]] = field(default_factory=list)
+    matches: Sequence[int]
+    patience: int = 3
+    asked: int = 0
 
-    def __post_init__(self) -> None:
-        rng = np.random.default_rng(self.seed)
-        shape = (self.n_documents, self.n_sentences, self.k)
-        self.plain = rng.standard_normal(shape)
-        self.pairs = rng.standard_normal((*shape[:2], self.k, self.k))
-        length = rng.integers(6, 12, size=shape)
-        totals = length[..., None] - np.arange(4)
-        quality = 1 / (1 + np.exp(-self.plain - self.pairs.mean(axis=2)))
-        matches = (totals * quality[..., None] ** np.arange(1, 5)).astype(np.int64)
-        reference = np.full((*shape, 1), 9)
-        self.statistics = np.concatenate([matches, totals, reference], axis=-1)
-
-    @property
-    def first(self) -> tuple[Choices, ...]:
-        return ((0,) * self.n_sentences,) * self.n_documents
-
-    def features(self, d: int, path: Choices) -> NDArray[np.float64]:
-        """Features (T, K, 2) of a document's candidates after the choices of a path."""
-        before = [0, *path[:-1]]
-        pairs = self.pairs[d][np.arange(self.n_sentences), before]
-        return np.stack([self.plain[d], pairs], axis=-1)
-
-    def pool_under(self, paths: tuple[Choices, ...]) -> Pool:
-        self.paths.append(paths)
-        features = np.concatenate([self.features(d, p) for d, p in enumerate(paths)])
-        n = self.n_documents * self.n_sentences * self.k
-        statistics = self.statistics.reshape(n, 9)
-        return Pool(np.arange(0, n + 1, self.k), features.reshape(n, 2), statistics, np.zeros(n))
-
-    def decode(self, weights: NDArray[np.float64]) -> tuple[tuple[Choices, ...], NDArray[np.int64]]:
-        """The best path of every document, by trying all of them."""
-        places = np.arange(self.n_sentences)
-        paths = []
-        summed = np.zeros(9, dtype=np.int64)
-        for d in range(self.n_documents):
-            every = list(product(range(self.k), repeat=self.n_sentences))
-            scores = [(self.features(d, p) @ weights)[places, p].sum() for p in every]
-            paths.append(every[int(np.argmax(scores))])
-            summed += self.statistics[d][places, paths[-1]].sum(axis=0)
-        return tuple(paths), summed
+    def steps(self, start: NDArray[np.float64]) -> Steps:
+        for number, matches in enumerate(self.matches):
+            self.asked = number
+            yield Step(start if number == 0 else ONES * number, statistics(matches))
+        return "nothing is left"
 
 
-def rounds_of(chain: Chain, start: NDArray[np.float64]) -> tuple[Round, list[Round]]:
-    seen: list[Round] = []
-    best = tune_in_rounds(
-        ContextTask(chain.first, chain.pool_under, chain.decode),
-        start,
-        Notices(),
-        names=["plain", "pairs"],
-        settings=QUICK,
-        report=seen.append,
-    )
-    return best, seen
+def ended(made: Made, start: NDArray[np.float64] = ONES, *, fixed: bool = False) -> Ended:
+    return tune_in_rounds(made, start, fixed=fixed, report=lambda done: None)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_each_pool_is_scored_under_the_path_decoded_last(seed: int) -> None:
-    chain = Chain(seed)
-    _, seen = rounds_of(chain, np.array([0.5, 0.5]))
-    decoded = [chain.decode(r.weights)[0] for r in seen[1:-1]]
-    assert chain.paths == [chain.first, *decoded]
+def test_the_best_round_is_kept_and_of_equal_ones_the_first() -> None:
+    found = ended(Made([1, 5, 4, 5]))
+    assert (found.best.number, found.reason) == (1, "nothing is left")
+    assert found.best.bleu == pytest.approx(0.5)  # 5 of 1000 match, of each order
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_round_with_the_best_decoded_bleu_is_kept(seed: int) -> None:
-    chain = Chain(seed)
-    best, seen = rounds_of(chain, np.array([0.5, 0.5]))
-    assert [r.number for r in seen] == list(range(len(seen)))
-    assert best.bleu == max(r.bleu for r in seen)
-    assert best is next(r for r in seen if r.bleu == best.bleu)
-    for r in seen:
-        np.testing.assert_array_equal(r.statistics, chain.decode(r.weights)[1])
-
-
-def test_predictions_are_those_of_the_pool_and_round_zero_has_none() -> None:
-    chain = Chain(1)
-    _, seen = rounds_of(chain, np.array([0.5, 0.5]))
-    assert seen[0].predicted is None
-    np.testing.assert_array_equal(seen[0].weights, [0.5, 0.5])
-    for paths, r in zip(chain.paths, seen[1:], strict=True):
-        assert r.predicted is not None
-        pool = Chain(1).pool_under(paths)
-        assert r.predicted.bleu == Optimum.at(pool, r.weights).bleu
-        np.testing.assert_array_equal(r.predicted.weights, r.weights)
-
-
-def stopping(
-    decoded_bleu: Callable[[int], int], features: Callable[[int], NDArray[np.float64]]
-) -> list[Round]:
-    """Rounds on lists whose features and whose decoded matches change from call to call."""
-    calls = {"pool": 0, "decode": 0}
-    matches = np.array([[5, 4, 3, 2], [9, 8, 7, 6]])
-    statistics = np.hstack([matches, np.tile([9, 8, 7, 6, 9], (2, 1))])
-
-    def pool_under(path: int) -> Pool:
-        calls["pool"] += 1
-        return Pool(np.array([0, 2]), features(calls["pool"]), statistics, np.zeros(2))
-
-    def decode(weights: NDArray[np.float64]) -> tuple[int, NDArray[np.int64]]:
-        calls["decode"] += 1
-        found = decoded_bleu(calls["decode"])
-        return 0, np.array([found] * 4 + [1000] * 4 + [1000])
-
-    seen: list[Round] = []
+def test_each_round_is_told_as_it_comes() -> None:
+    made, seen = Made([1, 2, 3]), list[tuple[int, int]]()
     tune_in_rounds(
-        ContextTask(0, pool_under, decode),
-        np.array([1.0, 0.0]),
-        Notices(),
-        names=["a", "b"],
-        settings=QUICK,
-        report=seen.append,
+        made, ONES, fixed=False, report=lambda done: seen.append((done.number, made.asked))
     )
-    return seen
+    assert seen == [(0, 0), (1, 1), (2, 2)]
 
 
-def restless(call: int) -> NDArray[np.float64]:
-    """The better candidate needs weights that turn with every call."""
-    return np.array([[0.0, 0.0], [-1.0, 1.0] if call % 2 else [1.0, -1.0]])
+@pytest.mark.parametrize("patience", [1, 2, 4])
+def test_patience_ends_with_that_many_rounds_without_gain(patience: int) -> None:
+    made = Made([1, 3, 2, 4, 4, 4, 4, 4, 9], patience)
+    found = ended(made)
+    assert found.reason == f"{patience} rounds without gain"
+    assert made.asked == {1: 2, 2: 5, 4: 7}[patience]
+    assert found.best.number == {1: 1, 2: 3, 4: 3}[patience]
 
 
-def still(call: int) -> NDArray[np.float64]:
-    return np.array([[0.0, 0.0], [1.0, 0.5]])
+def test_there_are_no_more_than_fifteen_rounds() -> None:
+    made = Made(range(1, 100))
+    assert ended(made).reason == f"{MOST_ROUNDS} rounds" == "15 rounds"
+    assert made.asked == 15
 
 
-def test_rounds_stop_when_no_weight_moves() -> None:
-    seen = stopping(lambda call: call, still)
-    assert seen[-1].moved < 1e-5
-    assert all(r.moved >= 1e-5 for r in seen[1:-1])
-    assert len(seen) <= 3
+def test_zeros_are_no_result_unless_fixed_scores_make_up_for_them() -> None:
+    assert ended(Made([5, 3, 2]), ZEROS).best.number == 1
+    assert ended(Made([5, 3, 2]), ZEROS, fixed=True).best.number == 0
+    assert ended(Made([0, 0, 0]), ZEROS).best.number == 0  # where BLEU is 0, nothing is found
 
 
-def test_rounds_stop_after_two_without_a_gain() -> None:
-    gains = [100, 200, 300, 300, 250, 900]
-    seen = stopping(lambda call: gains[call - 1], restless)
-    assert [r.number for r in seen] == [0, 1, 2, 3, 4]
-
-
-def test_rounds_stop_after_fifteen() -> None:
-    seen = stopping(lambda call: call, restless)
-    assert seen[-1].number == MOST_ROUNDS == 15
+def test_a_round_tells_what_was_predicted_and_what_came_of_it() -> None:
+    start = Round(0, Step(ONES, statistics(500)))
+    assert start.to_text() == "round 0: decoded BLEU 50.00, length ratio 1.000"
+    predicted = Optimum(ONES, statistics(700))
+    step = Step(ONES, statistics(600), predicted, statistics(400), 1234)
+    assert Round(3, step).to_text() == (
+        "round 3: predicted BLEU 70.00, there 40.00, decoded BLEU 60.00, length ratio 1.000, "
+        "1,234 new paths"
+    )

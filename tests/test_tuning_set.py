@@ -55,6 +55,21 @@ def test_decoding_gives_the_best_path_and_its_sum() -> None:
     assert total.tolist() == found.total(path).tolist()
 
 
+def test_paths_are_listed_best_first() -> None:
+    (paths,) = tuning_set().list_paths(np.array([0.0, 1.0]), Search().listing(3))
+    assert paths == ((0, 0), (0, 1), (0, 2))
+
+
+def test_paths_have_the_sums_of_what_they_choose() -> None:
+    found, start = tuning_set(), np.array([10.0, 0.0])
+    (paths,) = found.paths([[(1, 2), (0, 0)]], np.array([1]), start)
+    assert paths.choices.tolist() == [[1, 2], [0, 0]]
+    assert paths.features.tolist() == [[-2 - 8], [-1 - 3]]
+    assert paths.fixed.tolist() == [20 + 0.5 + 50, 10 + 30]
+    sums = [found.total(((1, 2),)) - GAPS, found.total(((0, 0),)) - GAPS]
+    assert paths.statistics.tolist() == [total.tolist() for total in sums]
+
+
 def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:
     """The best of both lists is the last one; the path decides where it stands in one."""
     other = [PAIRS[0], np.array([[-3.0, -4.0, -5.0], [-9.0, -8.0, -7.0]])]

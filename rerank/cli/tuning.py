@@ -20,6 +20,21 @@ from rerank.cli.searching import tuning_search_options
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
 @click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
 @click.option(
+    "--pools",
+    type=click.Choice(["auto", "conditional", "documents"]),
+    default="auto",
+    show_default=True,
+    help="What weights are tuned on: lists of candidates, each in the context decoded last, or "
+    "lists of paths through whole documents. auto is conditional.",
+)
+@click.option(
+    "--n-best",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Paths of every document that a decoding adds to pools of documents.",
+)
+@click.option(
     "--starts", default=20, show_default=True, type=click.IntRange(0), help="Random starts."
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
@@ -34,6 +49,8 @@ def tune_mert(
     start: str | None,
     features: str | None,
     tokenize: str,
+    pools: str,
+    n_best: int,
     starts: int,
     seed: int,
     threads: int,
@@ -61,7 +78,11 @@ def tune_mert(
             start=start,
             search=search or pipeline.Search(),
             tokenize=tokenize,
-            settings=pipeline.MertSettings(random_starts=starts, seed=seed, threads=threads),
+            plan=pipeline.Plan(
+                pools,
+                n_best,
+                pipeline.MertSettings(random_starts=starts, seed=seed, threads=threads),
+            ),
             notices=notices,
             announce=say,
         )

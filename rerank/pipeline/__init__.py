@@ -15,6 +15,7 @@ from rerank.pipeline.models import Scoring
 from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import Tuning, tune_mert
+from rerank.pipeline.tuning_plan import Plan
 from rerank.tuning.mert import Settings as MertSettings
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "MertSettings",
     "MosesTuning",
     "OracleList",
+    "Plan",
     "Recipe",
     "Reports",
     "Scoring",

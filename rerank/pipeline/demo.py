@@ -25,6 +25,7 @@ from rerank.pipeline.language_models import Recipe, train_lm
 from rerank.pipeline.lists import Announce, Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.tuning import tune_mert
+from rerank.pipeline.tuning_plan import Plan
 from rerank.tuning.mert import Settings
 
 DOCUMENT_LM = Recipe(
@@ -147,7 +148,7 @@ class _Steps:
             out,
             start=start,
             features=[name],
-            settings=Settings(seed=self.seed),
+            plan=Plan(settings=Settings(seed=self.seed)),
             notices=self.notices,
         )
         return out

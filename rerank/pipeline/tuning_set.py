@@ -21,6 +21,7 @@ from rerank.notices import Notices
 from rerank.pipeline.lists import Announce, Opened
 from rerank.pipeline.searching import Search, Searched, searched
 from rerank.references import note_escaping, note_normalization
+from rerank.tuning.path_pool import Paths
 from rerank.tuning.pool import Pool
 from rerank.tuning.scale import Scale, fit_scale
 from rerank.weights import Weights, vector
@@ -77,6 +78,24 @@ class TuningSet:
             np.concatenate([*fixed, np.zeros(1)]),
         )
 
+    def paths(
+        self,
+        listed: Sequence[Sequence[Sequence[int]]],
+        tuned: NDArray[np.int64],
+        start: NDArray[np.float64],
+    ) -> tuple[Paths, ...]:
+        """Features and statistics of paths of each document, summed over its sentences."""
+        held = np.setdiff1d(np.arange(len(start)), tuned)
+        found = []
+        for document, rows, choices in zip(self.documents, self.statistics, listed, strict=True):
+            paths = np.asarray(choices, dtype=np.intp)
+            full = document.along(paths)
+            places = document.offsets[:-1] + paths
+            fixed = document.sparse[places].sum(axis=1) + full[:, held] @ start[held]
+            summed = rows[places].sum(axis=1, dtype=np.int64)
+            found.append(Paths(paths, full[:, tuned], summed, fixed))
+        return tuple(found)
+
     def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
         """The scale of full weights (F,): all candidates scored under a path, the best by BLEU."""
         scores, sizes = [], []
@@ -89,13 +108,26 @@ class TuningSet:
 
     def decode(self, weights: NDArray[np.float64], how: Search) -> tuple[Choices, Statistics]:
         """The path that full weights (F,) choose, and its summed statistics."""
+        path = tuple(one.choices for one in self._searched(weights, how))
+        return path, self.total(path)
+
+    def list_paths(
+        self, weights: NDArray[np.float64], how: Search
+    ) -> list[tuple[tuple[int, ...], ...]]:
+        """The paths of each document that full weights (F,) choose, best first."""
+        return [
+            (one.choices, *(path.choices for path in one.further))
+            for one in self._searched(weights, how)
+        ]
+
+    def _searched(self, weights: NDArray[np.float64], how: Search) -> list[Searched]:
+        """What a search finds in all documents; what it made the scorers compute is kept."""
         found: list[Searched] = []
         for group in self.groups:
             found += searched(group, weights, how)
             for document in group:
                 document.keep()
-        path = tuple(one.choices for one in found)
-        return path, self.total(path)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

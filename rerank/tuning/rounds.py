@@ -1,103 +1,127 @@
-"""Rounds of tuning where features depend on context: score under a path, search, decode again.
+"""Rounds of tuning: better weights by a pool, what they decode to, and again until it pays no more.
 
-The features of a candidate are known only given the choices around it. Each round scores all
-candidates under the path decoded last, finds the best weights for that pool, and decodes with them.
-No row of an earlier pool is kept: its context is one that no neighbour chooses any more. BLEU
-predicted by the pool and BLEU of the decoded path differ, and only the second is real.
+Where features depend on context, or lists hold whole documents, no pool holds all that decoding
+could choose. BLEU predicted by the pool and BLEU of the decoded path differ, and only the second
+is real. What pools there are, and how one follows another, is what `Pools` leave open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.bleu import corpus_bleu, length_ratio
-from rerank.notices import Notices
 from rerank.tuning.ascent import Optimum
-from rerank.tuning.mert import Settings, optimise
 from rerank.tuning.pool import Pool
 
-P = TypeVar("P")
-
-STILL = 1e-5
-PATIENCE = 2
 MOST_ROUNDS = 15
 
-
-@dataclass(frozen=True, slots=True)
-class ContextTask(Generic[P]):
-    """What a tuning set can do; a path of type P holds the choices for all of its documents.
-
-    first: the path of the first candidates
-    pool_under: the pool of all candidates, each scored in the context that the path gives it
-    decode: the path that weights (F,) choose, and its summed statistics (9,)
-    """
-
-    first: P
-    pool_under: Callable[[P], Pool]
-    decode: Callable[[NDArray[np.float64]], tuple[P, NDArray[np.int64]]]
+Find: TypeAlias = Callable[[Pool, NDArray[np.float64]], Optimum]
+"""A tuner: better weights (F,) for a pool than those given, and what they choose from it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Round:
-    """One round: weights found, what their pool predicts, and what decoding with them gives.
+class Step:
+    """Weights (F,) that a round came to, and the summed statistics (9,) of what they decode to.
 
-    Round 0 is decoding with the start weights; nothing was predicted for it. `moved` is the largest
-    change of a weight since the round before.
+    predicted: the optimum on the pool, None where no pool was asked; there: statistics (9,) of
+    decoding at that optimum, where the round came to other weights; new_paths: how many paths of
+    documents the round has added to the pool, None where it holds none.
     """
 
-    number: int
     weights: NDArray[np.float64]
-    predicted: Optimum | None
     statistics: NDArray[np.int64]
-    moved: float
+    predicted: Optimum | None = None
+    there: NDArray[np.int64] | None = None
+    new_paths: int | None = None
 
     @property
     def bleu(self) -> float:
         """BLEU of the decoded path, 0..100."""
         return float(corpus_bleu(self.statistics))
 
+
+Steps: TypeAlias = Generator[Step, None, str]
+"""Steps of rounds: first the start weights, decoded; what it returns is why there is no more."""
+
+
+class Pools(Protocol):
+    """A kind of pool, and how one follows another."""
+
     @property
-    def ratio(self) -> float:
-        """Length of the decoded path ÷ length of the references."""
-        return float(length_ratio(self.statistics))
+    def patience(self) -> int:
+        """Rounds running that may end without a gain in decoded BLEU."""
+        ...
+
+    def steps(self, start: NDArray[np.float64]) -> Steps:
+        """One step for each round, from start weights (F,); each is decoded before it is told."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """A step with its number; round 0 is decoding with the start weights."""
+
+    number: int
+    step: Step
+
+    @property
+    def bleu(self) -> float:
+        """BLEU of the decoded path, 0..100."""
+        return self.step.bleu
+
+    def to_text(self) -> str:
+        """One line for people."""
+        step, parts = self.step, []
+        if step.predicted is not None:
+            parts.append(f"predicted BLEU {step.predicted.bleu:.2f}")
+        if step.there is not None:
+            parts.append(f"there {float(corpus_bleu(step.there)):.2f}")
+        ratio = float(length_ratio(step.statistics))
+        parts.append(f"decoded BLEU {step.bleu:.2f}, length ratio {ratio:.3f}")
+        if step.new_paths is not None:
+            parts.append(f"{step.new_paths:,} new paths")
+        return f"round {self.number}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """The round with the best decoded BLEU, of equal ones the first, and why there were no more."""
+
+    best: Round
+    reason: str
 
 
 def tune_in_rounds(
-    task: ContextTask[P],
+    pools: Pools,
     start: NDArray[np.float64],
-    notices: Notices,
     *,
-    names: Sequence[str],
-    settings: Settings,
+    fixed: bool,
     report: Callable[[Round], None],
-) -> Round:
-    """The round with the best decoded BLEU, of equal ones the first; `report` sees each round.
+) -> Ended:
+    """The best of the rounds from start weights (F,); `report` sees each of them, 0 first.
 
-    A start of zeros is no result, unless fixed scores make up for it.
-
-    Stops when no weight moves by 1e-5, when two rounds running do not raise decoded BLEU, or after
-    15 rounds. The first pool is scored under the first candidates, the next ones under the path
-    that the newest weights decode.
+    fixed: whether scores have a part that is not tuned. Without it a start of zeros is no result.
+    Stops when `pools` have no further round, when `patience` rounds running do not raise decoded
+    BLEU, or after 15 rounds.
     """
-    _, statistics = task.decode(start)
-    best = last = Round(0, start, None, statistics, 0.0)
+    steps = pools.steps(start)
+    best = last = Round(0, next(steps))
     report(last)
-    path = task.first
-    for number in range(1, MOST_ROUNDS + 1):
-        pool = task.pool_under(path)
-        found = optimise(pool, last.weights, notices, names=names, settings=settings).best
-        path, statistics = task.decode(found.weights)
-        moved = float(np.abs(found.weights - last.weights).max(initial=0.0))
-        last = Round(number, found.weights, found, statistics, moved)
+    while last.number < MOST_ROUNDS:
+        try:
+            last = Round(last.number + 1, next(steps))
+        except StopIteration as end:
+            return Ended(best, end.value)
         report(last)
-        no_weights = not (best.weights.any() or pool.fixed.any())  # zeros choose, but say nothing
+        # zeros choose, but say nothing; nor does BLEU 0
+        no_weights = last.bleu > 0 and not (best.step.weights.any() or fixed)
         if last.bleu > best.bleu or no_weights:
             best = last
-        if moved < STILL or number - best.number >= PATIENCE:
-            break
-    return best
+        if last.number - best.number >= pools.patience:
+            return Ended(best, f"{pools.patience} rounds without gain")
+    return Ended(best, f"{MOST_ROUNDS} rounds")

@@ -1,0 +1,98 @@
+"""What a plan refuses, and what its pools are made of."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from decoders.chains import Pairwise, Unary
+from decoders.problem import DocumentProblem
+from rerank.errors import UsageError
+from rerank.features import Document, Space
+from rerank.kbest import Label
+from rerank.notices import Notices
+from rerank.pipeline.searching import Search
+from rerank.pipeline.tuning_plan import POOLS, Plan, Task, make_pools
+from rerank.pipeline.tuning_set import TuningSet, Wanted
+from rerank.tuning.document_pools import DocumentPools
+from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
+from rerank.weights import Weights
+
+SPACE = Space((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
+PAIRS = Pairwise([np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -1.0, -8.0]])])
+ALONE = Unary([np.array([-1.0, -2.0]), np.array([-3.0, -4.0, -5.0])])
+STATISTICS = np.arange(45).reshape(5, 9)
+
+
+def task(
+    plan: Plan,
+    problem: DocumentProblem = PAIRS,
+    tuned: tuple[str, ...] = ("LM0", "x"),
+    **options: Any,
+) -> Task:
+    """One document: lists of 2 and 3 candidates; a feature of order 1, one that never varies."""
+    static = np.array([[k, 0.0, 1.0] for k in (1.0, 2.0, 3.0, 4.0, 5.0)])
+    sparse = options.pop("sparse", np.zeros(5))
+    document = Document(
+        "a", SPACE, static, sparse, (problem,), np.array([0, 2, 5]), np.array([0, 1])
+    )
+    corpus = TuningSet(((document,),), (STATISTICS,), np.zeros(9, np.int64))
+    opened = cast(Any, SimpleNamespace(searching=nullcontext))
+    start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
+    wanted = Wanted(tuned, start, "start.json")
+    return Task(opened, corpus, SPACE, Search(), wanted, plan, Notices())
+
+
+def test_kinds_of_pools_that_are_none_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"--pools exakt: no such kind .* auto, conditional, doc"):
+        Plan("exakt").check()
+    with pytest.raises(UsageError, match="--n-best 2: only pools of documents hold paths; add"):
+        Plan("auto", 2).check()
+    for kind in POOLS:
+        Plan(kind).check()
+
+
+@pytest.mark.parametrize("kind", ["auto", "conditional"])
+def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> None:
+    assert isinstance(make_pools(task(Plan(kind), ALONE)), CompletePool)
+    assert isinstance(make_pools(task(Plan(kind))), ConditionalPools)
+
+
+@pytest.mark.parametrize("problem", [PAIRS, ALONE])
+def test_pools_of_documents_begin_with_the_first_candidates(problem: DocumentProblem) -> None:
+    made = task(Plan("documents"), problem, tuned=("LM0", "x", "one"))
+    pools = make_pools(made)
+    assert isinstance(pools, DocumentPools)
+    assert pools.first.pool().features.tolist() == [[4, -4, 2], [0, 0, 0]]
+    assert (pools.spreads > 0).tolist() == [True, True, False]
+    assert pools.fixed_spread == 0
+    assert [n.kind for n in made.notices] == ["constant feature one: its weight stays as given"]
+
+
+def test_a_fixed_part_has_a_spread_where_it_varies_within_lists() -> None:
+    for sparse, fixed in (([0, 0, 0, 0, 0], False), ([2, 0, 0, 0, 0], True)):
+        made = task(Plan("documents"), sparse=np.array(sparse, float))
+        pools = make_pools(made)
+        assert isinstance(pools, DocumentPools)
+        assert (pools.fixed_spread > 0) == made.fixed == fixed
+    assert task(Plan("documents"), held=3.0).fixed
+    assert make_pools(task(Plan("documents"), held=3.0)).fixed_spread == 0  # type: ignore[attr-defined]
+
+
+def test_the_decoded_path_comes_first_and_as_many_as_are_asked_for_follow() -> None:
+    for n_best in (1, 3):
+        (paths,) = task(Plan("documents", n_best)).list_paths(np.array([0.0, 1.0]))
+        assert paths.choices.tolist()[0] == [1, 1]
+        scores = paths.features[:, 1].tolist()
+        assert scores[:1] == [-3]
+        assert scores[1:] == ([] if n_best == 1 else [-3, -4, -5])
+
+
+def test_the_tuner_sees_the_names_of_the_features_it_tunes() -> None:
+    made = task(Plan(), tuned=("LM0", "one"))
+    assert made.names == ["LM0", "one"]
+    assert made.full(np.array([7.0, 8.0])).tolist() == [7, 0.5, 8]
