@@ -6,17 +6,24 @@ that stay are gathered, and `parametric_viterbi` searches them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from rerank.tuning.document_chain import DocumentChain, Floats
-from rerank.tuning.dominance import undominated
+from rerank.tuning.dominance import Candidates, undominated
 from rerank.tuning.parametric_viterbi import Breaks, Trellis, parametric_viterbi
 
+Line: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""What there is at step 0, and what a step of 1 adds."""
+
 MOST_BREAKS = 10**6  # of a document; real ones have a few for each sentence
+_FEW_PAIRS = 150  # a sentence: with no more, dividing a box costs what it saves
+_HALVINGS = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +60,8 @@ class DocumentEnvelope:
 
 def document_envelope(
     chain: DocumentChain,
-    unary: tuple[NDArray[np.float64], NDArray[np.float64]],
-    pair: tuple[NDArray[np.float64], NDArray[np.float64]],
+    unary: Line,
+    pair: Line,
     *,
     lo: float,
     hi: float,
@@ -67,27 +74,47 @@ def document_envelope(
     score count as equal, and of equal paths the one is taken that decoders take, as far as sums
     are exact. O(n C), the pairs of what is not dominated, and `parametric_viterbi` on these.
     """
-    rows, offsets = undominated(chain, unary, pair, (lo, hi))
-    trellis = gathered(chain, unary, pair, rows, offsets)
-    found = parametric_viterbi(trellis, lo, hi, most)
-    return _assembled(found, rows, offsets, lo, hi)
+    lines = (unary, pair)
+    boxes = _divided(chain, lines, Candidates.all(chain), (lo, hi), _HALVINGS)
+    found = []
+    for box, candidates in boxes:
+        trellis = gathered(chain, unary, pair, candidates)
+        found.append(parametric_viterbi(trellis, *box, most))
+        most -= len(found[-1].steps)
+        if most < 0:
+            break
+    return _assembled(found, boxes)
 
 
-def gathered(
+def _divided(
     chain: DocumentChain,
-    unary: tuple[NDArray[np.float64], NDArray[np.float64]],
-    pair: tuple[NDArray[np.float64], NDArray[np.float64]],
-    rows: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-) -> Trellis:
-    """Lines of all pairs of some rows, in float64. O(C Σ m_{t−1} m_t), m of them in a sentence."""
-    sizes = np.diff(offsets)
-    starts = np.zeros(len(offsets), dtype=np.int64)
-    np.cumsum(sizes * np.concatenate([[1], sizes])[:-1], out=starts[1:])
-    trellis = Trellis(offsets, starts, np.empty(starts[-1]), np.empty(starts[-1]))
-    _gather_unary(trellis, rows, unary)
+    lines: tuple[Line, Line],
+    candidates: Candidates,
+    box: tuple[float, float],
+    halvings: int,
+) -> list[tuple[tuple[float, float], Candidates]]:
+    """Neighbouring boxes that make up a box, and which candidates matter in each of them.
+
+    A box with many of them is halved: chords are the nearer to what they stand for, the shorter
+    they are, and far fewer are left in each half.
+    """
+    kept = undominated(chain, candidates, *lines, box)
+    middle = box[0] + (box[1] - box[0]) / 2
+    few = kept.starts[-1] <= _FEW_PAIRS * len(kept.offsets)
+    if few or halvings == 0 or not box[0] < middle < box[1]:
+        return [(box, kept)]
+    halves = ((box[0], middle), (middle, box[1]))
+    return [part for h in halves for part in _divided(chain, lines, kept, h, halvings - 1)]
+
+
+def gathered(chain: DocumentChain, unary: Line, pair: Line, candidates: Candidates) -> Trellis:
+    """Lines of all pairs of some candidates, in float64. O(C Σ m_{t−1} m_t), m in a sentence."""
+    starts = candidates.starts
+    trellis = Trellis(candidates.offsets, starts, np.empty(starts[-1]), np.empty(starts[-1]))
+    _gather_unary(trellis, candidates.rows, unary)
     for c, flat in enumerate(chain.pairs):
-        _gather_pairs(trellis, rows, chain.offsets, flat, (pair[0][c], pair[1][c]))
+        weights = (float(pair[0][c]), float(pair[1][c]))
+        _gather_pairs(trellis, candidates.rows, chain.offsets, flat, weights)
     return trellis
 
 
@@ -95,7 +122,7 @@ def gathered(
 def _gather_unary(
     trellis: Trellis,
     rows: NDArray[np.int64],
-    unary: tuple[NDArray[np.float64], NDArray[np.float64]],
+    unary: Line,
 ) -> None:
     """Set each pair to the line of its later candidate alone."""
     place = 0
@@ -133,25 +160,37 @@ def _gather_pairs(
 
 
 def _assembled(
-    found: Breaks, kept: NDArray[np.int64], offsets: NDArray[np.int64], lo: float, hi: float
+    found: Sequence[Breaks], boxes: Sequence[tuple[tuple[float, float], Candidates]]
 ) -> DocumentEnvelope:
-    """Breaks in order, with rows for choices; those at the ends and those without width go."""
-    order = np.argsort(found.steps, kind="stable")  # of one sentence they are in order already
-    steps, sizes = found.steps[order], np.diff(found.starts)[order]
-    places = np.repeat(found.starts[order] - np.cumsum(sizes) + sizes, sizes)
-    places += np.arange(len(places))
-    sentences = found.sentences[places]
-    rows = kept[offsets[sentences] + found.choices[places]]
-    of_change = np.repeat(steps, sizes)
-    first = kept[offsets[:-1] + found.first]
-    early = of_change <= lo
+    """Breaks of neighbouring boxes in order, with rows for choices.
+
+    Breaks at the two ends go, and of paths best at one single step all but the last.
+    """
+    (lo, _), candidates = boxes[0]
+    first = candidates.rows[candidates.offsets[:-1] + found[0].first]
+    path, parts = first.copy(), []
+    for breaks, ((start, _), candidates) in zip(found, boxes, strict=False):
+        begins = candidates.offsets[:-1]
+        entered = candidates.rows[begins + breaks.first]
+        turned = np.flatnonzero(entered != path)  # no more than rounding can turn
+        parts.append((np.full(len(turned), start), turned, entered[turned]))
+        order = np.argsort(breaks.steps, kind="stable")  # of one sentence they are in order
+        sizes = np.diff(breaks.starts)[order]
+        places = np.repeat(breaks.starts[order] - np.cumsum(sizes) + sizes, sizes)
+        places += np.arange(len(places))
+        sentences = breaks.sentences[places]
+        rows = candidates.rows[begins[sentences] + breaks.choices[places]]
+        parts.append((np.repeat(breaks.steps[order], sizes), sentences, rows))
+        for _, at, chosen in parts[-2:]:
+            path[at] = chosen  # numpy: of equal places the last one counts
+    steps, sentences, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
+    early = steps <= lo
     first[sentences[early]] = rows[early]
-    inside = (of_change > lo) & (of_change < hi)
-    breaks = np.unique(of_change[inside])
-    starts = np.append(np.searchsorted(of_change[inside], breaks), inside.sum())
-    return DocumentEnvelope(
-        first, breaks, starts, sentences[inside], rows[inside], found.complete
-    )
+    inside = (steps > lo) & (steps < boxes[-1][0][1])
+    places = np.unique(steps[inside])
+    starts = np.append(np.searchsorted(steps[inside], places), inside.sum())
+    complete = all(breaks.complete for breaks in found) and len(found) == len(boxes)
+    return DocumentEnvelope(first, places, starts, sentences[inside], rows[inside], complete)
 
 
 @njit(cache=True, nogil=True)

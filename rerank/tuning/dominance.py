@@ -11,67 +11,86 @@ This costs O(n) for each interval, while the pairs, a hundred times as many, are
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from rerank.tuning.document_chain import DocumentChain
 
+
+class Candidates(NamedTuple):
+    """Some rows (m,) of a document, ascending; sentence t has those of offsets[t]:offsets[t+1]."""
+
+    rows: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def all(cls, chain: DocumentChain) -> Candidates:
+        """Every row of a document."""
+        return cls(np.arange(len(chain.fixed), dtype=np.int64), chain.offsets)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """Where the pairs of each sentence begin, one after another, (T+1,)."""
+        sizes = np.diff(self.offsets)
+        return np.concatenate([[0], np.cumsum(sizes * np.concatenate([[1], sizes])[:-1])])
+
+
 _MARGIN = 2.0**-40  # relative to the scores; what is nearer may be rounding, and stays
 
 
 def undominated(
     chain: DocumentChain,
-    lines: tuple[NDArray[np.float64], NDArray[np.float64]],
-    pair_lines: tuple[NDArray[np.float64], NDArray[np.float64]],
+    candidates: Candidates,
+    unary: tuple[NDArray[np.float64], NDArray[np.float64]],
+    pair: tuple[NDArray[np.float64], NDArray[np.float64]],
     box: tuple[float, float],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows (m,) that a best path may take for some step in the box, and their offsets (T+1,).
+) -> Candidates:
+    """Those of the candidates that a best path may take for some step in the box.
 
-    lines: scores (n,) of the candidates alone at step 0, and what a step of 1 adds; pair_lines:
-    (C,) weights of the contextual features at step 0, and what a step of 1 adds. In every sentence
-    a row stays; of equal ones all do. O(n C).
+    unary: scores (n,) of the candidates alone at step 0, and what a step of 1 adds; pair: weights
+    (C,) of the contextual features at step 0, and what a step of 1 adds. Of every sentence with
+    candidates one stays; of equal ones all do. O(m C) for m candidates.
     """
-    rows = np.empty(len(lines[0]), dtype=np.int64)
-    offsets = np.zeros_like(chain.offsets)
+    rows, offsets = np.empty_like(candidates.rows), np.zeros_like(candidates.offsets)
     couplings = chain.couplings
     ranges = (couplings.centre, couplings.low, couplings.high)
-    _undominated(chain.offsets, lines, pair_lines, ranges, box, (rows, offsets))
-    return rows[: offsets[-1]], offsets
+    _undominated(candidates, unary, pair, ranges, box, (rows, offsets))
+    return Candidates(rows[: offsets[-1]], offsets)
 
 
 @njit(cache=True, nogil=True)
 def _undominated(
-    offsets: NDArray[np.int64],
-    lines: tuple[NDArray[np.float64], NDArray[np.float64]],
-    pair_lines: tuple[NDArray[np.float64], NDArray[np.float64]],
+    candidates: Candidates,
+    unary: tuple[NDArray[np.float64], NDArray[np.float64]],
+    pair: tuple[NDArray[np.float64], NDArray[np.float64]],
     ranges: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
     box: tuple[float, float],
     kept: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> None:
     """Fill in `kept` = (rows, offsets)."""
-    longest = 0
+    longest, offsets = 0, candidates.offsets
     for t in range(len(offsets) - 1):
         longest = max(longest, offsets[t + 1] - offsets[t])
-    lower, upper = np.empty((2, longest)), np.empty((2, longest))
-    m = 0
+    lower, upper, m = np.empty((2, longest)), np.empty((2, longest)), 0
     for t in range(len(offsets) - 1):
-        start, end = offsets[t], offsets[t + 1]
+        rows = candidates.rows[offsets[t] : offsets[t + 1]]
         for side in range(2):
-            for i in range(end - start):
-                row = start + i
-                value = lines[0][row] + box[side] * lines[1][row]
-                lower[side, i] = upper[side, i] = value
-            for c in range(len(pair_lines[0])):
-                weight = pair_lines[0][c] + box[side] * pair_lines[1][c]
-                least, most = (ranges[1][c], ranges[2][c])
+            for i in range(len(rows)):
+                lower[side, i] = unary[0][rows[i]] + box[side] * unary[1][rows[i]]
+                upper[side, i] = lower[side, i]
+            for c in range(len(pair[0])):
+                weight = pair[0][c] + box[side] * pair[1][c]
+                least, most = ranges[1][c], ranges[2][c]
                 if weight < 0:
                     least, most = most, least
-                for i in range(end - start):
-                    row = start + i
-                    lower[side, i] += weight * (ranges[0][c, row] + least[row])
-                    upper[side, i] += weight * (ranges[0][c, row] + most[row])
-        m = _above(lower[:, : end - start], upper[:, : end - start], start, kept[0], m)
+                for i in range(len(rows)):
+                    lower[side, i] += weight * (ranges[0][c, rows[i]] + least[rows[i]])
+                    upper[side, i] += weight * (ranges[0][c, rows[i]] + most[rows[i]])
+        if len(rows):
+            m = _above(lower[:, : len(rows)], upper[:, : len(rows)], rows, kept[0], m)
         kept[1][t + 1] = m
 
 
@@ -79,8 +98,8 @@ def _undominated(
 def _above(
     lower: NDArray[np.float64],
     upper: NDArray[np.float64],
-    start: int,
     rows: NDArray[np.int64],
+    kept: NDArray[np.int64],
     m: int,
 ) -> int:
     """Append rows whose upper chord reaches the two best lower chords; the number of rows then.
@@ -96,7 +115,7 @@ def _above(
     for i in range(lower.shape[1]):
         middle = (1 - share) * upper[0, i] + share * upper[1, i]
         margin = _MARGIN * (abs(upper[0, i]) + abs(upper[1, i]) + abs(corner))
-        rows[m] = start + i
+        kept[m] = rows[i]
         m += (
             upper[0, i] + margin >= lower[0, first]
             or upper[1, i] + margin >= lower[1, last]

@@ -59,9 +59,9 @@ class Breaks(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Neighbouring sentences on an interval: which candidates may be best, and the best at its ends.
+    """Neighbouring sentences on an interval: candidates that may be best, paths best at its ends.
 
-    first: number of the first sentence; left, right: choices next to the block, −1: document ends
+    first: number of the first sentence; left, right: choices next to the block, −1: there are none
     begins: (L+1,) of the sentences in `alive`: candidates, ascending
     gaps: (2, …) from the best score at each end down to the best through each of them
     paths: (2, L) choices that are best at each end; ends: (2,) steps
@@ -294,7 +294,7 @@ def _pruned(block: _Block, c: float, slack: float) -> _Block:
         block.right,
         begins,
         alive[:m],
-        gaps[:, :m],
+        gaps[:, :m].copy(),
         block.paths,
         block.ends,
     )
