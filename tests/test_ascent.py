@@ -7,8 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from rerank.bleu import corpus_bleu, length_ratio
-from rerank.tuning.ascent import Axes, Optimum, climb
+from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
+from rerank.tuning.goals import CORPUS_BLEU
 from rerank.tuning.pool import Pool
+from rerank.tuning.strategies import best_of_all, coordinates, in_turn
 
 
 def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3) -> Pool:
@@ -27,6 +29,17 @@ def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3
 
 def bleu_of(pool: Pool, weights: NDArray[np.float64]) -> float:
     return Optimum.at(pool, weights).bleu
+
+
+def climbed(
+    axes: Axes,
+    start: NDArray[np.float64],
+    strategy: Strategy = coordinates,
+    most_searches: float = np.inf,
+) -> Optimum:
+    """A climb for corpus BLEU."""
+    rng = np.random.default_rng(1)
+    return climb(axes, start, CORPUS_BLEU, strategy, rng, most_searches=most_searches)
 
 
 def test_an_optimum_has_the_bleu_and_length_ratio_of_its_choices() -> None:
@@ -56,21 +69,21 @@ def test_statistics_of_any_size_sum_up_exactly(most: int) -> None:
     pool = random_pool(2)
     statistics = pool.statistics * (most // 100)
     axes = Axes.of(Pool(pool.offsets, pool.features, statistics, pool.fixed))
-    optimum = climb(axes, np.ones(3))
+    optimum = climbed(axes, np.ones(3))
     choices = pool.choices(pool.scores(optimum.weights))
     np.testing.assert_array_equal(optimum.statistics, statistics[choices].sum(axis=0))
 
 
-@pytest.mark.parametrize("chosen_moves", [0, 1, 2, 100])
+@pytest.mark.parametrize("strategy", [coordinates, in_turn, best_of_all])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_climb_never_falls_and_ends_where_no_coordinate_gains(
-    seed: int, chosen_moves: int
+    seed: int, strategy: Strategy
 ) -> None:
     pool = random_pool(seed)
     axes = Axes.of(pool)
     start = np.random.default_rng(seed).standard_normal(3)
     start.flags.writeable = False
-    end = climb(axes, start, chosen_moves=chosen_moves)
+    end = climbed(axes, start, strategy)
     assert end.bleu >= bleu_of(pool, start)
     assert end.bleu == bleu_of(pool, end.weights)
     for feature in range(3):
@@ -83,15 +96,15 @@ def test_a_climb_never_falls_and_ends_where_no_coordinate_gains(
 def test_a_climb_stops_after_the_most_searches_and_goes_on_from_there() -> None:
     pool = random_pool(6)
     axes = Axes.of(pool)
-    begun = climb(axes, np.ones(3), chosen_moves=0, most_searches=2)
+    begun = climbed(axes, np.ones(3), in_turn, most_searches=2)
     assert begun.searches == 2
     assert begun.bleu == bleu_of(pool, begun.weights)
-    assert climb(axes, begun.weights, chosen_moves=0).bleu >= begun.bleu
+    assert climbed(axes, begun.weights, in_turn).bleu >= begun.bleu
 
 
 def test_a_climb_from_zeros_leaves_them() -> None:
     pool = random_pool(3)
-    end = climb(Axes.of(pool), np.zeros(3))
+    end = climbed(Axes.of(pool), np.zeros(3))
     assert end.weights.any()
     assert end.bleu > bleu_of(pool, np.zeros(3))
 
@@ -100,14 +113,14 @@ def test_fixed_scores_take_part_in_the_choice() -> None:
     pool = random_pool(4)
     fixed = pool.features[:, 0].copy()
     rest = Pool(pool.offsets, pool.features[:, 1:].copy(), pool.statistics, fixed)
-    end = climb(Axes.of(rest), np.zeros(2))
+    end = climbed(Axes.of(rest), np.zeros(2))
     assert end.bleu == bleu_of(pool, np.array([1.0, *end.weights]))
 
 
 def test_without_a_varying_feature_the_start_is_the_end() -> None:
     pool = random_pool(5)
     constant = Pool(pool.offsets, np.ones((180, 2)), pool.statistics, pool.fixed)
-    end = climb(Axes.of(constant), np.array([0.25, 0.75]))
+    end = climbed(Axes.of(constant), np.array([0.25, 0.75]))
     np.testing.assert_array_equal(end.weights, [0.25, 0.75])
     np.testing.assert_array_equal(end.statistics, pool.first)
     assert end.searches == 0

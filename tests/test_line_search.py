@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from rerank.bleu import ORDER, WIDTH, corpus_bleu
 from rerank.tuning.envelope import Direction, Scratch
-from rerank.tuning.line_search import line_search
+from rerank.tuning.goals import CORPUS_BLEU
+from rerank.tuning.line_search import Way, line_search
 from rerank.tuning.pool import Pool
 
 
@@ -66,7 +67,17 @@ def search(pool: Pool, floor: float, *, scale: float = 1.0) -> tuple[float, floa
     for array in (pool.features, pool.fixed, pool.statistics, direction.slopes):
         array.flags.writeable = False
     choices = pool.choices(pool.fixed)
-    return line_search(pool, pool.fixed, choices, direction, Scratch(pool), floor=floor)
+    step = line_search(
+        pool,
+        np.zeros(1),
+        pool.fixed,
+        choices,
+        Way(np.ones(1), direction),
+        goal=CORPUS_BLEU,
+        here=floor,
+        scratch=Scratch(pool),
+    )
+    return step.size, step.value
 
 
 @settings(deadline=None, max_examples=200)

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from rerank.errors import InputError
 from rerank.notices import Notices
 from rerank.tuning.ascent import Optimum
-from rerank.tuning.mert import NEAR, Settings, Tuned, nearest_ratio, optimise
+from rerank.tuning.criterion import Criterion
+from rerank.tuning.mert import Settings, Tuned, optimise
 from rerank.tuning.pool import Pool
 
-QUICK = Settings(random_starts=5, kicks=5)
+QUICK = Settings(Criterion(length="free"), random_starts=5, kicks=5)
 
 
 def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3) -> Pool:
@@ -158,26 +159,3 @@ def test_duplicated_features_are_reported() -> None:
 def test_an_empty_pool_leaves_the_start() -> None:
     pool = Pool(np.array([0]), np.zeros((0, 2)), np.zeros((0, 9), dtype=np.int64), np.zeros(0))
     np.testing.assert_array_equal(tuned(pool, [1.0, 2.0]).best.weights, [1.0, 2.0])
-
-
-def optimum(length: int, matches: int, name: float) -> Optimum:
-    statistics = np.array([matches] * 4 + [length] * 4 + [100_000])
-    return Optimum(np.array([name]), statistics)
-
-
-def test_of_optima_almost_as_good_the_one_nearest_in_length_is_taken() -> None:
-    best, near = optimum(101_000, 50_500, 1.0), optimum(100_000, 49_990, 2.0)
-    far, worse = optimum(102_000, 50_999, 3.0), optimum(100_000, 49_000, 4.0)
-    assert best.bleu - NEAR < near.bleu < best.bleu
-    assert best.bleu - NEAR < far.bleu < best.bleu
-    assert nearest_ratio([worse, far, near, best], 1.0) is near
-    assert nearest_ratio([worse, far, near, best], 1.02) is far
-    assert nearest_ratio([worse, far, near, best], 1.009) is best
-    assert nearest_ratio([worse, far, near, best], 1.0, at_least=best.bleu) is best
-    assert nearest_ratio([worse], 1.0, at_least=best.bleu) is None
-
-
-def test_of_optima_equally_near_the_better_and_then_the_first_is_taken() -> None:
-    one, other, better = (optimum(100_000, m, m) for m in (49_990, 49_990, 49_999))
-    assert nearest_ratio([one, better, other], 1.0) is better
-    assert nearest_ratio([one, other], 1.0) is one

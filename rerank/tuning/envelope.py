@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH
+from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 
 _PARALLEL = 2.0**-40
@@ -73,12 +73,13 @@ class Scratch:
         self.offsets = np.zeros_like(pool.offsets)
         self.rows = np.empty(len(pool.features), dtype=np.int64)
         self.breaks = np.empty(len(pool.features))
-        self._changes = np.empty((0, WIDTH), dtype=pool.statistics.dtype)
+        self._changes = np.empty((0, pool.statistics.shape[1]), dtype=pool.statistics.dtype)
 
-    def changes(self, m: int) -> NDArray[np.integer]:
+    def changes(self, m: int) -> Sums:
         """Memory for m rows of statistics."""
         if len(self._changes) < m:
-            self._changes = np.empty((m + m // 2, WIDTH), dtype=self._changes.dtype)
+            shape = (m + m // 2, self._changes.shape[1])
+            self._changes = np.empty(shape, dtype=self._changes.dtype)
         return self._changes[:m]
 
 

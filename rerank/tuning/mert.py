@@ -1,31 +1,36 @@
-"""Minimum error rate training: the weights of a pool's features with the best corpus BLEU.
+"""Minimum error rate training: the weights of a pool's features with the best value of a goal.
 
 Och (2003), https://aclanthology.org/P03-1021. Local optima are many. They are reached from the
-given weights, from zeros and random starts (those that lead after a heat), and then from small
-kicks (iterated local search), which are worth more BLEU for their time than any start. Two chains
-are kicked, from the given weights' optimum and from the best start's: which of them ends higher
-depends on the pool.
+given weights, from zeros, earlier weights and random starts (those that lead after a heat), and
+then from small kicks (iterated local search), which are worth more for their time than any start.
+Two chains are kicked, from the given weights' optimum and from the best start's: which of them
+ends higher depends on the pool.
 
-At almost equal BLEU weights drift towards short output. Among optima within `NEAR` of the best
-BLEU, the one whose length ratio is nearest to that of the first candidates is taken.
+Weights drift, at almost equal BLEU, to another length of the output, which costs other documents
+dear: the criterion has a price for that (`rerank.tuning.criterion`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import length_ratio
+from rerank.bleu import WIDTH
 from rerank.notices import Notices
-from rerank.tuning.ascent import Axes, Optimum, climb
+from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.criterion import BLEU_OF_THE_LENGTH, Criterion
+from rerank.tuning.goals import SearchGoal
 from rerank.tuning.pool import Pool
+from rerank.tuning.strategies import in_turn, strategy
 
-NEAR = 0.02
+Norm = Literal["l1", "l2"]
 _HEAT = 3  # searches of each feature in the heat that the starts run: two moves, then each once
 _LEADERS = 4  # starts that go on after it; the best of all has been among them on real pools
 _KICK = 0.1  # length of a kick ÷ length of the weights, both in spreads of the features
@@ -33,15 +38,18 @@ _KICK = 0.1  # length of a kick ÷ length of the weights, both in spreads of the
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How long to search, and whence. The result does not depend on the number of threads.
+    """What to maximise, how long to search, and whence. Results are the same for any `threads`.
 
-    kicks: number in each of the two chains
+    kicks: number in each of the two chains; directions: a name of `rerank.tuning.strategies`
     """
 
+    criterion: Criterion = BLEU_OF_THE_LENGTH
     random_starts: int = 20
-    kicks: int = 15
+    kicks: int = 40
     seed: int = 1
     threads: int = 1
+    directions: str = "coordinates"
+    norm: Norm = "l1"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +61,10 @@ class Tuned:
     optima: tuple[Optimum, ...] = ()
 
 
+Report = Callable[[Optimum], None]
+"""Is told of each local optimum when it is found; of several threads, as they come."""
+
+
 def optimise(
     pool: Pool,
     start: NDArray[np.float64],
@@ -60,82 +72,114 @@ def optimise(
     *,
     names: Sequence[str],
     settings: Settings,
+    bounds: Bounds | None = None,
+    history: Sequence[NDArray[np.float64]] = (),
+    report: Report = lambda optimum: None,
 ) -> Tuned:
-    """Best weights (F,) of the features `names` for a pool; BLEU is never below that of `start`.
+    """Best weights (F,) of the features `names` for a pool; never worth less than `start`.
 
-    (Zeros with nothing fixed are no weights: where they start, it may be.) Weights have L1 norm 1,
-    as from Moses, unless fixed scores settle their scale. Features that vary in no list keep their
-    share of the norm. Where BLEU says nothing, `start` comes back. About 40 line searches for each
-    start and kick.
+    (Zeros with nothing fixed are no weights: where they start, it may be.) Weights have norm 1,
+    unless fixed scores or bounds settle their scale. Features that vary in no list keep their share
+    of the norm. Where nothing tells weights apart, `start` comes back. `history`: more weights to
+    start from. About 40 line searches for each start and kick.
     """
-    given = Optimum.at(pool, start)
     axes = Axes.of(pool)
-    _report_features(axes, names, notices)
-    silent = _silence(axes)
+    bounds = bounds or Bounds.none(len(start))
+    goal = settings.criterion.goal(pool.first, start, axes.scale)
+    given = Optimum.at(pool, start, goal)
+    report_features(axes, names, notices)
+    silent = silence(axes)
     if silent:
         notices.add(f"tuning {silent}: the weights stay as given")
         return Tuned(given, given)
-    optima = _search(axes, start, settings)
-    if not pool.fixed.any():
-        unit = partial(_unit, start=start, varying=axes.features)
-        optima = [Optimum.at(pool, unit(o.weights), o.searches) for o in optima]
-        # zeros choose the first candidates, but are no weights
+    search = _Search(axes, goal, bounds, strategy(settings.directions), settings, report)
+    optima = search.optima(start, history)
+    if not pool.fixed.any():  # zeros choose the first candidates, but are no weights
         optima = [o for o in optima if o.weights[axes.features].any()]
+    if not pool.fixed.any() and bounds.free_of_scale:
+        unit = partial(unit_norm, start=start, varying=axes.features, norm=settings.norm)
+        optima = [replace(o, weights=unit(o.weights)) for o in optima]
+    best = max(optima, key=lambda optimum: optimum.value, default=given)
+    best = replace(Optimum.at(pool, best.weights, goal), searches=best.searches)
     no_weights = not (start.any() or pool.fixed.any())
-    at_least = 0.0 if no_weights else given.bleu
-    best = nearest_ratio(optima, float(length_ratio(pool.first)), at_least=at_least)
-    return Tuned(best or given, given, tuple(optima))
+    taken = no_weights or goal.smoothed or best.value >= given.value
+    return Tuned(best if taken else given, given, tuple(optima))
 
 
-def _search(axes: Axes, start: NDArray[np.float64], settings: Settings) -> list[Optimum]:
-    """Local optima from the given weights, from the leading starts, from kicks, in this order."""
-    rng = np.random.default_rng(settings.seed)
-    starts = _starts(axes, start, settings.random_starts, rng)
-    kicks = rng.standard_normal((2, settings.kicks, len(axes.features)))
-    with ThreadPoolExecutor(settings.threads) as threads:
-        given = threads.submit(climb, axes, start)
-        begun = threads.map(partial(climb, axes, most_searches=_HEAT * len(axes.features)), starts)
-        leaders = sorted(begun, key=lambda optimum: -optimum.bleu)[:_LEADERS]
-        ahead = [optimum.weights for optimum in leaders]
-        led = list(threads.map(partial(climb, axes, chosen_moves=0), ahead))
-        ends = (given.result(), max(led, key=lambda optimum: optimum.bleu))
-        from_given, from_led = threads.map(partial(_chain, axes), ends, kicks)
-    return [ends[0], *led, *from_given, *from_led]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """Climbs on one pool towards one goal."""
+
+    axes: Axes
+    goal: SearchGoal
+    bounds: Bounds
+    strategy: Strategy
+    settings: Settings
+    report: Report
+
+    def optima(
+        self, start: NDArray[np.float64], history: Sequence[NDArray[np.float64]]
+    ) -> list[Optimum]:
+        """Local optima from the given weights, its kicks, the leading starts, their best's kicks.
+
+        Every climb draws from a generator of its own: nothing depends on threads.
+        """
+        rng = np.random.default_rng(self.settings.seed)
+        starts = [*history, *_starts(self.axes, start, self.bounds, self.settings, rng)]
+        kicks = rng.standard_normal((2, self.settings.kicks, len(self.axes.features)))
+        with ThreadPoolExecutor(self.settings.threads) as threads:
+            from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
+            heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
+            begun = list(threads.map(heat, starts))
+            leaders = sorted(begun, key=lambda optimum: -optimum.value)[:_LEADERS]
+            led = list(threads.map(lambda o: self._climb(o.weights, self._on), leaders))
+            best = max(led, key=lambda optimum: optimum.value)
+            from_led = self._chain(best, kicks[1])
+            return [*from_given.result(), *led, *from_led[1:]]
+
+    @property
+    def _on(self) -> Strategy:
+        """The strategy of a point that has left its start behind."""
+        return in_turn if self.settings.directions == "coordinates" else self.strategy
+
+    def _climb(
+        self,
+        weights: NDArray[np.float64],
+        strategy: Strategy | None = None,
+        most_searches: float = np.inf,
+    ) -> Optimum:
+        found = climb(
+            self.axes,
+            weights,
+            self.goal,
+            strategy or self.strategy,
+            np.random.default_rng(self.settings.seed),
+            bounds=self.bounds,
+            most_searches=most_searches,
+        )
+        self.report(found)
+        return found
+
+    def _chain(self, best: Optimum, kicks: NDArray[np.float64]) -> list[Optimum]:
+        """An optimum, and those after kicks (k, G), each away from the best until then."""
+        features, spreads, found = self.axes.features, self.axes.spreads, [best]
+        for kick in kicks:
+            weights = best.weights.copy()
+            length = np.linalg.norm(weights[features] * spreads) / np.linalg.norm(kick)
+            weights[features] += _KICK * length * kick / spreads
+            found.append(self._climb(self.bounds.clipped(weights), self._on))
+            best = max(best, found[-1], key=lambda optimum: optimum.value)
+        return found
 
 
-def _chain(axes: Axes, best: Optimum, kicks: NDArray[np.float64]) -> list[Optimum]:
-    """Local optima after kicks (k, G), each away from the best optimum until then."""
-    spreads, found = axes.spreads, []
-    for kick in kicks:
-        weights = best.weights.copy()
-        length = np.linalg.norm(weights[axes.features] * spreads) / np.linalg.norm(kick)
-        weights[axes.features] += _KICK * length * kick / spreads
-        found.append(climb(axes, weights, chosen_moves=0))
-        best = max(best, found[-1], key=lambda optimum: optimum.bleu)
-    return found
-
-
-def nearest_ratio(
-    optima: Sequence[Optimum], ratio: float, *, at_least: float = 0.0
-) -> Optimum | None:
-    """Of the optima within `NEAR` of the best BLEU, and not below `at_least`, one by its length.
-
-    It is the one whose length ratio is nearest to `ratio`; of optima as near that with the better
-    BLEU, then the first.
-    """
-    best = max((optimum.bleu for optimum in optima), default=0.0)
-    near = [optimum for optimum in optima if optimum.bleu >= max(best - NEAR, at_least)]
-    return min(near, key=lambda o: (abs(o.ratio - ratio), -o.bleu), default=None)
-
-
-def _silence(axes: Axes) -> str:
-    """Why BLEU says nothing about the weights, if so."""
-    if not axes.pool.statistics[:, 3].any():
+def silence(axes: Axes) -> str:
+    """Why no statistics tell weights apart, if so."""
+    if not axes.pool.statistics[:, 3].any() and axes.pool.statistics.shape[1] == WIDTH:
         return "on lists without a 4-gram match, where BLEU is 0 for all weights"
     return "" if axes.directions else "without a feature that varies within a list"
 
 
-def _report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None:
+def report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None:
     """Notices of features that cannot be tuned, or not apart from others."""
     for feature in sorted(set(range(len(names))) - set(axes.features.tolist())):
         notices.add(f"constant feature {names[feature]}: its weight stays as given")
@@ -148,25 +192,39 @@ def _report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None
                 break
 
 
-def _unit(
-    weights: NDArray[np.float64], *, start: NDArray[np.float64], varying: NDArray[np.int64]
+def unit_norm(
+    weights: NDArray[np.float64],
+    *,
+    start: NDArray[np.float64],
+    varying: NDArray[np.int64],
+    norm: Norm = "l1",
 ) -> NDArray[np.float64]:
-    """Weights of L1 norm 1; constant features keep the share of the norm that they had at start."""
-    given, found = np.abs(start).sum(), np.abs(weights[varying]).sum()
+    """Weights of norm 1; constant features keep the share of the norm that they had at start."""
+    order = {"l1": 1, "l2": 2}[norm]
+    given = float(np.linalg.norm(start, order))
+    found = float(np.linalg.norm(weights[varying], order))
     if found == 0:
         return weights
-    share = 1.0 if given == 0 else np.abs(start[varying]).sum() / given
+    share = 1.0 if given == 0 else float(np.linalg.norm(start[varying], order)) / given
     unit = start / given if given > 0 else start.copy()
     unit[varying] = weights[varying] * (share or 1.0) / found
-    return np.asarray(unit / np.abs(unit).sum())
+    return np.asarray(unit / np.linalg.norm(unit, order))
 
 
 def _starts(
-    axes: Axes, base: NDArray[np.float64], n_random: int, rng: np.random.Generator
+    axes: Axes,
+    base: NDArray[np.float64],
+    bounds: Bounds,
+    settings: Settings,
+    rng: np.random.Generator,
 ) -> list[NDArray[np.float64]]:
-    """Zeros, and random weights: N(0, 1) over the spread of each feature."""
-    starts = [base.copy() for _ in range(1 + n_random)]
+    """Zeros, and random weights: uniform in bounds, without them N(0, 1) over the spread."""
+    starts = [base.copy() for _ in range(1 + settings.random_starts)]
     starts[0][axes.features] = 0.0
+    low, high = bounds.low[axes.features], bounds.high[axes.features]
+    boxed = np.isfinite(low) & np.isfinite(high)
     for weights in starts[1:]:
-        weights[axes.features] = rng.standard_normal(len(axes.features)) / axes.spreads
-    return starts
+        drawn = rng.standard_normal(len(axes.features)) / axes.spreads
+        drawn[boxed] = rng.uniform(low[boxed], high[boxed])
+        weights[axes.features] = drawn
+    return [bounds.clipped(weights) for weights in starts]

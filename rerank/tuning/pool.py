@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.bleu import WIDTH
+from rerank.tuning.objectives import Sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,8 +21,9 @@ class Pool:
 
     offsets: (S+1,) int64, list s is rows offsets[s]:offsets[s+1]; empty lists contribute nothing
     features: (n, F) float64, finite
-    statistics: (n, 9) integers, as `rerank.bleu` counts them
+    statistics: (n, W) numbers: nine as `rerank.bleu` counts them, then those of other metrics
     fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
+    documents: (S,) int64, the document of each list, from 0; None: all lists are one document
 
     The score of a candidate is fixed + features · weights; of equal scores in a list the first
     candidate wins, as at decoding. A candidate takes 8 F + 80 bytes here; the searches of
@@ -30,8 +32,9 @@ class Pool:
 
     offsets: NDArray[np.int64]
     features: NDArray[np.float64]
-    statistics: NDArray[np.integer]
+    statistics: Sums
     fixed: NDArray[np.float64]
+    documents: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.features)
@@ -40,17 +43,23 @@ class Pool:
             raise ValueError(f"offsets do not divide {n} candidates into lists")
         if self.features.ndim != 2 or self.fixed.shape != (n,):
             raise ValueError(f"features {self.features.shape}, fixed scores {self.fixed.shape}")
-        if self.statistics.shape != (n, WIDTH):
-            raise ValueError(f"statistics {self.statistics.shape}, expected {(n, WIDTH)}")
+        if self.statistics.shape[:1] != (n,) or self.statistics.shape[1] < WIDTH:
+            raise ValueError(f"statistics {self.statistics.shape}, expected ({n}, {WIDTH} or more)")
+        if self.documents is not None and self.documents.shape != (len(self.offsets) - 1,):
+            raise ValueError(f"documents {self.documents.shape}, expected one for each list")
         if not (np.isfinite(self.features).all() and np.isfinite(self.fixed).all()):
             row = int(np.flatnonzero(~np.isfinite(self.features.sum(axis=1) + self.fixed))[0])
             raise ValueError(f"candidate {row} has a score that is not finite")
 
     @property
-    def first(self) -> NDArray[np.int64]:
-        """Summed statistics (9,) of the first candidate of every list: the baseline."""
-        starts = self.offsets[:-1][np.diff(self.offsets) > 0]
-        return np.asarray(self.statistics[starts].sum(axis=0, dtype=np.int64))
+    def n_documents(self) -> int:
+        """D, at least 1."""
+        return 1 if self.documents is None else int(self.documents.max(initial=0)) + 1
+
+    @property
+    def first(self) -> Sums:
+        """Summed statistics (W,) of the first candidate of every list: the baseline."""
+        return self.total(np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1))
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores (n,) under weights (F,), summed in the order of the features."""
@@ -64,9 +73,27 @@ class Pool:
         _choose(self.offsets, scores, chosen)
         return chosen
 
-    def total(self, choices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Summed statistics (9,) of the chosen rows."""
-        return np.asarray(self.statistics[choices[choices >= 0]].sum(axis=0, dtype=np.int64))
+    def total(self, choices: NDArray[np.int64]) -> Sums:
+        """Summed statistics (W,) of the chosen rows."""
+        return np.asarray(self.sums(choices).sum(axis=0))
+
+    def sums(self, choices: NDArray[np.int64]) -> Sums:
+        """Summed statistics (D, W) of the chosen rows of each document. O(S W)."""
+        wide = np.float64 if self.statistics.dtype.kind == "f" else np.int64
+        sums = np.zeros((self.n_documents, self.statistics.shape[1]), dtype=wide)
+        chosen = choices >= 0
+        rows = self.statistics[choices[chosen]]
+        if self.documents is None:
+            sums[0] = rows.sum(axis=0, dtype=wide)
+        else:
+            np.add.at(sums, self.documents[chosen], rows)
+        return sums
+
+    def documents_of(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Document of each of m things, those of list s at offsets[s]:offsets[s + 1], (m,)."""
+        if self.documents is None:
+            return np.zeros(offsets[-1], dtype=np.int64)
+        return np.repeat(self.documents, np.diff(offsets))
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,50 @@
+"""Ranges that weights keep to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounds:
+    """Least and greatest weight of each feature, (F,) each; infinite where there is none."""
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.low.shape != self.high.shape or not (self.low <= self.high).all():
+            raise ValueError("expected a low end below the high end for each weight")
+
+    @classmethod
+    def none(cls, n_features: int) -> Bounds:
+        """No bounds at all."""
+        return cls(np.full(n_features, -math.inf), np.full(n_features, math.inf))
+
+    @property
+    def free_of_scale(self) -> bool:
+        """Whether weights may be multiplied by any positive number: ends are 0 or infinite."""
+        ends = np.concatenate([self.low, self.high])
+        return bool((np.isinf(ends) | (ends == 0)).all())
+
+    def hold(self, weights: NDArray[np.float64]) -> bool:
+        """Whether weights (F,) keep to them."""
+        return bool(((self.low <= weights) & (weights <= self.high)).all())
+
+    def clipped(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The nearest weights (F,) that keep to them."""
+        return np.clip(weights, self.low, self.high)
+
+    def span(
+        self, weights: NDArray[np.float64], vector: NDArray[np.float64]
+    ) -> tuple[float, float]:
+        """Least and greatest step from weights (F,) within bounds along a vector (F,)."""
+        moved = vector != 0
+        ends = np.stack([self.low[moved] - weights[moved], self.high[moved] - weights[moved]])
+        ends = np.sort(ends / vector[moved], axis=0)
+        least, greatest = ends[0].max(initial=-math.inf), ends[1].min(initial=math.inf)
+        return min(float(least), 0.0), max(float(greatest), 0.0)

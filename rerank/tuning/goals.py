@@ -1,0 +1,249 @@
+"""What a line search looks for: the best interval of a line, plainly or with regularisation.
+
+`BleuGoal` is corpus BLEU, with a price on length, in one compiled pass that leaves out most
+logarithms; `Goal` is any objective. Smoothing over neighbouring intervals is that of Cer et al.
+(2008), https://aclanthology.org/W08-0304.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rerank.bleu import score
+from rerank.tuning.line import Line, Step
+from rerank.tuning.objectives import BLEU, Corpus, LengthPriced, Objective, Sums
+
+GAIN = 1e-9  # sums of real numbers differ by their order; this is no gain
+
+
+class SearchGoal(Protocol):
+    """The value of a point, and the best step along a line."""
+
+    @property
+    def name(self) -> str:
+        """What is maximised."""
+        ...
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether what is searched for is not the value of points, but smoothed along lines."""
+        ...
+
+    def value(self, sums: Sums, weights: NDArray[np.float64]) -> float:
+        """Of summed statistics (D, W) of documents, at weights (F,)."""
+        ...
+
+    def best(self, line: Line, here: float) -> Step:
+        """The best step; `here` is the value at step 0."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Values replaced by the mean or least of the `size` intervals on each side and their own."""
+
+    size: int
+    kind: Literal["mean", "min"]
+
+    def over(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Smoothed values (m,); the window is cut at the ends. O(m size)."""
+        fill = 0.0 if self.kind == "mean" else np.inf
+        around = np.full(self.size, fill)
+        windows = np.lib.stride_tricks.sliding_window_view(
+            np.concatenate([around, values, around]), 2 * self.size + 1
+        )
+        if self.kind == "min":
+            return np.asarray(windows.min(axis=1))
+        places = np.arange(len(values))
+        before, after = np.minimum(places, self.size), np.minimum(places[::-1], self.size)
+        return np.asarray(windows.sum(axis=1) / (before + after + 1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shrinkage:
+    """A price for leaving the direction of `anchor` (F,): price · (1 − cosine).
+
+    `scale` (F,) makes the features alike: cosines are those of weights · scale. It is free of the
+    weights' size, as BLEU is.
+    """
+
+    anchor: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    price: float
+
+    def cost(
+        self,
+        weights: NDArray[np.float64],
+        direction: NDArray[np.float64],
+        steps: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Prices (m,) at the steps (m,) along a line; weights of zeros cost all of it."""
+        anchor, point, way = (v * self.scale for v in (self.anchor, weights, direction))
+        products = anchor @ point + steps * (anchor @ way)
+        squares = point @ point + 2 * steps * (point @ way) + steps**2 * (way @ way)
+        norms = np.sqrt(np.maximum(squares, 0.0) * (anchor @ anchor))
+        cosines = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
+        return np.asarray(self.price * (1 - cosines))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goal:
+    """Any objective, regularised or not. O(m W + m log m) for m breaks."""
+
+    objective: Objective
+    window: Window | None = None
+    shrinkage: Shrinkage | None = None
+
+    @property
+    def name(self) -> str:
+        """The objective and its regularisation."""
+        name = self.objective.name
+        if self.window:
+            name += f", {self.window.kind} of ±{self.window.size} intervals"
+        if self.shrinkage:
+            name += f", − {self.shrinkage.price:g} (1 − cosine with the start)"
+        return name
+
+    @property
+    def smoothed(self) -> bool:
+        """Whether there is a window."""
+        return self.window is not None
+
+    def value(self, sums: Sums, weights: NDArray[np.float64]) -> float:
+        """At a point."""
+        value = self.objective.value(sums)
+        if self.shrinkage:
+            value -= float(self.shrinkage.cost(weights, weights, np.zeros(1))[0])
+        return value
+
+    def best(self, line: Line, here: float) -> Step:
+        """The best step; of intervals as good the one with the least steps."""
+        kept, left, right = line.intervals()
+        if not len(kept):
+            return Step(0.0, here, here, here)
+        values = self.objective.along(line.changes[line.order], line.documents[line.order])[kept]
+        steps = line.inside(left, right)
+        if self.shrinkage:
+            values = values - self.shrinkage.cost(line.weights, line.direction, steps)
+        smooth = self.window.over(values) if self.window else values
+        if self.window:
+            here = float(smooth[min(int(np.searchsorted(right, 0.0)), len(right) - 1)])
+        best = int(smooth.argmax())
+        if not (smooth[best] > here + GAIN and np.isfinite(steps[best])):
+            return Step(0.0, here, here, here)
+        return Step(float(steps[best]), float(smooth[best]), here, float(values[best]))
+
+
+@dataclass(frozen=True, slots=True)
+class BleuGoal:
+    """Corpus BLEU less price · |length ratio − ratio|, compiled. O(m) for m sorted breaks."""
+
+    ratio: float = 1.0
+    price: float = 0.0
+    smoothed = False
+
+    @property
+    def objective(self) -> Objective:
+        """The same as an objective."""
+        bleu = Corpus()
+        return LengthPriced(bleu, self.ratio, self.price) if self.price else bleu
+
+    @property
+    def name(self) -> str:
+        """Corpus BLEU, and its price on length."""
+        return self.objective.name
+
+    def value(self, sums: Sums, weights: NDArray[np.float64]) -> float:
+        """At a point."""
+        return float(_priced(sums.sum(axis=0, dtype=np.int64), self.ratio, self.price))
+
+    def best(self, line: Line, here: float) -> Step:
+        """The best step; of intervals as good the one with the least steps."""
+        place, value = _best_interval(
+            line.breaks, line.order, line.changes, line.span, (self.ratio, self.price), here
+        )
+        if place < 0:
+            return Step(0.0, here, here, here)
+        ends = np.append(line.breaks[line.order[place : place + 2]], np.inf)[:2]
+        size = float(line.inside(*np.clip(ends, *line.span)[:, None])[0])
+        return Step(size, value, here, value) if np.isfinite(size) else Step(0.0, here, here, here)
+
+
+CORPUS_BLEU = BleuGoal()
+"""Nothing but corpus BLEU."""
+
+
+def goal_of(
+    objective: Objective, window: Window | None = None, shrinkage: Shrinkage | None = None
+) -> SearchGoal:
+    """The goal, compiled where there is a compiled one."""
+    if window is None and shrinkage is None:
+        if objective == Corpus(BLEU):
+            return CORPUS_BLEU
+        if isinstance(objective, LengthPriced) and objective.objective == Corpus(BLEU):
+            return BleuGoal(objective.ratio, objective.price)
+    return Goal(objective, window, shrinkage)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _best_interval(
+    breaks: NDArray[np.float64],
+    order: NDArray[np.int64],
+    changes: NDArray[np.integer],
+    span: tuple[float, float],
+    length: tuple[float, float],
+    floor: float,
+) -> tuple[int, float]:
+    """Place in `order` of the break that opens the best interval, and its value; −1 if none.
+
+    `length`: ratio and price, as in `BleuGoal`.
+    """
+    width = changes.shape[1]
+    total = np.zeros(width, dtype=np.int64)
+    best, value = -1, floor
+    worth = _worth(value)
+    for i in range(len(order)):
+        for k in range(width):
+            total[k] += changes[order[i], k]
+        right = breaks[order[i + 1]] if i + 1 < len(order) else np.inf
+        if max(breaks[order[i]], span[0]) >= min(right, span[1]):
+            continue  # an interval without width
+        if _ceiling(total) >= worth:
+            this = _priced(total, length[0], length[1])
+            if this > value:
+                best, value = i, this
+                worth = _worth(value)
+    return best, value
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _priced(total: NDArray[np.int64], ratio: float, price: float) -> float:
+    """BLEU of summed statistics less the price of their length."""
+    length = total[4] / total[8] if total[8] > 0 else 0.0
+    value: float = score(total[:9], False) - price * abs(length - ratio)
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _worth(value: float) -> float:
+    """The least (BLEU / 100)⁴ that can be worth more than a value."""
+    return (max(value, 0.0) / 100) ** 4 * (1 - 1e-9)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _ceiling(total: NDArray[np.int64]) -> float:
+    """Upper bound of (BLEU / 100)⁴, close and without a logarithm: most intervals end here."""
+    matches, grams = 1.0, 1.0
+    for n in range(4):
+        matches *= max(total[n], 1)
+        grams *= total[4 + n]
+    if grams == 0:
+        return 0.0
+    short = max(4 * (total[8] / total[4] - 1), 0.0)
+    brevity = 1 / (1 + short * (1 + short / 2))  # ≥ exp(−short)
+    return float(matches / grams * brevity)

@@ -1,0 +1,71 @@
+"""A line in the space of weights, seen as the breaks where choices change along it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.tuning.objectives import Sums
+
+EVERYWHERE = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Line:
+    """The m breaks of a line weights + step · direction, and what changes at each of them.
+
+    breaks: (m,) float64, steps; those of −inf make the choices that the line begins with
+    order: (m,) int64, sorts the breaks; the interval i lies after break order[i]
+    changes: (m, W), what each break adds to the summed statistics
+    documents: (m,) int64, document that each break changes
+    weights, direction: (F,) float64
+    span: least and greatest step allowed; the steps of an interval are cut to it
+    unit: a step of ordinary size
+    """
+
+    breaks: NDArray[np.float64]
+    order: NDArray[np.int64]
+    changes: Sums
+    documents: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    direction: NDArray[np.float64]
+    span: tuple[float, float]
+    unit: float
+
+    def intervals(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Numbers of the intervals that have width within the span, left ends, right ends."""
+        left = self.breaks[self.order]
+        right = np.append(left[1:], math.inf)
+        left, right = np.maximum(left, self.span[0]), np.minimum(right, self.span[1])
+        kept = np.flatnonzero(left < right)
+        return kept, left[kept], right[kept]
+
+    def inside(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Steps inside intervals: the middle, or where an end is infinite one beyond the other.
+
+        An open end is entered by its break's own size, at least by a unit; of a line without
+        breaks it is step 0.
+        """
+        with np.errstate(invalid="ignore"):  # ∞ − ∞, where another of the three is taken
+            middle = left + (right - left) / 2
+            after = left + np.maximum(np.abs(left), self.unit)
+            before = right - np.maximum(np.abs(right), self.unit)
+        steps = np.where(np.isinf(right), after, np.where(np.isinf(left), before, middle))
+        return np.where(np.isinf(left) & np.isinf(right), 0.0, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The best step of a search along a line; a step of 0 where nothing is gained.
+
+    value: the goal there, as the search sees it; here: the same at step 0
+    promised: the objective itself there, without what the search averages or adds
+    """
+
+    size: float
+    value: float
+    here: float
+    promised: float

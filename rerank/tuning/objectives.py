@@ -1,0 +1,239 @@
+"""What tuning maximises, as a function of summed statistics: of the corpus, or of its documents.
+
+An objective gives its value at a point, and on every interval of a line in the space of weights,
+where the statistics of one sentence change at a time. Larger is better. Statistics have W columns,
+of which the first nine are those of BLEU (`rerank.bleu`), whatever the metric: lengths come from
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rerank.bleu import WIDTH, corpus_bleu, length_ratio
+
+Sums: TypeAlias = NDArray[Any]
+"""Statistics that add up, (…, W): integers, or float64 where a metric is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A score of summed statistics: its name, columns from `begin` to `end`, and function.
+
+    score: (…, end − begin) → (…,), larger is better
+    """
+
+    name: str
+    begin: int
+    end: int
+    score: Callable[[Sums], NDArray[np.float64]]
+
+    def of(self, sums: Sums) -> NDArray[np.float64]:
+        """Scores (…,) of statistics (…, W)."""
+        return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
+
+
+BLEU = Metric("BLEU", 0, WIDTH, corpus_bleu)
+"""BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
+
+
+class Objective(Protocol):
+    """A value for the sums (D, W) of D documents, and on the m intervals of a line.
+
+    `along` takes what each break of the line adds to the statistics, (m, W) in the order of the
+    breaks, and its document, (m,); interval i follows break i.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        ...
+
+    def value(self, sums: Sums) -> float:
+        """The value at a point."""
+        ...
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The metric of the whole corpus. O(m W) along a line."""
+
+    metric: Metric = BLEU
+
+    @property
+    def name(self) -> str:
+        """For example `corpus BLEU`."""
+        return f"corpus {self.metric.name}"
+
+    def value(self, sums: Sums) -> float:
+        """Of sums (D, W)."""
+        return float(self.metric.of(sums.sum(axis=0)))
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,)."""
+        return self.metric.of(_accumulated(changes))
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOfDocuments:
+    """The mean of the metric over documents, each document counting alike.
+
+    O(m (W + log m)) along a line.
+    """
+
+    metric: Metric = BLEU
+
+    @property
+    def name(self) -> str:
+        """For example `mean document BLEU`."""
+        return f"mean document {self.metric.name}"
+
+    def value(self, sums: Sums) -> float:
+        """Of sums (D, W)."""
+        return float(self.metric.of(sums).mean())
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,)."""
+        rises = np.empty(len(changes))
+        for rows, scores in _by_document(self.metric, changes, documents):
+            rises[rows] = np.diff(scores, prepend=0.0)
+        n_documents = int(documents.max(initial=0)) + 1
+        return np.asarray(np.cumsum(rises) / n_documents)
+
+
+@dataclass(frozen=True, slots=True)
+class WorstDocuments:
+    """The mean of the metric over the worst `share` (0 < share ≤ 1) of the documents, at least one.
+
+    O(m (W + log m + D)) along a line of D documents.
+    """
+
+    share: float
+    metric: Metric = BLEU
+
+    @property
+    def name(self) -> str:
+        """For example `worst 25 % of documents, BLEU`."""
+        return f"worst {100 * self.share:g} % of documents, {self.metric.name}"
+
+    def value(self, sums: Sums) -> float:
+        """Of sums (D, W)."""
+        scores = np.sort(self.metric.of(sums))
+        return float(scores[: self._number(len(scores))].mean())
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,)."""
+        n_documents = int(documents.max(initial=0)) + 1
+        now = np.empty(len(changes))
+        for rows, scores in _by_document(self.metric, changes, documents):
+            now[rows] = scores
+        return _worst(now, documents, n_documents, self._number(n_documents))
+
+    def _number(self, n_documents: int) -> int:
+        return max(1, int(np.ceil(self.share * n_documents - 1e-9)))
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedSum:
+    """A weighted sum of objectives; weights as given, none is normalised."""
+
+    parts: tuple[tuple[float, Objective], ...]
+
+    @property
+    def name(self) -> str:
+        """For example `0.5 corpus BLEU + 0.5 corpus chrF2`."""
+        return " + ".join(f"{weight:g} {objective.name}" for weight, objective in self.parts)
+
+    def value(self, sums: Sums) -> float:
+        """Of sums (D, W)."""
+        return float(sum(weight * objective.value(sums) for weight, objective in self.parts))
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,)."""
+        values = np.zeros(len(changes))
+        for weight, objective in self.parts:
+            values += weight * objective.along(changes, documents)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class LengthPriced:
+    """An objective less a price for lengths: `price` · |length ratio of the corpus − `ratio`|."""
+
+    objective: Objective
+    ratio: float
+    price: float
+
+    @property
+    def name(self) -> str:
+        """The objective, and the length that it is kept to."""
+        return f"{self.objective.name} − {self.price:g} |length ratio − {self.ratio:.3f}|"
+
+    def value(self, sums: Sums) -> float:
+        """Of sums (D, W)."""
+        return self.objective.value(sums) - float(self._cost(sums.sum(axis=0)))
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,)."""
+        lengths = _accumulated(changes[:, :WIDTH])
+        return self.objective.along(changes, documents) - self._cost(lengths)
+
+    def _cost(self, sums: Sums) -> NDArray[np.float64]:
+        return self.price * np.abs(length_ratio(sums) - self.ratio)
+
+
+def _accumulated(changes: Sums) -> Sums:
+    """Cumulative sums over rows, in 64 bits."""
+    wide = np.float64 if changes.dtype.kind == "f" else np.int64
+    return np.cumsum(changes, axis=0, dtype=wide)
+
+
+def _by_document(
+    metric: Metric, changes: Sums, documents: NDArray[np.int64]
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """For each document the rows that change it, in order, and its scores after each of them."""
+    order = np.argsort(documents, kind="stable")
+    ends = np.flatnonzero(np.diff(documents[order])) + 1
+    return [
+        (rows, metric.of(_accumulated(changes[rows])))
+        for rows in np.split(order, ends)
+        if len(rows)
+    ]
+
+
+@njit(cache=True, nogil=True)
+def _worst(
+    now: NDArray[np.float64], documents: NDArray[np.int64], n_documents: int, number: int
+) -> NDArray[np.float64]:
+    """Mean of the `number` smallest scores after each change; of those known, at the beginning."""
+    ordered = np.full(n_documents, np.inf)  # ascending
+    current = np.full(n_documents, np.inf)
+    means = np.empty(len(now))
+    for i in range(len(now)):
+        old, new = current[documents[i]], now[i]
+        current[documents[i]] = new
+        place = np.searchsorted(ordered, old)
+        while place > 0 and ordered[place - 1] > new:
+            ordered[place] = ordered[place - 1]
+            place -= 1
+        while place < n_documents - 1 and ordered[place + 1] < new:
+            ordered[place] = ordered[place + 1]
+            place += 1
+        ordered[place] = new
+        total, counted = 0.0, 0
+        for d in range(number):
+            if ordered[d] < np.inf:
+                total += ordered[d]
+                counted += 1
+        means[i] = total / max(counted, 1)
+    return means
