@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
@@ -11,10 +12,15 @@ from numpy.typing import NDArray
 from decoders.chains import Pairwise, Unary
 from decoders.viterbi import viterbi
 from decoders.weighted import WeightedSum
-from rerank.bleu import ORDER, corpus_bleu, length_ratio
-from rerank.tuning.document_ascent import document_ascent
+from rerank.bleu import ORDER, corpus_bleu
+from rerank.notices import Notices
+from rerank.tuning.ascent import Optimum
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.document_ascent import DocumentStrategy, document_ascent
 from rerank.tuning.document_chain import DocumentChain
 from rerank.tuning.document_line_search import ChainSet, document_line_search
+from rerank.tuning.goals import CORPUS_BLEU
+from rerank.tuning.strategies import STRATEGIES, coordinates, in_turn, random_directions
 
 ALL = np.arange(3)
 START = np.array([0.1, -0.5, 0.0])
@@ -37,12 +43,12 @@ def documents_of(seed: int) -> ChainSet:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         which = np.array([2])
         chains.append(DocumentChain(offsets, columns, np.zeros(n), statistics, which, (pairs,)))
-    return ChainSet.of(chains, np.zeros(9, dtype=np.int64))
+    return ChainSet.of(chains, np.zeros((2, 9), dtype=np.int64))
 
 
 def decoded(documents: ChainSet, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     """Statistics of the paths that the decoder finds."""
-    found = documents.gaps.copy()
+    found: NDArray[np.int64] = documents.gaps.sum(axis=0)
     for chain in documents.chains:
         unary, sizes = chain.unary(weights), np.diff(chain.offsets).tolist()
         lists = Unary([unary[a:b] for a, b in pairwise(chain.offsets)])
@@ -54,58 +60,79 @@ def decoded(documents: ChainSet, weights: NDArray[np.float64]) -> NDArray[np.int
     return found
 
 
-@pytest.mark.parametrize("chosen_moves", [0, 2])
-@pytest.mark.parametrize("seed", range(3))
-def test_it_never_falls_and_ends_where_no_feature_gains(seed: int, chosen_moves: int) -> None:
-    documents, rng = documents_of(seed), np.random.default_rng(0)
-    START.flags.writeable = False
-    end = document_ascent(documents, START, features=ALL, rng=rng, chosen_moves=chosen_moves)
-    assert end.bleu > corpus_bleu(decoded(documents, START))
+def climbed(
+    documents: ChainSet,
+    start: NDArray[np.float64] = START,
+    strategy: DocumentStrategy = coordinates,
+    *,
+    features: NDArray[np.int64] = ALL,
+    bounds: Bounds | None = None,
+    most: float = math.inf,
+) -> Optimum:
+    start.flags.writeable = False
+    return document_ascent(
+        documents,
+        start,
+        CORPUS_BLEU,
+        strategy,
+        np.random.default_rng(7),
+        features=features,
+        notices=Notices(),
+        bounds=bounds,
+        most_searches=most,
+    )
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("seed", range(2))
+def test_every_strategy_gains_and_ends_at_what_is_decoded(seed: int, name: str) -> None:
+    documents = documents_of(seed)
+    end = climbed(documents, strategy=STRATEGIES[name], most=100)
+    assert end.value > corpus_bleu(decoded(documents, START))
     np.testing.assert_array_equal(end.statistics, decoded(documents, end.weights))
-    assert end.bleu == corpus_bleu(end.statistics)
-    assert end.ratio == length_ratio(end.statistics)
+    assert end.value == corpus_bleu(end.statistics)
+
+
+@pytest.mark.parametrize("name", ["coordinates", "best-of-all"])
+def test_it_ends_where_no_feature_gains(name: str) -> None:
+    documents = documents_of(3)
+    end = climbed(documents, strategy=STRATEGIES[name])
     unaries = documents.unaries(end.weights)
     for feature in range(3):
+        line = (end.weights, np.eye(3)[feature])
         found = document_line_search(
-            documents, unaries, end.weights, np.eye(3)[feature], floor=end.bleu
+            documents, unaries, line, CORPUS_BLEU, end.value, notices=Notices()
         )
-        assert found.step == 0.0
+        assert found.size == 0.0
 
 
-def test_random_directions_gain_or_leave_it_the_same_for_the_same_seed() -> None:
+def test_the_same_seed_gives_the_same_weights() -> None:
     documents = documents_of(4)
-    ends = [
-        document_ascent(
-            documents, START, features=ALL, rng=np.random.default_rng(7), random_directions=n
-        )
-        for n in (0, 10, 10)
-    ]
-    assert ends[1].bleu >= ends[0].bleu
-    assert ends[1].searches >= ends[0].searches + 10
-    np.testing.assert_array_equal(ends[1].weights, ends[2].weights)
+    once, again = (climbed(documents, strategy=random_directions, most=60) for _ in range(2))
+    np.testing.assert_array_equal(once.weights, again.weights)
 
 
 def test_only_the_features_named_move() -> None:
-    rng = np.random.default_rng(0)
-    end = document_ascent(
-        documents_of(5), START, features=np.array([2, 0]), rng=rng, random_directions=3
-    )
+    end = climbed(documents_of(5), strategy=random_directions, features=np.array([2, 0]))
     assert end.weights[1] == START[1]
     assert end.weights[2] != 0
 
 
+def test_weights_keep_to_their_bounds() -> None:
+    free = climbed(documents_of(0))
+    assert free.weights[1] > 0
+    bounds = Bounds(np.array([0.0, -1.0, 0.0]), np.array([2.0, -0.25, 1.0]))
+    end = climbed(documents_of(0), bounds=bounds)
+    assert bounds.hold(end.weights)
+
+
 def test_it_stops_after_the_most_searches() -> None:
-    rng = np.random.default_rng(0)
-    end = document_ascent(documents_of(6), START, features=ALL, rng=rng, most_searches=2)
-    assert end.searches == 2
+    assert climbed(documents_of(6), strategy=in_turn, most=2).searches == 2
 
 
 def test_without_a_feature_to_move_the_start_is_the_end() -> None:
-    rng = np.random.default_rng(0)
-    documents, nothing = documents_of(7), np.zeros(0, dtype=np.int64)
-    end = document_ascent(
-        documents, START, features=nothing, rng=rng, chosen_moves=2, random_directions=5
-    )
+    documents = documents_of(7)
+    end = climbed(documents, features=np.zeros(0, dtype=np.int64))
     np.testing.assert_array_equal(end.weights, START)
     np.testing.assert_array_equal(end.statistics, decoded(documents, START))
     assert end.searches == 0

@@ -1,114 +1,152 @@
-"""Ascent on BLEU of the decoded documents themselves: exact line searches until none gains.
+"""Ascent on the decoded documents themselves: exact line searches until none gains.
 
 Where scores look one sentence back at most, a line search sees all paths, so there are no pools and
-no rounds: what it predicts is what Viterbi search then decodes, and BLEU never falls. The features
-are searched one after another, random directions once none of these gains.
+no rounds: what it predicts is what Viterbi search then decodes, and the goal never falls. The
+strategies are those of pools (`rerank.tuning.strategies`): a point on documents moves like one on
+a pool.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import corpus_bleu, length_ratio
-from rerank.tuning.document_line_search import ChainSet, Step, document_line_search
+from rerank.notices import Notices
+from rerank.tuning.ascent import Optimum
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.document_line_search import ChainSet, document_line_search
+from rerank.tuning.goals import GAIN, SearchGoal
+from rerank.tuning.line import Step
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentOptimum:
-    """Weights (F,), summed statistics (9,) of the paths that they decode, searches it took."""
-
-    weights: NDArray[np.float64]
-    statistics: NDArray[np.int64]
-    searches: int = 0
-
-    @property
-    def bleu(self) -> float:
-        """BLEU, 0..100."""
-        return float(corpus_bleu(self.statistics))
-
-    @property
-    def ratio(self) -> float:
-        """Length of the choices ÷ length of the references."""
-        return float(length_ratio(self.statistics))
+Vector: TypeAlias = NDArray[np.float64]
+DocumentStrategy: TypeAlias = Callable[[Any, np.random.Generator], None]
+"""Moves a `DocumentPoint`; every `rerank.tuning.ascent.Strategy` does."""
 
 
 def document_ascent(
     documents: ChainSet,
-    start: NDArray[np.float64],
+    start: Vector,
+    goal: SearchGoal,
+    strategy: DocumentStrategy,
+    rng: np.random.Generator,
     *,
     features: NDArray[np.int64],
-    rng: np.random.Generator,
-    chosen_moves: int = 0,
-    random_directions: int = 0,
+    notices: Notices,
+    bounds: Bounds | None = None,
     most_searches: float = math.inf,
-) -> DocumentOptimum:
-    """The local optimum reached from weights `start` (F,); no step is taken without a gain.
+) -> Optimum:
+    """The local optimum that a strategy reaches from weights `start` (F,) within bounds.
 
-    features: (G,) those that may move; such as vary in no sentence stay. First come `chosen_moves`
-    steps, each the best of those along all features; then the features are searched in turn until
-    none gains, and `random_directions` after them, N(0, 1) over the spread of each feature; one
-    that gains sends back to the features. It ends before, after `most_searches`.
+    features: those that may move; such as vary in no sentence stay, as do all the others. No step
+    is taken that does not gain when the documents are decoded (of a smoothed goal, that does not
+    keep its promise). O(n) and `document_envelope` of each document for each search, and for each
+    step taken Viterbi search.
     """
-    point = _Point(documents, start)
     moving = features[documents.spreads[features] > 0]
-    axes = [direction(len(start), [f], np.ones(1)) for f in moving]
-    for _ in range(chosen_moves if axes else 0):
-        steps = [point.search(axis) for axis in axes]
-        best = max(range(len(axes)), key=lambda g: steps[g].bleu)
-        if not point.take(axes[best], steps[best]):
-            break
-    turn = idle = 0
-    ends = len(axes) + (random_directions if axes else 0)
-    while idle < ends and point.searches < most_searches:
-        if idle < len(axes):
-            ahead, turn = axes[turn], (turn + 1) % len(axes)
-        else:
-            shares = rng.standard_normal(len(moving)) / documents.spreads[moving]
-            ahead = direction(len(start), moving, shares)
-        idle = 0 if point.take(ahead, point.search(ahead)) else idle + 1
-    return DocumentOptimum(point.weights, point.statistics, point.searches)
+    axes = DocumentAxes(documents, moving)
+    point = DocumentPoint(axes, start, goal, notices=notices, bounds=bounds, most=most_searches)
+    if len(moving):
+        strategy(point, rng)
+    return point.optimum()
 
 
-def direction(
-    width: int, features: list[int] | NDArray[np.int64], shares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """The direction (F,) with given shares of some features, 0 of the others."""
-    along = np.zeros(width)
-    along[features] = shares
-    return along
+@dataclass(frozen=True, slots=True, eq=False)
+class DocumentAxes:
+    """Documents, and the features (G,) of theirs that may move, all of which vary somewhere."""
+
+    documents: ChainSet
+    features: NDArray[np.int64]
+
+    @property
+    def directions(self) -> tuple[Vector, ...]:
+        """Unit vector (F,) of each of the features."""
+        return tuple(map(self.vector, range(len(self.features))))
+
+    @property
+    def spreads(self) -> Vector:
+        """Spread of each of the features, (G,)."""
+        return self.documents.spreads[self.features]
+
+    def vector(self, axis: int) -> Vector:
+        """Unit vector (F,) of one of them."""
+        vector = np.zeros(len(self.documents.spreads))
+        vector[self.features[axis]] = 1.0
+        return vector
 
 
-class _Point:
-    """Weights on the move, with the documents' scores and statistics under them."""
+class DocumentPoint:
+    """Weights on the move, with the scores of documents under them: `Point` on documents.
 
-    def __init__(self, documents: ChainSet, weights: NDArray[np.float64]) -> None:
-        self.documents = documents
-        self.weights = weights.astype(np.float64)
-        self.searches = 0
-        self.statistics = documents.decoded(self.weights)
-        self._unaries = documents.unaries(self.weights)
-        self._bleu = float(corpus_bleu(self.statistics))
+    A way is a vector (F,). searches: line searches made; none is made beyond `most`.
+    """
 
-    def search(self, along: NDArray[np.float64]) -> Step:
-        """Best step along a direction (F,)."""
+    def __init__(
+        self,
+        axes: DocumentAxes,
+        weights: Vector,
+        goal: SearchGoal,
+        *,
+        notices: Notices,
+        bounds: Bounds | None = None,
+        most: float = math.inf,
+    ) -> None:
+        self.axes, self.goal, self.notices = axes, goal, notices
+        self.bounds = bounds or Bounds.none(len(weights))
+        self.weights, self.most, self.searches = weights.astype(np.float64), most, 0
+        self.sums = axes.documents.decoded(self.weights)
+        self.value = goal.value(self.sums, self.weights)
+        self._unaries = axes.documents.unaries(self.weights)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all searches allowed have been made."""
+        return self.searches >= self.most
+
+    def axis(self, axis: int) -> Vector:
+        """The way along a feature that may move."""
+        return self.axes.vector(axis)
+
+    def along(self, vector: Vector) -> Vector:
+        """The way along a vector (F,); what may not move is left out."""
+        way = np.zeros_like(vector)
+        way[self.axes.features] = vector[self.axes.features]
+        return way
+
+    def search(self, way: Vector) -> Step:
+        """The best step along a way from here."""
         self.searches += 1
         return document_line_search(
-            self.documents, self._unaries, self.weights, along, floor=self._bleu
+            self.axes.documents,
+            self._unaries,
+            (self.weights, way),
+            self.goal,
+            self.value,
+            notices=self.notices,
+            span=self.bounds.span(self.weights, way),
         )
 
-    def take(self, along: NDArray[np.float64], step: Step) -> bool:
-        """Whether a step did gain in decoding; it is taken only then."""
-        weights = self.weights + step.step * along
-        if np.array_equal(weights, self.weights):
+    def take(self, way: Vector, step: Step) -> bool:
+        """Whether a step does gain, or smoothed is what it promised; it is taken only then."""
+        weights = self.bounds.clipped(self.weights + step.size * way)
+        if step.size == 0 or np.array_equal(weights, self.weights):
             return False
-        statistics = self.documents.decoded(weights)
-        bleu = float(corpus_bleu(statistics))
-        if bleu <= self._bleu:
+        sums = self.axes.documents.decoded(weights)
+        value = self.goal.value(sums, weights)
+        if value <= min(self.value, step.promised - GAIN):
             return False
-        self.weights, self.statistics, self._bleu = weights, statistics, bleu
-        self._unaries = self.documents.unaries(weights)
+        self.weights, self.sums, self.value = weights, sums, value
+        self._unaries = self.axes.documents.unaries(weights)
         return True
+
+    def try_along(self, way: Vector) -> bool:
+        """Whether a search along a way did gain."""
+        return self.take(way, self.search(way))
+
+    def optimum(self) -> Optimum:
+        """Where it stands."""
+        return Optimum(self.weights, self.sums.sum(axis=0), self.value, self.searches)

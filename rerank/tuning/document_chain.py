@@ -23,6 +23,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.features import Document
+from rerank.tuning.objectives import Sums
 
 Floats = NDArray[np.floating[Any]]
 
@@ -34,7 +35,7 @@ class DocumentChain:
     offsets: (T+1,) int64, sentence t is rows offsets[t]:offsets[t+1], at least one
     columns: (F, n) float64, finite; rows of the contextual features are not looked at
     fixed: (n,) float64, finite; score of what is not tuned
-    statistics: (n, W) integers that add up over sentences
+    statistics: (n, W) numbers that add up over sentences, as in `Pool`
     contextual: (C,) int64, which features look at the candidate before
     pairs: for each of them all its values (Σ K_{t−1} K_t,), float32 or float64, finite
     """
@@ -42,7 +43,7 @@ class DocumentChain:
     offsets: NDArray[np.int64]
     columns: NDArray[np.float64]
     fixed: NDArray[np.float64]
-    statistics: NDArray[np.integer]
+    statistics: Sums
     contextual: NDArray[np.int64]
     pairs: tuple[Floats, ...]
     couplings: Couplings = field(init=False, repr=False)
@@ -67,7 +68,7 @@ class DocumentChain:
         object.__setattr__(self, "couplings", Couplings.of(self.offsets, self.pairs))
 
     @classmethod
-    def of(cls, document: Document, statistics: NDArray[np.integer]) -> DocumentChain:
+    def of(cls, document: Document, statistics: Sums) -> DocumentChain:
         """A document whose scorers are of order 0 or 1, and the statistics (n, W) of its rows.
 
         Pairs that lie in memory one after another are looked at there, others are copied.

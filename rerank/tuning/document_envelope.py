@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.document_chain import DocumentChain, Floats
 from rerank.tuning.dominance import Candidates, undominated
+from rerank.tuning.objectives import Sums
 from rerank.tuning.parametric_viterbi import Breaks, Trellis, parametric_viterbi
 
 Line: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -51,9 +52,10 @@ class DocumentEnvelope:
         path[self.sentences[:end]] = self.rows[:end]  # numpy: of equal places the last one counts
         return path
 
-    def changes(self, statistics: NDArray[np.integer]) -> NDArray[np.int64]:
+    def changes(self, statistics: Sums) -> Sums:
         """What each break adds to the summed statistics of the path, (m, W); O(x W)."""
-        found = np.zeros((len(self.breaks), statistics.shape[1]), dtype=np.int64)
+        kind = np.float64 if statistics.dtype.kind == "f" else np.int64
+        found = np.zeros((len(self.breaks), statistics.shape[1]), dtype=kind)
         _changes((self.first, self.starts, self.sentences, self.rows), statistics, found)
         return found
 
@@ -196,8 +198,8 @@ def _assembled(
 @njit(cache=True, nogil=True)
 def _changes(
     envelope: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
-    statistics: NDArray[np.integer],
-    changes: NDArray[np.int64],
+    statistics: Sums,
+    changes: Sums,
 ) -> None:
     """Fill in the changes of an `envelope` = (first, starts, sentences, rows)."""
     first, starts, sentences, rows = envelope
