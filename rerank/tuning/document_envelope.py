@@ -23,7 +23,7 @@ Line: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """What there is at step 0, and what a step of 1 adds."""
 
 MOST_BREAKS = 10**6  # of a document; real ones have a few for each sentence
-_FEW_PAIRS = 150  # a sentence: with no more, dividing a box costs what it saves
+_FEW_PAIRS = 300  # a sentence: with no more, dividing a box costs what it saves
 _HALVINGS = 5
 
 
@@ -34,7 +34,7 @@ class DocumentEnvelope:
     first: (T,) rows of the best path at the lower end
     breaks: (m,) steps inside the range, strictly increasing, where another path becomes best
     starts: (m+1,); what break i changes is starts[i]:starts[i+1] of
-    sentences: (x,) ascending, rows: (x,) what they choose from there on
+    sentences: (x,), rows: (x,) what they choose from there on
     complete: whether these are all; if not, there are more than were asked for
     """
 
@@ -72,7 +72,8 @@ def document_envelope(
     """The envelope of a document's paths for steps from lo to hi; with lo = hi Viterbi search.
 
     unary: scores (n,) of candidates alone at step 0, and what a step of 1 adds; pair: weights (C,)
-    of the contextual features at step 0, and what a step of 1 adds. Paths nearer than 2⁻⁴² of their
+    of the contextual features at step 0, and what a step of 1 adds; most: 1 or more breaks, more
+    are no longer looked for. Paths nearer than 2⁻⁴² of their
     score count as equal, and of equal paths the one is taken that decoders take, as far as sums
     are exact. O(n C), the pairs of what is not dominated, and `parametric_viterbi` on these.
     """

@@ -94,18 +94,18 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
     searches a break, m: candidates of a block alive around it; two over all pairs come before.
     """
     length = len(trellis.offsets) - 1
-    steps, starts, sentences, choices = [0.0], [0], [0], [0]  # a first item says the type
+    lists = [0.0], [0], [0], [0]  # a first item says the type
     whole = _whole(trellis, lo, hi)
     if length == 0:
-        return _breaks(whole.paths[0], (steps, starts, sentences, choices), True)
+        return _breaks(whole.paths[0], lists, True)
     scale = 0.0
-    for side in range(2):
+    for side in range(1 if lo == hi else 2):
         found = _search(trellis, whole, whole.ends[side])
         whole.paths[side], whole.gaps[side] = found.path, found.gaps
         scale = max(scale, _size(trellis, whole, whole.ends[side]))
     near = _NEAR * scale
     waiting = [whole]
-    while len(waiting) and len(steps) <= most:
+    while lo < hi and len(waiting) and len(lists[0]) <= most:
         block = waiting.pop()
         c, slack = _crossing(trellis, block)
         if slack < 0:
@@ -125,13 +125,22 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
                 waiting.append(_half(left, found, c, 1))
                 waiting.append(_half(left, found, c, 0))  # next: breaks come in order
                 continue
-        for i in range(len(left.begins) - 1):
-            if left.paths[0, i] != left.paths[1, i]:
-                sentences.append(left.first + i)
-                choices.append(left.paths[1, i])
-        steps.append(c)
-        starts.append(len(sentences) - 1)
-    return _breaks(whole.paths[0], (steps, starts, sentences, choices), len(waiting) == 0)
+        _record(left, c, lists)
+    return _breaks(whole.paths[0], lists, lo == hi or len(waiting) == 0)
+
+
+@njit(cache=True, nogil=True)
+def _record(
+    block: _Block, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
+) -> None:
+    """Append a break between the two paths of a block to steps, starts, sentences, choices."""
+    steps, starts, sentences, choices = lists
+    for i in range(len(block.begins) - 1):
+        if block.paths[0, i] != block.paths[1, i]:
+            sentences.append(block.first + i)
+            choices.append(block.paths[1, i])
+    steps.append(step)
+    starts.append(len(sentences) - 1)
 
 
 @njit(cache=True, nogil=True)
