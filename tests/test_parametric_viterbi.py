@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from decoders.chains import Pairwise
 from decoders.viterbi import viterbi
-from rerank.tuning.parametric_viterbi import Breaks, Trellis, parametric_viterbi
+from rerank.tuning.parametric_viterbi import Breaks, parametric_viterbi
+from rerank.tuning.trellis import Trellis
 
 LO, HI = -2.0, 2.0
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from rerank.tuning.document_chain import DocumentChain, Floats
 from rerank.tuning.dominance import Candidates, undominated
 from rerank.tuning.objectives import Sums
-from rerank.tuning.parametric_viterbi import Breaks, Trellis, parametric_viterbi
+from rerank.tuning.parametric_viterbi import Breaks, parametric_viterbi
+from rerank.tuning.trellis import Trellis
 
 Line: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """What there is at step 0, and what a step of 1 adds."""

@@ -15,30 +15,25 @@ crossing, which is nearer to its own envelope.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
+from rerank.tuning.trellis import (
+    Block,
+    Floats,
+    Found,
+    Ints,
+    Trellis,
+    best_of_block,
+    path_score,
+    path_size,
+    place,
+    whole_block,
+)
 
 _NEAR = 2.0**-42  # paths whose scores differ by less, relative to sums of a document, are equal
-
-
-class Trellis(NamedTuple):
-    """Lines of all pairs of neighbouring candidates of T sentences: base + step · slope.
-
-    offsets: (T+1,), candidates of sentence t are offsets[t]:offsets[t+1], at least one; starts:
-    (T+1,), its pairs are starts[t]:starts[t+1], a row of them for each candidate before, for the
-    first sentence one row. A pair's line includes that of its later candidate alone.
-    """
-
-    offsets: Ints
-    starts: Ints
-    base: Floats
-    slope: Floats
 
 
 class Breaks(NamedTuple):
@@ -58,33 +53,6 @@ class Breaks(NamedTuple):
     complete: bool
 
 
-class _Block(NamedTuple):
-    """Neighbouring sentences on an interval: candidates that may be best, paths best at its ends.
-
-    first: number of the first sentence; left, right: choices next to the block, −1: there are none
-    begins: (L+1,) of the sentences in `alive`: candidates, ascending
-    gaps: (2, …) from the best score at each end down to the best through each of them
-    paths: (2, L) choices that are best at each end; ends: (2,) steps
-    """
-
-    first: int
-    left: int
-    right: int
-    begins: Ints
-    alive: Ints
-    gaps: Floats
-    paths: Ints
-    ends: Floats
-
-
-class _Found(NamedTuple):
-    """What a search at one step finds: best score, best choices (L,), gaps of those alive."""
-
-    score: float
-    path: Ints
-    gaps: Floats
-
-
 @njit(cache=True, nogil=True)
 def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Breaks:
     """Best paths of a trellis for all steps from lo to hi; no more than about `most` breaks.
@@ -95,14 +63,14 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
     """
     length = len(trellis.offsets) - 1
     lists = [0.0], [0], [0], [0]  # a first item says the type
-    whole = _whole(trellis, lo, hi)
+    whole = whole_block(trellis, lo, hi)
     if length == 0:
         return _breaks(whole.paths[0], lists, True)
     scale = 0.0
     for side in range(1 if lo == hi else 2):
-        found = _search(trellis, whole, whole.ends[side])
+        found = best_of_block(trellis, whole, whole.ends[side])
         whole.paths[side], whole.gaps[side] = found.path, found.gaps
-        scale = max(scale, _size(trellis, whole, whole.ends[side]))
+        scale = max(scale, path_size(trellis, whole, whole.ends[side]))
     near = _NEAR * scale
     waiting = [whole]
     while lo < hi and len(waiting) and len(lists[0]) <= most:
@@ -117,9 +85,10 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
                 waiting.append(_part(left, ranges[r], ranges[r + 1]))
             continue
         if len(left.alive) > len(left.begins):  # else the two paths are all there are
-            found = _search(trellis, left, c)
+            found = best_of_block(trellis, left, c)
             gain = found.score - max(
-                _value(trellis, left, left.paths[0], c), _value(trellis, left, left.paths[1], c)
+                path_score(trellis, left, left.paths[0], c),
+                path_score(trellis, left, left.paths[1], c),
             )
             if gain > near and block.ends[0] < c < block.ends[1]:
                 waiting.append(_half(left, found, c, 1))
@@ -131,7 +100,7 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
 
 @njit(cache=True, nogil=True)
 def _record(
-    block: _Block, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
+    block: Block, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
 ) -> None:
     """Append a break between the two paths of a block to steps, starts, sentences, choices."""
     steps, starts, sentences, choices = lists
@@ -160,100 +129,7 @@ def _breaks(
 
 
 @njit(cache=True, nogil=True)
-def _whole(trellis: Trellis, lo: float, hi: float) -> _Block:
-    """All candidates of all sentences; gaps and paths are not filled in."""
-    length, n = len(trellis.offsets) - 1, trellis.offsets[-1]
-    alive = np.empty(n, np.int64)
-    for t in range(length):
-        for i in range(trellis.offsets[t], trellis.offsets[t + 1]):
-            alive[i] = i - trellis.offsets[t]
-    paths = np.zeros((2, length), np.int64)
-    return _Block(0, -1, -1, trellis.offsets, alive, np.zeros((2, n)), paths, np.array([lo, hi]))
-
-
-@njit(cache=True, nogil=True)
-def _place(trellis: Trellis, t: int, before: int, choice: int) -> int:
-    """Place of a pair; `before` is −1 at the beginning of the document."""
-    row = trellis.starts[t] + max(before, 0) * (trellis.offsets[t + 1] - trellis.offsets[t])
-    return int(row + choice)
-
-
-@njit(cache=True, nogil=True)
-def _search(trellis: Trellis, block: _Block, step: float) -> _Found:
-    """Viterbi search forward, for the path, and back, for the gaps. O(Σ m_{t-1} m_t)."""
-    begins, alive, length = block.begins, block.alive, len(block.begins) - 1
-    sums = np.full(len(alive), -np.inf)
-    pointers = np.empty(len(alive), np.int64)
-    for x in range(begins[1]):
-        at = _place(trellis, block.first, block.left, alive[x])
-        sums[x] = trellis.base[at] + step * trellis.slope[at]
-    for i in range(1, length):
-        for y in range(begins[i - 1], begins[i]):
-            row = _place(trellis, block.first + i, alive[y], 0)
-            for x in range(begins[i], begins[i + 1]):
-                at = row + alive[x]
-                this = sums[y] + (trellis.base[at] + step * trellis.slope[at])
-                if this > sums[x]:  # the first of equals: the tie rule
-                    sums[x], pointers[x] = this, y
-    back = _search_back(trellis, block, step)
-    last, best = begins[length - 1], -np.inf
-    for x in range(begins[length - 1], begins[length]):
-        if sums[x] + back[x] > best:
-            last, best = x, sums[x] + back[x]
-    path = np.empty(length, np.int64)
-    for i in range(length - 1, -1, -1):
-        path[i], last = alive[last], pointers[last]
-    return _Found(best, path, np.maximum(best - (sums + back), 0.0))
-
-
-@njit(cache=True, nogil=True)
-def _search_back(trellis: Trellis, block: _Block, step: float) -> Floats:
-    """Best sum of what comes after each candidate alive, that next to the block included."""
-    begins, alive, length = block.begins, block.alive, len(block.begins) - 1
-    sums = np.full(len(alive), -np.inf)
-    for x in range(begins[length - 1], begins[length]):
-        sums[x] = 0.0
-        if block.right >= 0:
-            at = _place(trellis, block.first + length, alive[x], block.right)
-            sums[x] = trellis.base[at] + step * trellis.slope[at]
-    for i in range(length - 1, 0, -1):
-        for y in range(begins[i - 1], begins[i]):
-            row = _place(trellis, block.first + i, alive[y], 0)
-            for x in range(begins[i], begins[i + 1]):
-                at = row + alive[x]
-                sums[y] = max(sums[y], sums[x] + (trellis.base[at] + step * trellis.slope[at]))
-    return sums
-
-
-@njit(cache=True, nogil=True)
-def _value(trellis: Trellis, block: _Block, path: Ints, step: float) -> float:
-    """Score of a path of a block, summed as `_search` does."""
-    total, before = 0.0, block.left
-    for i in range(len(path)):
-        at = _place(trellis, block.first + i, before, path[i])
-        total += trellis.base[at] + step * trellis.slope[at]
-        before = path[i]
-    if block.right >= 0:
-        at = _place(trellis, block.first + len(path), before, block.right)
-        total += trellis.base[at] + step * trellis.slope[at]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _size(trellis: Trellis, block: _Block, step: float) -> float:
-    """Sum of the sizes of what the paths of a block add up."""
-    total = 0.0
-    for side in range(2):
-        before = block.left
-        for i in range(len(block.paths[side])):
-            at = _place(trellis, block.first + i, before, block.paths[side, i])
-            total += abs(trellis.base[at]) + abs(step * trellis.slope[at])
-            before = block.paths[side, i]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _crossing(trellis: Trellis, block: _Block) -> tuple[float, float]:
+def _crossing(trellis: Trellis, block: Block) -> tuple[float, float]:
     """Where the lines of a block's two paths cross, and the height of the best scores' chord there.
 
     The height is above the crossing; −1 where the paths are one.
@@ -268,8 +144,8 @@ def _crossing(trellis: Trellis, block: _Block) -> tuple[float, float]:
             now[0], now[1] = block.paths[0, i], block.paths[1, i]
         if before[0] != before[1] or now[0] != now[1]:
             same = False
-            p = _place(trellis, block.first + i, before[0], now[0])
-            q = _place(trellis, block.first + i, before[1], now[1])
+            p = place(trellis, block.first + i, before[0], now[0])
+            q = place(trellis, block.first + i, before[1], now[1])
             falls += trellis.base[p] - trellis.base[q]
             rises += trellis.slope[q] - trellis.slope[p]
         before = now
@@ -283,7 +159,7 @@ def _crossing(trellis: Trellis, block: _Block) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _pruned(block: _Block, c: float, slack: float) -> _Block:
+def _pruned(block: Block, c: float, slack: float) -> Block:
     """The block without the candidates whose chord at c is more than `slack` below the best's."""
     a, b = block.ends
     share = (c - a) / (b - a)
@@ -297,7 +173,7 @@ def _pruned(block: _Block, c: float, slack: float) -> _Block:
                 alive[m], gaps[0, m], gaps[1, m] = k, block.gaps[0, x], block.gaps[1, x]
                 m += 1
         begins[i + 1] = m
-    return _Block(
+    return Block(
         block.first,
         block.left,
         block.right,
@@ -310,7 +186,7 @@ def _pruned(block: _Block, c: float, slack: float) -> _Block:
 
 
 @njit(cache=True, nogil=True)
-def _undecided(block: _Block) -> list[int]:
+def _undecided(block: Block) -> list[int]:
     """First and last sentence + 1, in the block, of each run of sentences with a choice left."""
     ranges, run = [0 for _ in range(0)], False
     for i in range(len(block.begins) - 1):
@@ -323,10 +199,10 @@ def _undecided(block: _Block) -> list[int]:
 
 
 @njit(cache=True, nogil=True)
-def _part(block: _Block, first: int, end: int) -> _Block:
+def _part(block: Block, first: int, end: int) -> Block:
     """Sentences first … end − 1 of a block, where those next to them are decided."""
     x, y = block.begins[first], block.begins[end]
-    return _Block(
+    return Block(
         block.first + first,
         block.paths[0, first - 1] if first else block.left,
         block.paths[0, end] if end < len(block.begins) - 1 else block.right,
@@ -339,10 +215,8 @@ def _part(block: _Block, first: int, end: int) -> _Block:
 
 
 @njit(cache=True, nogil=True)
-def _half(block: _Block, found: _Found, c: float, side: int) -> _Block:
+def _half(block: Block, found: Found, c: float, side: int) -> Block:
     """The block before c (side 0) or after it (side 1), given what was found there."""
     gaps, paths, ends = block.gaps.copy(), block.paths.copy(), block.ends.copy()
     gaps[1 - side], paths[1 - side], ends[1 - side] = found.gaps, found.path, c
-    return _Block(
-        block.first, block.left, block.right, block.begins, block.alive, gaps, paths, ends
-    )
+    return Block(block.first, block.left, block.right, block.begins, block.alive, gaps, paths, ends)
