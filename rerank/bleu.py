@@ -24,6 +24,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.errors import UsageError
+from rerank.ngrams import add_matches, trie
 
 ORDER = 4
 WIDTH = 2 * ORDER + 1
@@ -138,70 +139,6 @@ def _flatten(
     return np.array(ids), np.array(starts), np.array(rows)
 
 
-# The n-grams of a sentence's references are the nodes of a trie, kept in one hash table with open
-# addressing: a node is named by its slot + 1 (the root is 0) and found by (parent, last token), so
-# that equal keys are equal n-grams, whatever the hash.
-_KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
-_FREE = -1
-_GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
-
-
-@njit(cache=True)
-def _slot(table: NDArray[np.int64], node: int, token: int) -> int:
-    """Slot of the child of `node` by `token`, or the free one where it belongs."""
-    key = node << 32 | token
-    mask = len(table) - 1
-    slot = (key * _GOLDEN >> 32) & mask
-    while table[slot, _KEY] != key and table[slot, _KEY] != _FREE:
-        slot = (slot + 1) & mask
-    return slot
-
-
-@njit(cache=True)
-def _use(entry: NDArray[np.int64], user: int) -> int:
-    """How often the sequence `user` has now used an n-gram."""
-    if entry[_USER] != user:
-        entry[_USER], entry[_USED] = user, 0
-    entry[_USED] += 1
-    return int(entry[_USED])
-
-
-@njit(cache=True)
-def _trie(ids: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """N-grams of the references `starts` (R+1,) of a sentence, each with its largest count."""
-    size = 2
-    while size < 2 * ORDER * (starts[-1] - starts[0]):  # at most half full
-        size *= 2
-    table = np.full((size, 4), _FREE)
-    for r in range(len(starts) - 1):
-        for i in range(starts[r], starts[r + 1]):
-            node = 0
-            for j in range(i, min(i + ORDER, starts[r + 1])):
-                slot = _slot(table, node, ids[j])
-                if table[slot, _KEY] == _FREE:
-                    table[slot, _KEY], table[slot, _ALLOWED] = node << 32 | ids[j], 0
-                used = _use(table[slot], r)
-                table[slot, _ALLOWED] = max(table[slot, _ALLOWED], used)
-                node = slot + 1
-    return table
-
-
-@njit(cache=True)
-def _matches(
-    table: NDArray[np.int64], ids: NDArray[np.int64], user: int, counts: NDArray[np.int64]
-) -> None:
-    """Add the clipped matches of a hypothesis, by order, to `counts` (4,)."""
-    for i in range(len(ids)):
-        node = 0
-        for n in range(min(ORDER, len(ids) - i)):
-            slot = _slot(table, node, ids[i + n])
-            if table[slot, _KEY] == _FREE:
-                break  # no reference has this n-gram, nor a longer one
-            if _use(table[slot], user) <= table[slot, _ALLOWED]:
-                counts[n] += 1
-            node = slot + 1
-
-
 @njit(cache=True)
 def _closest(length: int, starts: NDArray[np.int64]) -> int:
     """Length of the reference closest to `length`, the shorter of two as close."""
@@ -227,15 +164,29 @@ def _count(
     counts = np.zeros((len(starts) - 1, WIDTH), dtype=np.int64)
     for t in range(len(rows) - 1):
         references = reference_starts[reference_rows[t] : reference_rows[t + 1] + 1]
-        table = _trie(reference_ids, references)
+        table = trie(reference_ids, references, ORDER)
         for row in range(rows[t], rows[t + 1]):
-            length = starts[row + 1] - starts[row]
             user = len(references) + row  # no reference's number, nor another hypothesis'
-            _matches(table, ids[starts[row] : starts[row + 1]], user, counts[row, _MATCHES])
-            for n in range(ORDER):
-                counts[row, ORDER + n] = max(length - n, 0)
-            counts[row, _REFERENCE] = _closest(length, references)
+            count_row(table, ids[starts[row] : starts[row + 1]], user, references, counts[row])
     return counts
+
+
+@njit(cache=True)
+def count_row(
+    table: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    user: int,
+    references: NDArray[np.int64],
+    row: Statistics,
+) -> None:
+    """Fill a row of zeros (9,) with the statistics of a hypothesis; compiled, for such callers.
+
+    table: the references' `trie`; references: (R+1,) where they start; user: see `add_matches`.
+    """
+    add_matches(table, ids, user, row[_MATCHES])
+    for n in range(ORDER):
+        row[ORDER + n] = max(len(ids) - n, 0)
+    row[_REFERENCE] = _closest(len(ids), references)
 
 
 _COMPENSATED = sys.version_info >= (3, 12)  # Python's sum() of floats is Neumaier's from there on

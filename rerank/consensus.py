@@ -24,10 +24,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.columns import KBest, offsets_of
+from rerank.metrics import chrf
 
 WORDS = 4  # longest n-gram of BLEU, in words
-CHARACTERS = 6  # longest n-gram of chrF, in characters
-BETA = 2  # weight of recall in chrF
+CHARACTERS = chrf.ORDER  # longest n-gram of chrF
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +219,8 @@ def _chrf(
         for j in range(order):
             totals[j] += marginals[k] * max(starts[k + 1] - starts[k] - j, 0)
     expected[0] = 0.0
-    scores, counts, matches = np.zeros(len(marginals)), np.zeros(n), np.zeros(order)
+    scores, counts = np.zeros(len(marginals)), np.zeros(n)
+    lengths, matches = np.zeros(order), np.zeros(order)
     for k in range(len(marginals)):
         for i in range(starts[k], starts[k + 1]):
             for node in nodes[i]:
@@ -229,22 +230,7 @@ def _chrf(
             for j in range(order):
                 matches[j] += min(counts[nodes[i, j]], expected[nodes[i, j]])
                 counts[nodes[i, j]] = 0.0  # each distinct n-gram once
-        scores[k] = _f_score(starts[k + 1] - starts[k], totals, matches)
+        for j in range(order):
+            lengths[j] = max(starts[k + 1] - starts[k] - j, 0)
+        scores[k] = chrf.f_score(lengths, totals, matches)
     return scores
-
-
-@njit(cache=True)
-def _f_score(length: int, totals: NDArray[np.float64], matches: NDArray[np.float64]) -> float:
-    """F score of sacrebleu's `CHRF._compute_f_score`, over the orders that both texts have."""
-    precision, recall, orders = 0.0, 0.0, 0
-    for j in range(len(totals)):
-        if length > j and totals[j] > 0:
-            precision += matches[j] / (length - j)
-            recall += matches[j] / totals[j]
-            orders += 1
-    if precision + recall == 0:
-        return 0.0
-    precision, recall = precision / orders, recall / orders
-    score = (1 + BETA**2) * precision * recall
-    score /= BETA**2 * precision + recall
-    return 100 * score

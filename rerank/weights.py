@@ -15,16 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import InputError, UsageError
-from rerank.formats.moses import Label, features, is_sparse
-from rerank.formats.tokens import NUMBER, number, written
+from rerank.formats.moses import Label, features
+from rerank.formats.moses_ini import (
+    COMMENT,
+    SECTION,
+    alpha_line,
+    merged,
+    read_alpha,
+    weight_line,
+)
+from rerank.formats.tokens import NUMBER, number
+from rerank.formats.unnamed import by_place
 from rerank.lines import display, read_lines
 from rerank.notices import Notices
 
 SCHEMA = 1
+SUFFIXES = (".json", ".ini")  # of the files that are written
 _KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
-_SECTION = re.compile(rb"\[(.*)\]")
-_COMMENT = re.compile(rb"(?:^|\s)#.*")
-_INI_NAME = re.compile(r"[^\s#\[{][^\s]*")
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
 
@@ -41,9 +48,10 @@ class Weights:
 def read_weights(path: str | Path, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    The content decides. Of a file with sections only `[weight]` counts; `#` begins a comment; a
-    label that comes again has further values; a name with `_` is a sparse feature. `InputError`
-    for what cannot be read, and for weights that are not finite or all zero.
+    The content decides. Of a file with sections only `[weight]` counts; `#` begins a comment, of
+    which `# alpha: v` is read; a label that comes again has further values; a name with `_` is a
+    sparse feature. `InputError` for what cannot be read, and for weights that are not finite or
+    all zero.
     """
     return weights_from_lines(read_lines(path, notices), notices, source=display(path))
 
@@ -52,6 +60,12 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
     """The same from the lines of such a file."""
     content = list(lines)
     first = next((line.strip() for line in content if line.strip()), b"")
+    if first == b"not used":
+        raise InputError(
+            "expected weights, found 'not used', which mert-moses.pl writes after MIRA and PRO; "
+            "give run*.dense",
+            source=source,
+        )
     if first.startswith(b"{"):
         weights = _from_json(b"\n".join(content), source)
     else:
@@ -61,16 +75,33 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
     return weights
 
 
-def write_weights(path: str | Path, weights: Weights) -> None:
-    """Write a weights file: JSON, or by the suffix `.ini` a Moses rescore.ini."""
+def write_weights(
+    path: str | Path,
+    weights: Weights,
+    *,
+    base: Sequence[bytes] | None = None,
+    notices: Notices | None = None,
+) -> None:
+    """Write a weights file: JSON, or by the suffix `.ini` a Moses rescore.ini.
+
+    `base` are the lines of a moses.ini, which is then written with these weights in it: see
+    `rerank.formats.moses_ini.merged`, whose notices go to `notices`. Provenance is left out of it.
+    """
     from rerank.outputs import atomic
 
     suffix = Path(path).suffix
-    writers = {".json": to_json, ".ini": to_ini}
-    if suffix not in writers:
+    if suffix not in SUFFIXES:
         raise UsageError(f"expected a weights file .json or .ini, found {str(path)!r}")
+    if base is not None and suffix != ".ini":
+        raise UsageError(f"expected a file .ini to write a moses.ini to, found {str(path)!r}")
+    if base is not None:
+        dense, sparse = weights.dense, weights.sparse
+        lines = merged(base, dense, sparse, weights.alpha, notices or Notices())
+        content = b"".join(line + b"\n" for line in lines)
+    else:
+        content = to_json(weights) if suffix == ".json" else to_ini(weights)
     with atomic(path) as file:
-        file.write(writers[suffix](weights))
+        file.write(content)
 
 
 def to_json(weights: Weights) -> bytes:
@@ -86,15 +117,15 @@ def to_json(weights: Weights) -> bytes:
 
 
 def to_ini(weights: Weights) -> bytes:
-    """Content of a rescore.ini; its weights read back equal, the rest are comments."""
-    notes = {**weights.provenance, "alpha": weights.alpha}
-    lines = [f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}" for name, value in notes.items()]
-    lines += ["", "[weight]"]
-    values = {**weights.dense, **{name: (value,) for name, value in weights.sparse.items()}}
-    for name, numbers in values.items():
-        if _INI_NAME.fullmatch(name) is None or is_sparse(name) != (name in weights.sparse):
-            raise UsageError(f"an ini file cannot hold the feature name {name!r}; write .json")
-        lines.append(" ".join([f"{name}=", *(written(w, name).decode() for w in numbers)]))
+    """Content of a rescore.ini; its weights and alpha read back equal, the rest are comments."""
+    lines = [
+        f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
+        for name, value in weights.provenance.items()
+        if name != "alpha"
+    ]
+    lines += [alpha_line(weights.alpha), "", "[weight]"]
+    lines += [weight_line(name, values, sparse=False) for name, values in weights.dense.items()]
+    lines += [weight_line(name, (value,), sparse=True) for name, value in weights.sparse.items()]
     return "\n".join([*lines, ""]).encode()
 
 
@@ -108,12 +139,14 @@ def vector(
 ) -> NDArray[np.float64]:
     """Weights (F,) in the order of the labels of a list; `source` names their file in errors.
 
+    Weights without names are those of the values of the list one by one: see `by_place`.
     `InputError` for a weight of a feature that the list has not, for another number of values, and
     for a feature without weight, unless `default` is given: then it is counted in `notices`.
     """
     notices = notices or Notices()
+    dense = by_place(weights.dense, labels, source=source)
     known = [label.name for label in labels]
-    for name in weights.dense:
+    for name in dense:
         if name in known:
             continue
         if _UNTUNED.fullmatch(name) is None:
@@ -125,12 +158,12 @@ def vector(
         notices.add("weight that Moses does not tune and lists do not hold", source=source)
     values: list[float] = []
     for label in labels:
-        found = weights.dense.get(label.name)
+        found = dense.get(label.name)
         if found is None:
             if default is None:
                 raise InputError(
                     f"expected a weight for every feature of the list, found none for "
-                    f"{label.name!r}; {_near(label.name, weights.dense)}, or --default-weight 0",
+                    f"{label.name!r}; {_near(label.name, dense)}, or --default-weight 0",
                     source=source,
                 )
             notices.add(
@@ -151,10 +184,10 @@ def _from_ini(lines: Sequence[bytes], notices: Notices, source: str) -> Weights:
     """Weights of lines `Name= w w` or `Name w w`, in a section [weight] if there are sections."""
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
-    texts = [_COMMENT.sub(b"", line).strip() for line in lines]
-    inside = not any(map(_SECTION.fullmatch, texts))
+    texts = [COMMENT.sub(b"", line).strip() for line in lines]
+    inside = not any(map(SECTION.fullmatch, texts))
     for n, text in enumerate(texts, 1):
-        section = _SECTION.fullmatch(text)
+        section = SECTION.fullmatch(text)
         if section:
             inside = section[1] == b"weight"
             if section[1] == b"weight-file":
@@ -174,7 +207,8 @@ def _from_ini(lines: Sequence[bytes], notices: Notices, source: str) -> Weights:
             "expected weights, as JSON or as lines 'Name= w w' of a section [weight], found none",
             source=source,
         )
-    return Weights({name: tuple(values) for name, values in dense.items()}, sparse)
+    alpha = read_alpha(lines, source=source)
+    return Weights({name: tuple(values) for name, values in dense.items()}, sparse, alpha)
 
 
 def _labelled(text: bytes) -> bytes:

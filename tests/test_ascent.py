@@ -1,14 +1,18 @@
-"""Coordinate ascent: never down, to a point that no coordinate improves."""
+"""Ascent: never down, within bounds, to a point that no coordinate improves."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rerank.bleu import corpus_bleu, length_ratio
-from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
-from rerank.tuning.goals import CORPUS_BLEU
+from rerank.bleu import WIDTH, corpus_bleu, length_ratio
+from rerank.tuning.ascent import Axes, Optimum, Point, Strategy, climb
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.goals import CORPUS_BLEU, Goal, Shrinkage, Window
+from rerank.tuning.objectives import Corpus, MeanOfDocuments, Measure, WorstDocuments
 from rerank.tuning.pool import Pool
 from rerank.tuning.strategies import best_of_all, coordinates, in_turn
 
@@ -124,3 +128,113 @@ def test_without_a_varying_feature_the_start_is_the_end() -> None:
     np.testing.assert_array_equal(end.weights, [0.25, 0.75])
     np.testing.assert_array_equal(end.statistics, pool.first)
     assert end.searches == 0
+
+
+def test_differences_of_statistics_of_either_sign_do_not_overflow() -> None:
+    pool = random_pool(7)
+    signed = np.where(pool.features[:, :1] > 0, 30_000, -30_000)
+    pool = replace(pool, statistics=np.hstack([pool.statistics, signed]))
+    goal = Goal(Corpus(Measure("sign", WIDTH, WIDTH + 1, lambda sums: sums[..., 0] * 1.0)))
+    end = climb(Axes.of(pool), np.ones(3), goal, in_turn, np.random.default_rng(1))
+    assert end.value == 30_000 * 12  # each list has a candidate of positive first feature
+    assert end.value == Optimum.at(pool, end.weights, goal).value
+
+
+def test_documents_out_of_order_and_without_candidates_count_as_they_should() -> None:
+    pool = random_pool(8)
+    offsets = np.insert(pool.offsets, [0, 5, 12], [0, pool.offsets[5], pool.offsets[12]])
+    documents = np.insert(np.arange(12) % 3, [0, 5, 12], [3, 0, 9])  # 3 and 9 are never scored
+    gaps = replace(pool, offsets=offsets, documents=documents)
+    sorted_lists = np.argsort(np.arange(12) % 3, kind="stable")
+    rows = (sorted_lists[:, None] * 15 + np.arange(15)).ravel()
+    tidy = Pool(
+        pool.offsets,
+        pool.features[rows],
+        pool.statistics[rows],
+        pool.fixed,
+        np.repeat([0, 1, 2], 4),
+    )
+    for objective in (MeanOfDocuments(), WorstDocuments(0.4)):
+        ends = [
+            climb(Axes.of(p), np.ones(3), Goal(objective), coordinates, np.random.default_rng(1))
+            for p in (gaps, tidy)
+        ]
+        assert ends[0].value == pytest.approx(ends[1].value, abs=1e-9)
+        np.testing.assert_array_equal(ends[0].statistics, ends[1].statistics)
+        chosen = tidy.choices(tidy.scores(ends[0].weights))
+        scores = corpus_bleu(tidy.statistics[chosen].reshape(3, 4, WIDTH).sum(axis=1))
+        worst = np.sort(scores)[:2].mean()
+        direct = scores.mean() if objective == MeanOfDocuments() else worst
+        assert ends[0].value == pytest.approx(direct, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_climb_keeps_within_bounds_and_uses_what_they_leave(seed: int) -> None:
+    pool = random_pool(seed)
+    low, high = np.array([0.5, -1.0, -np.inf]), np.array([2.0, 0.25, 0.0])
+    bounds = Bounds(low, high)
+    start = np.array([0.5, -1.0, -0.1])
+    rng = np.random.default_rng(seed)
+    end = climb(Axes.of(pool), start, CORPUS_BLEU, in_turn, rng, bounds=bounds)
+    assert bounds.hold(end.weights)
+    assert end.bleu == bleu_of(pool, end.weights) >= bleu_of(pool, start)
+    for feature in range(3):  # nothing on the axes within bounds is better
+        for place in np.linspace(max(low[feature], -5), min(high[feature], 5), 201):
+            moved = end.weights.copy()
+            moved[feature] = place
+            assert bleu_of(pool, moved) <= end.bleu
+
+
+def test_a_weight_with_no_room_stays() -> None:
+    pool = random_pool(9)
+    bounds = Bounds(np.array([1.0, -np.inf, -np.inf]), np.array([1.0, np.inf, np.inf]))
+    rng = np.random.default_rng(1)
+    end = climb(Axes.of(pool), np.ones(3), CORPUS_BLEU, coordinates, rng, bounds=bounds)
+    assert end.weights[0] == 1.0
+    assert (end.weights[1:] != 1.0).any()
+
+
+@pytest.mark.parametrize("kind", [Window(3, "mean"), Window(2, "min")], ids=lambda w: w.kind)
+@pytest.mark.parametrize("seed", range(3))
+def test_smoothed_values_rise_from_step_to_step(seed: int, kind: Window) -> None:
+    steps: list[float] = []
+
+    def watched(point: Point, rng: np.random.Generator) -> None:
+        for axis in list(range(5)) * 20:
+            way = point.axis(axis)
+            step = point.search(way)
+            if point.take(way, step):
+                steps.append(step.value)
+
+    axes = Axes.of(random_pool(seed, features=5))
+    rng = np.random.default_rng(1)
+    climb(axes, -np.ones(5), Goal(MeanOfDocuments(), kind), watched, rng)
+    assert len(steps) > 1
+    assert (np.diff(steps) > 0).all()
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        Goal(Corpus(), Window(3, "mean")),
+        Goal(Corpus(), Window(3, "min")),
+        Goal(Corpus(), None, Shrinkage(np.ones(5), np.ones(5), 0.1)),
+        Goal(Corpus(), None, Shrinkage(np.ones(5), np.ones(5), 10.0)),
+    ],
+    ids=lambda g: g.name,
+)
+def test_a_regularised_climb_ends_before_its_limit(goal: Goal) -> None:
+    for seed in range(3):
+        axes = Axes.of(random_pool(seed, lists=40, features=5))
+        end = climb(axes, -np.ones(5), goal, in_turn, np.random.default_rng(1))
+        assert end.searches <= 100  # 20 for each feature; a climb without end has 200
+
+
+def test_smoothed_climbs_are_worth_the_mean_of_the_windows_around_their_end() -> None:
+    goal = Goal(Corpus(), Window(2, "mean"))
+    axes = Axes.of(random_pool(10))
+    end = climb(axes, np.ones(3), goal, in_turn, np.random.default_rng(1))
+    point = Point(axes, end.weights, goal)
+    around = [point.search(point.axis(axis)).here for axis in range(3)]
+    assert end.value == pytest.approx(np.mean(around), abs=1e-9)
+    assert end.value != end.bleu

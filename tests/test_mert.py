@@ -8,12 +8,23 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from rerank.bleu import corpus_bleu, length_ratio
 from rerank.errors import InputError
 from rerank.notices import Notices
-from rerank.tuning.ascent import Optimum
+from rerank.tuning.ascent import Axes, Optimum, Point
+from rerank.tuning.bounds import Bounds
 from rerank.tuning.criterion import Criterion
-from rerank.tuning.mert import Settings, Tuned, optimise
+from rerank.tuning.goals import Window
+from rerank.tuning.mert import Norm, Settings, Tuned, optimise, unit_norm
+from rerank.tuning.objectives import (
+    Corpus,
+    MeanOfDocuments,
+    Metric,
+    WeightedSum,
+    WorstDocuments,
+)
 from rerank.tuning.pool import Pool
+from rerank.tuning.strategies import STRATEGIES
 
 QUICK = Settings(Criterion(length="free"), random_starts=5, kicks=5)
 
@@ -159,3 +170,256 @@ def test_duplicated_features_are_reported() -> None:
 def test_an_empty_pool_leaves_the_start() -> None:
     pool = Pool(np.array([0]), np.zeros((0, 2)), np.zeros((0, 9), dtype=np.int64), np.zeros(0))
     np.testing.assert_array_equal(tuned(pool, [1.0, 2.0]).best.weights, [1.0, 2.0])
+
+
+def test_a_pool_without_lists_leaves_the_start_whatever_the_objective() -> None:
+    nothing, none = np.zeros((0, 9), dtype=np.int64), np.zeros(0, dtype=np.int64)
+    pool = Pool(np.array([0]), np.zeros((0, 2)), nothing, np.zeros(0), none)
+    quick = replace(QUICK, criterion=Criterion(MeanOfDocuments()))
+    result = tuned(pool, [1.0, 2.0], settings=quick)
+    np.testing.assert_array_equal(result.best.weights, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("directions", STRATEGIES)
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        Criterion(),
+        Criterion(MeanOfDocuments(), shrinkage=1.0),
+        Criterion(WorstDocuments(0.5), length=1.0, window=Window(2, "min")),
+    ],
+    ids=["length kept", "shrinkage", "window"],
+)
+def test_every_strategy_gives_the_same_for_any_number_of_threads(
+    directions: str, criterion: Criterion
+) -> None:
+    pool = replace(random_pool(8), documents=np.arange(12) % 3)
+    settings = Settings(criterion, random_starts=3, kicks=2, directions=directions)
+    one, two, three = (
+        tuned(pool, np.ones(3), settings=replace(settings, threads=t)) for t in (1, 2, 3)
+    )
+    for other in (two, three):
+        np.testing.assert_array_equal(other.best.weights, one.best.weights)
+        for a, b in zip(one.optima, other.optima, strict=True):
+            np.testing.assert_array_equal(a.weights, b.weights)
+            assert a.value == b.value
+
+
+@pytest.mark.parametrize("directions", STRATEGIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_strategy_ends_below_the_start_of_any_objective(directions: str, seed: int) -> None:
+    pool = replace(random_pool(seed, lists=6), documents=np.array([2, 0, 1, 1, 0, 2]))
+    start = np.random.default_rng(seed).standard_normal(3)
+    criterion = Criterion(WorstDocuments(0.34), shrinkage=2.0)
+    settings = Settings(criterion, random_starts=2, kicks=2, directions=directions)
+    result = tuned(pool, start, settings=settings)
+    assert result.best.value >= result.start.value - 1e-9
+    chosen = pool.choices(pool.scores(result.best.weights)).reshape(6)
+    documents = [pool.statistics[chosen[[1, 4]]], pool.statistics[chosen[[2, 3]]]]
+    documents.append(pool.statistics[chosen[[0, 5]]])
+    scores = sorted(float(corpus_bleu(rows.sum(axis=0))) for rows in documents)
+    spread = Axes.of(pool).scale
+    a, b = start * spread, result.best.weights * spread
+    cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+    off = abs(length_ratio(pool.statistics[chosen].sum(axis=0)) - length_ratio(pool.first))
+    direct = (scores[0] + scores[1]) / 2 - 5 * float(off) - 2 * (1 - cosine)
+    assert result.best.value == pytest.approx(direct, abs=1e-9)
+
+
+@pytest.mark.parametrize("directions", STRATEGIES)
+def test_candidates_all_as_good_give_the_start_back_with_norm_1(directions: str) -> None:
+    pool = random_pool(9)
+    alike = np.tile(np.array([9, 8, 7, 6, 10, 9, 8, 7, 10]), (len(pool.features), 1))
+    settings = replace(QUICK, directions=directions)
+    result = tuned(replace(pool, statistics=alike), [4.0, -2.0, 2.0], settings=settings)
+    np.testing.assert_allclose(result.best.weights, [0.5, -0.25, 0.25], rtol=1e-12)
+
+
+def test_a_start_that_nothing_betters_has_norm_1_whatever_its_price_rounds_to() -> None:
+    pool = random_pool(9)
+    alike = np.tile(np.array([9, 8, 7, 6, 10, 9, 8, 7, 10]), (len(pool.features), 1))
+    criterion = Criterion(shrinkage=1e4)
+    settings = replace(QUICK, criterion=criterion, random_starts=0, kicks=0)
+    for seed in range(20):
+        start = np.random.default_rng(seed).standard_normal(3)
+        result = tuned(replace(pool, statistics=alike), start, settings=settings)
+        np.testing.assert_allclose(result.best.weights, start / np.abs(start).sum(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("directions", STRATEGIES)
+def test_every_strategy_is_blind_to_the_scale_of_a_feature(directions: str) -> None:
+    pool = random_pool(10)
+    factors = np.array([1e-20, 1.0, 1e20])
+    settings = replace(QUICK, directions=directions)
+    scaled = replace(pool, features=pool.features * factors)
+    plain = tuned(pool, np.ones(3), settings=settings).best
+    other = tuned(scaled, np.ones(3) / factors, settings=settings).best
+    np.testing.assert_array_equal(other.statistics, plain.statistics)
+    weights = other.weights * factors
+    np.testing.assert_allclose(weights / np.abs(weights).sum(), plain.weights, rtol=1e-6)
+
+
+def test_kicks_of_random_directions_do_not_draw_the_same_numbers_again() -> None:
+    pool = random_pool(11)
+    settings = replace(QUICK, directions="random", random_starts=0, kicks=1)
+    drawn: list[bytes] = []
+
+    def first_draw(point: Point, rng: np.random.Generator) -> None:
+        drawn.append(rng.standard_normal(4).tobytes())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(STRATEGIES, "random", first_draw)
+        tuned(pool, np.ones(3), settings=settings)
+    assert len(drawn) == len(set(drawn)) == 5  # the start and its kick, zeros twice and theirs
+
+
+def bounded(pool: Pool, start: list[float], bounds: Bounds, settings: Settings = QUICK) -> Tuned:
+    names = [f"F{f}" for f in range(pool.features.shape[1])]
+    weights = np.array(start)
+    return optimise(pool, weights, Notices(), names=names, settings=settings, bounds=bounds)
+
+
+POSITIVE = Bounds(np.zeros(3), np.full(3, np.inf))
+RANGES = Bounds(np.array([-1.0, 0.25, -np.inf]), np.array([1.0, 0.25, 0.5]))
+
+
+@pytest.mark.parametrize("directions", STRATEGIES)
+@pytest.mark.parametrize("bounds", [POSITIVE, RANGES], ids=["positive", "ranges"])
+@pytest.mark.parametrize("seed", range(2))
+def test_weights_stay_within_bounds_and_do_not_fall(
+    directions: str, bounds: Bounds, seed: int
+) -> None:
+    pool = random_pool(seed)
+    pool = replace(pool, features=pool.features * np.array([1.0, -1.0, 1.0]))
+    settings = replace(QUICK, directions=directions)
+    result = bounded(pool, [0.5, 0.25, 0.25], bounds, settings)
+    assert result.best.value >= result.start.value
+    assert result.best.bleu == Optimum.at(pool, result.best.weights).bleu
+    for optimum in (result.best, *result.optima):
+        assert bounds.hold(optimum.weights)
+    if bounds is POSITIVE:
+        assert result.best.weights.sum() == pytest.approx(1)
+    else:
+        assert result.best.weights[1] == 0.25  # ranges settle the scale
+
+
+def test_on_two_features_nothing_on_a_dense_quarter_circle_is_better() -> None:
+    pool = random_pool(12, features=2)
+    pool = replace(pool, features=pool.features * np.array([1.0, -1.0]))
+    angles = np.linspace(0, np.pi / 2, 5001)
+    grid = max(Optimum.at(pool, np.array([np.cos(a), np.sin(a)])).bleu for a in angles)
+    bounds = Bounds(np.zeros(2), np.full(2, np.inf))
+    assert bounded(pool, [1.0, 1.0], bounds).best.bleu >= grid
+
+
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ([0.5, 0.2, 0.0], r"start weight 0.2 of F1 is not between 0.25 and 0.25"),
+        ([0.5, 0.25, 0.75], r"start weight 0.75 of F2 is not between -inf and 0.5"),
+        ([np.nan, 0.25, 0.0], r"start weight nan of F0 is not between -1 and 1"),
+    ],
+)
+def test_a_start_outside_the_bounds_is_refused(start: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bounded(random_pool(1), start, RANGES)
+
+
+def test_earlier_weights_are_starts_and_clipped_to_bounds() -> None:
+    pool = random_pool(13)
+    names = ["F0", "F1", "F2"]
+    good = tuned(pool, np.ones(3)).best
+    idle = replace(QUICK, random_starts=0, kicks=0)
+    without = tuned(pool, -np.ones(3), settings=idle)
+    told: list[Optimum] = []
+    with_it = optimise(
+        pool,
+        -np.ones(3),
+        Notices(),
+        names=names,
+        settings=idle,
+        history=[good.weights],
+        report=told.append,
+    )
+    assert with_it.best.bleu >= max(good.bleu, without.best.bleu)
+    assert len(with_it.optima) == len(without.optima) + 1
+    assert len(told) == 2 * len(with_it.optima) - 1  # starts are reported after the heat too
+    within = optimise(
+        pool,
+        np.array([0.5, 0.25, 0.5]),
+        Notices(),
+        names=names,
+        settings=idle,
+        bounds=RANGES,
+        history=[np.array([7.0, 7.0, 7.0])],
+    )
+    assert all(RANGES.hold(optimum.weights) for optimum in within.optima)
+
+
+def test_l2_weights_have_euclidean_norm_1_and_the_same_direction() -> None:
+    pool = random_pool(14)
+    one, two = (
+        tuned(pool, np.ones(3), settings=replace(QUICK, norm=norm)).best for norm in ("l1", "l2")
+    )
+    assert np.linalg.norm(two.weights) == pytest.approx(1, abs=1e-12)
+    np.testing.assert_allclose(two.weights, one.weights / np.linalg.norm(one.weights), rtol=1e-12)
+    np.testing.assert_array_equal(one.statistics, two.statistics)
+
+
+@pytest.mark.parametrize(
+    ("norm", "start", "expected"),
+    [
+        pytest.param("l1", [1.0, 3.0, 0.0], [0.125, 0.75, 0.125], id="l1"),
+        pytest.param("l2", [3.0, 4.0, 0.0], [0.6 / 2**0.5, 0.8, 0.6 / 2**0.5], id="l2"),
+        pytest.param("l1", [0.0, 0.0, 0.0], [0.5, 0.0, 0.5], id="from zeros"),
+        pytest.param("l1", [0.0, 1.0, 0.0], [0.25, 0.5, 0.25], id="constant weight only"),
+    ],
+)
+def test_a_constant_weight_keeps_its_share_of_the_norm(
+    norm: Norm, start: list[float], expected: list[float]
+) -> None:
+    weights = unit_norm(
+        np.array([8.0, start[1], 8.0]), start=np.array(start), varying=np.array([0, 2]), norm=norm
+    )
+    np.testing.assert_allclose(weights, expected, rtol=1e-12)
+
+
+def test_a_high_price_keeps_to_the_direction_of_the_start() -> None:
+    pool = random_pool(15)
+    start, scale = np.array([1.0, -1.0, 0.2]), Axes.of(pool).scale
+    cosines = []
+    for shrinkage in (0.0, 20.0, 1e6):
+        criterion = Criterion(length="free", shrinkage=shrinkage)
+        best = tuned(pool, start, settings=replace(QUICK, criterion=criterion)).best
+        a, b = start * scale, best.weights * scale
+        cosines.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+    assert cosines == sorted(cosines)
+    assert cosines[0] < 0.9
+    assert cosines[-1] > 1 - 1e-3
+
+
+def test_a_price_on_length_keeps_the_length_of_the_first_candidates() -> None:
+    pool = random_pool(16)
+    off = []
+    for price in (0.0, 1e4):
+        settings = replace(QUICK, criterion=Criterion(price=price))
+        best = tuned(pool, np.ones(3), settings=settings).best
+        off.append(abs(best.ratio - float(length_ratio(pool.first))))
+    assert off[1] <= off[0]
+    assert off[1] < 0.01
+
+
+def test_metrics_that_are_no_counts_are_tuned_for_beside_bleu() -> None:
+    pool = random_pool(17)
+    gain = pool.features @ np.array([1.0, -2.0, 0.5])
+    wide = replace(pool, statistics=np.hstack([pool.statistics, gain[:, None]]))
+    metric = Metric("gain", 9, 10, lambda sums: np.asarray(sums[..., 0], dtype=np.float64))
+    settings = replace(QUICK, criterion=Criterion(Corpus(metric), length="free"))
+    best = tuned(wide, np.ones(3), settings=settings).best
+    greatest = gain.reshape(12, 15).max(axis=1).sum()
+    assert best.value == pytest.approx(greatest)  # the weights of the gain itself are optimal
+    both = WeightedSum(((1.0, Corpus()), (0.0, Corpus(metric))))
+    settings = replace(QUICK, criterion=Criterion(both, length="free"))
+    mixed, plain = tuned(wide, np.ones(3), settings=settings).best, tuned(pool, np.ones(3)).best
+    np.testing.assert_allclose(mixed.weights, plain.weights)
+    assert mixed.bleu == plain.bleu

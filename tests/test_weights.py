@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,9 +54,21 @@ def test_json_reads_back_equal(weights: Weights) -> None:
 
 @settings(deadline=None)
 @given(all_weights)
-def test_an_ini_file_reads_back_its_weights(weights: Weights) -> None:
+def test_an_ini_file_reads_back_its_weights_and_alpha(weights: Weights) -> None:
     found = read(to_ini(weights))
-    assert (found.dense, found.sparse) == (weights.dense, weights.sparse)
+    assert found == replace(weights, provenance={})
+
+
+@settings(deadline=None)
+@given(all_weights)
+def test_an_ini_file_is_what_the_rescoring_script_of_moses_takes(weights: Weights) -> None:
+    """Its reader: lines after the first `[weight]`, a label with `=`, then what `float` reads."""
+    lines = to_ini(weights).decode().split("\n")
+    found = [line.split() for line in lines[lines.index("[weight]") + 1 :] if line.strip()]
+    assert {label: tuple(map(float, values)) for label, *values in found} == {
+        **{f"{name}=": values for name, values in weights.dense.items()},
+        **{f"{name}=": (value,) for name, value in weights.sparse.items()},
+    }
 
 
 @pytest.mark.parametrize("suffix", [".json", ".ini"])
@@ -76,6 +89,18 @@ def test_an_ini_file_is_what_moses_reads() -> None:
     assert to_ini(weights).decode() == (
         "# seed: 1\n# alpha: 0.25\n\n[weight]\nLM0= 0.5\nTM0= 1 -2e20\nt_a= 3\n"
     )
+
+
+def test_a_moses_ini_is_written_with_the_weights_in_it(tmp_path: Path) -> None:
+    base = [b"[feature]", b"KENLM name=LM0", b"[weight]", b"LM0= 1 # was 1", b"[threads]", b"4"]
+    weights = Weights({"LM0": (0.5,)}, alpha=3.0, provenance={"seed": 1})
+    write_weights(tmp_path / "moses.ini", weights, base=base)
+    assert (tmp_path / "moses.ini").read_text() == (
+        "[feature]\nKENLM name=LM0\n# alpha: 3.0\n[weight]\nLM0= 0.5 # was 1\n[threads]\n4\n"
+    )
+    assert read_weights(tmp_path / "moses.ini", Notices()) == replace(weights, provenance={})
+    with pytest.raises(UsageError, match=r"expected a file .ini to write a moses.ini to"):
+        write_weights(tmp_path / "moses.json", weights, base=base)
 
 
 @pytest.mark.parametrize(
@@ -138,6 +163,8 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b"[weight]\nLM0=\n", "w.ini:2: expected a number after 'LM0='"),
         (b"a_b= 1\na_b= 2\n", "w.ini:2: expected one weight of 'a_b', found two"),
         (b"LM0= 0\na_b= 0\n", "expected a weight other than 0"),
+        (b"not used\n", "w.ini: expected weights, found 'not used', which mert-moses.pl writes"),
+        (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected an alpha above 0, found '-1'"),
         (b'{"schema": 1, "weights": {"LM0": [0]}}', "expected a weight other than 0"),
         (b'{"schema": 1}', "expected a weight other than 0"),
         (b'{"schema": 1,\n"weights": {"LM0": [0.1}}', "w.ini:2: expected JSON"),

@@ -21,6 +21,7 @@ from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
+from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.searching import listing
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -39,6 +40,7 @@ for command in (
     perplexity,
     score,
     tune_mert,
+    tune_moses,
     decode,
     evaluate,
     diversity,

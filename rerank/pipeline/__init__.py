@@ -12,6 +12,7 @@ from rerank.pipeline.language_models import Recipe, perplexity, train_lm
 from rerank.pipeline.listing import DecoderList, list_decoders
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
+from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import Tuning, tune_mert
 from rerank.tuning.mert import Settings as MertSettings
@@ -23,6 +24,7 @@ __all__ = [
     "Diversities",
     "Lists",
     "MertSettings",
+    "MosesTuning",
     "OracleList",
     "Recipe",
     "Reports",
@@ -38,4 +40,5 @@ __all__ = [
     "score",
     "train_lm",
     "tune_mert",
+    "tune_moses",
 ]

@@ -122,7 +122,7 @@ class Search:
             raise UsageError(
                 f"--search {fault.decoder} works with probabilities, p(path) ∝ exp(alpha · score), "
                 "and weights have no scale of their own: give --alpha A, or --weights of a file "
-                "with an alpha, as tune-mert writes it into .json"
+                "with an alpha, as tune-mert writes it"
             ) from None
 
 

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import Statistics, Tokenizer, corpus_bleu, statistics
+from rerank.bleu import Statistics, Tokenizer, corpus_bleu
 from rerank.columns import offsets_of
 from rerank.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.features import TOTAL, Document, Space
+from rerank.formats.unnamed import by_place
 from rerank.kbest import KBest
 from rerank.lines import display
+from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import Announce, Opened
 from rerank.pipeline.searching import Search, Searched, searched
@@ -132,7 +134,8 @@ class Wanted:
         self.columns(space)
         if self.given is None:
             return
-        missing = [label.name for label in space.labels if label.name not in self.given.dense]
+        known = by_place(self.given.dense, space.labels, source=self.source)
+        missing = [label.name for label in space.labels if label.name not in known]
         if missing:
             announce(
                 f"features that {self.source} has no weight for begin at 0: {', '.join(missing)}"
@@ -214,11 +217,4 @@ def _count(
 ) -> tuple[Statistics, Statistics]:
     """Statistics (n, 9) of a document's candidates, and summed those of its gaps as empty lines."""
     begin, end = documents.span(d)
-    words = [[tokenizer(line) for line in sentence] for sentence in lines[begin:end]]
-    hypotheses = (
-        [tokenizer(kbest.text(row)) for row in kbest.rows(t)] or [[]] for t in range(len(kbest))
-    )
-    rows = statistics(hypotheses, words)
-    counts = np.maximum(kbest.counts, 1)
-    gap = np.repeat(kbest.counts == 0, counts)
-    return rows[~gap], rows[gap].sum(axis=0)
+    return Bleu(tokenizer).of_lists(kbest, lines[begin:end])

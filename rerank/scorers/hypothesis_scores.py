@@ -49,10 +49,13 @@ class HypothesisScores(Outside):
     def problem(self, name: str, kbest: KBest) -> Unary:
         """The values of a document's candidates."""
         ends = np.cumsum(kbest.counts[kbest.counts > 0])
-        return Unary(np.split(self._values(kbest.line_numbers), ends[:-1]) if kbest.n else [])
+        return Unary(np.split(self.values(kbest), ends[:-1]) if kbest.n else [])
 
-    def _values(self, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the lines of these numbers (n,) say, (n,)."""
+    def values(self, kbest: KBest) -> NDArray[np.float64]:
+        """The numbers (n,) of a document's candidates."""
+        numbers = kbest.line_numbers
+        if not len(numbers):
+            return np.zeros(0)
         first, last = int(numbers.min()), int(numbers.max())
         if first < self._next:
             self._rewind()

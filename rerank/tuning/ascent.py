@@ -106,7 +106,7 @@ def _narrow(statistics: Sums) -> Sums:
     """The same numbers in the smallest type that holds their differences: memory is the limit."""
     if statistics.dtype.kind == "f":
         return statistics
-    most = int(np.abs(statistics).max(initial=0))
+    most = int(statistics.max(initial=0)) - int(statistics.min(initial=0))
     for kind in (np.int16, np.int32):
         if most <= np.iinfo(kind).max:
             return statistics.astype(kind)
@@ -116,7 +116,7 @@ def _narrow(statistics: Sums) -> Sums:
 class Point:
     """Weights on the move, with the scores and choices of a pool under them.
 
-    searches: line searches made; none is made beyond `most`
+    searches: line searches made; it is `exhausted` when they are `most`, or more
     """
 
     def __init__(
@@ -139,10 +139,11 @@ class Point:
         self._choices = axes.pool.choices(self._scores)
         self.sums = axes.pool.sums(self._choices)
         self.value = goal.value(self.sums, self.weights)
+        self._reached = -math.inf
 
     @property
     def exhausted(self) -> bool:
-        """Whether all searches allowed have been made."""
+        """Whether a strategy should end, when it has finished what it is at."""
         return self.searches >= self.most
 
     @property
@@ -183,9 +184,15 @@ class Point:
         return line_of(pool, self.weights, self._scores, self._choices, way, self._scratch)
 
     def take(self, way: Way, step: Step) -> bool:
-        """Whether a step does gain, or smoothed is what it promised; it is taken only then."""
+        """Whether a step does gain, or smoothed is what it promised; it is taken only then.
+
+        Smoothed values at one point differ from line to line. They have to rise from step to step,
+        as in Moses' mert, or gains on one line after another would lead round and round.
+        """
         weights = self.bounds.clipped(self.weights + step.size * way.vector)
         if step.size == 0 or np.array_equal(weights, self.weights):
+            return False
+        if self.goal.smoothed and step.value <= self._reached + GAIN:
             return False
         pool = self.axes.pool
         choices = np.empty_like(self._choices)
@@ -197,6 +204,7 @@ class Point:
         self.weights = weights
         self._scores, self._spare = self._spare, self._scores
         self._choices, self.sums, self.value = choices, sums, value
+        self._reached = step.value
         return True
 
     def try_along(self, way: Way) -> bool:

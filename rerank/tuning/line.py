@@ -47,9 +47,10 @@ class Line:
         """Steps inside intervals: the middle, or where an end is infinite one beyond the other.
 
         An open end is entered by its break's own size, at least by a unit; of a line without
-        breaks it is step 0.
+        breaks it is step 0. A step that float64 cannot hold is infinite.
         """
-        with np.errstate(invalid="ignore"):  # ∞ − ∞, where another of the three is taken
+        # invalid: ∞ − ∞, where another of the three is taken; over: a step beyond all numbers
+        with np.errstate(invalid="ignore", over="ignore"):
             middle = left + (right - left) / 2
             after = left + np.maximum(np.abs(left), self.unit)
             before = right - np.maximum(np.abs(right), self.unit)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rerank.tuning.envelope import Direction, Scratch, upper_envelopes
 from rerank.tuning.goals import SearchGoal
 from rerank.tuning.line import EVERYWHERE, Line, Step
+from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 
 
@@ -77,8 +78,8 @@ def line_of(
 def _changes(
     offsets: NDArray[np.int64],
     rows: NDArray[np.int64],
-    statistics: NDArray[np.integer],
-    changes: NDArray[np.integer],
+    statistics: Sums,
+    changes: Sums,
 ) -> None:
     """Fill in what each row of an envelope adds to the statistics of the row before it."""
     for s in range(len(offsets) - 1):

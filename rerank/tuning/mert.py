@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import Literal
 
 import numpy as np
@@ -26,7 +27,8 @@ from rerank.notices import Notices
 from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.criterion import BLEU_OF_THE_LENGTH, Criterion
-from rerank.tuning.goals import SearchGoal
+from rerank.tuning.expected_bleu import expected_bleu
+from rerank.tuning.goals import GAIN, SearchGoal
 from rerank.tuning.pool import Pool
 from rerank.tuning.strategies import in_turn, strategy
 
@@ -78,13 +80,21 @@ def optimise(
 ) -> Tuned:
     """Best weights (F,) of the features `names` for a pool; never worth less than `start`.
 
+    (Where the goal smooths, that is said of smoothed values, each on its own lines.)
     (Zeros with nothing fixed are no weights: where they start, it may be.) Weights have norm 1,
     unless fixed scores or bounds settle their scale. Features that vary in no list keep their share
     of the norm. Where nothing tells weights apart, `start` comes back. `history`: more weights to
-    start from. About 40 line searches for each start and kick.
+    start from, clipped to `bounds`; ValueError where `start` is outside them. About 40 line
+    searches for each start and kick.
     """
     axes = Axes.of(pool)
     bounds = bounds or Bounds.none(len(start))
+    if not bounds.hold(start):
+        outside = np.flatnonzero(bounds.clipped(start) != start)
+        raise ValueError(
+            f"start weight {start[outside[0]]:g} of {names[outside[0]]} is not between "
+            f"{bounds.low[outside[0]]:g} and {bounds.high[outside[0]]:g}"
+        )
     goal = settings.criterion.goal(pool.first, start, axes.scale)
     given = Optimum.at(pool, start, goal)
     report_features(axes, names, notices)
@@ -102,7 +112,7 @@ def optimise(
     best = max(optima, key=lambda optimum: optimum.value, default=given)
     best = replace(Optimum.at(pool, best.weights, goal), searches=best.searches)
     no_weights = not (start.any() or pool.fixed.any())
-    taken = no_weights or goal.smoothed or best.value >= given.value
+    taken = no_weights or goal.smoothed or best.value >= given.value - GAIN
     return Tuned(best if taken else given, given, tuple(optima))
 
 
@@ -122,19 +132,27 @@ class _Search:
     ) -> list[Optimum]:
         """Local optima from the given weights, its kicks, the leading starts, their best's kicks.
 
-        Every climb draws from a generator of its own: nothing depends on threads.
+        The last of the leading starts is the optimum of expected BLEU. Every climb draws from a
+        generator of its own: nothing depends on threads.
         """
         rng = np.random.default_rng(self.settings.seed)
-        starts = [*history, *_starts(self.axes, start, self.bounds, self.settings, rng)]
+        starts = [self.bounds.clipped(weights) for weights in history]
+        starts += _starts(self.axes, start, self.bounds, self.settings, rng)
         kicks = rng.standard_normal((2, self.settings.kicks, len(self.axes.features)))
         with ThreadPoolExecutor(self.settings.threads) as threads:
-            from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
+            first, second = rng.spawn(2)
+            from_given = threads.submit(
+                lambda: self._chain(self._climb(start, self.strategy, first), kicks[0], first)
+            )
+            smooth = threads.submit(expected_bleu, self.axes.pool, start, rng=rng)
             heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
-            begun = list(threads.map(heat, starts))
+            begun = list(threads.map(heat, starts, repeat(self.strategy), rng.spawn(len(starts))))
             leaders = sorted(begun, key=lambda optimum: -optimum.value)[:_LEADERS]
-            led = list(threads.map(lambda o: self._climb(o.weights, self._on), leaders))
+            ends = [optimum.weights for optimum in leaders]
+            ends.append(self.bounds.clipped(smooth.result()))
+            led = list(threads.map(self._climb, ends, repeat(self._on), rng.spawn(len(ends))))
             best = max(led, key=lambda optimum: optimum.value)
-            from_led = self._chain(best, kicks[1])
+            from_led = self._chain(best, kicks[1], second)
             return [*from_given.result(), *led, *from_led[1:]]
 
     @property
@@ -145,29 +163,32 @@ class _Search:
     def _climb(
         self,
         weights: NDArray[np.float64],
-        strategy: Strategy | None = None,
+        strategy: Strategy,
+        rng: np.random.Generator,
         most_searches: float = np.inf,
     ) -> Optimum:
         found = climb(
             self.axes,
             weights,
             self.goal,
-            strategy or self.strategy,
-            np.random.default_rng(self.settings.seed),
+            strategy,
+            rng,
             bounds=self.bounds,
             most_searches=most_searches,
         )
         self.report(found)
         return found
 
-    def _chain(self, best: Optimum, kicks: NDArray[np.float64]) -> list[Optimum]:
+    def _chain(
+        self, best: Optimum, kicks: NDArray[np.float64], rng: np.random.Generator
+    ) -> list[Optimum]:
         """An optimum, and those after kicks (k, G), each away from the best until then."""
         features, spreads, found = self.axes.features, self.axes.spreads, [best]
         for kick in kicks:
             weights = best.weights.copy()
             length = np.linalg.norm(weights[features] * spreads) / np.linalg.norm(kick)
             weights[features] += _KICK * length * kick / spreads
-            found.append(self._climb(self.bounds.clipped(weights), self._on))
+            found.append(self._climb(self.bounds.clipped(weights), self._on, rng))
             best = max(best, found[-1], key=lambda optimum: optimum.value)
         return found
 

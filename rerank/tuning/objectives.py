@@ -23,8 +23,8 @@ Sums: TypeAlias = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """A score of summed statistics: its name, columns from `begin` to `end`, and function.
+class Measure:
+    """A metric among the statistics: its name, columns from `begin` to `end`, and its score.
 
     score: (…, end − begin) → (…,), larger is better
     """
@@ -39,7 +39,12 @@ class Metric:
         return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
 
 
-BLEU = Metric("BLEU", 0, WIDTH, corpus_bleu)
+def _bleu(sums: Sums) -> NDArray[np.float64]:
+    """BLEU of counts, which are whole numbers also where another metric made them floats."""
+    return corpus_bleu(sums.astype(np.int64, copy=False))
+
+
+BLEU = Measure("BLEU", 0, WIDTH, _bleu)
 """BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
 
 
@@ -47,7 +52,9 @@ class Objective(Protocol):
     """A value for the sums (D, W) of D documents, and on the m intervals of a line.
 
     `along` takes what each break of the line adds to the statistics, (m, W) in the order of the
-    breaks, and its document, (m,); interval i follows break i.
+    breaks, and its document, (m,), from 0 to D − 1, each of which occurs: every list that has
+    candidates begins the line with a break at −∞. Interval i follows break i; values of intervals
+    without width, as those between breaks at −∞, are nobody's: some documents are not yet known.
     """
 
     @property
@@ -68,7 +75,7 @@ class Objective(Protocol):
 class Corpus:
     """The metric of the whole corpus. O(m W) along a line."""
 
-    metric: Metric = BLEU
+    metric: Measure = BLEU
 
     @property
     def name(self) -> str:
@@ -91,7 +98,7 @@ class MeanOfDocuments:
     O(m (W + log m)) along a line.
     """
 
-    metric: Metric = BLEU
+    metric: Measure = BLEU
 
     @property
     def name(self) -> str:
@@ -119,7 +126,11 @@ class WorstDocuments:
     """
 
     share: float
-    metric: Metric = BLEU
+    metric: Measure = BLEU
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share {self.share:g} of documents, expected more than 0, at most 1")
 
     @property
     def name(self) -> str:
@@ -199,13 +210,13 @@ def _accumulated(changes: Sums) -> Sums:
 
 
 def _by_document(
-    metric: Metric, changes: Sums, documents: NDArray[np.int64]
+    metric: Measure, changes: Sums, documents: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
     """For each document the rows that change it, in order, and its scores after each of them."""
     order = np.argsort(documents, kind="stable")
     ends = np.flatnonzero(np.diff(documents[order])) + 1
     return [
-        (rows, metric.of(_accumulated(changes[rows])))
+        (rows, metric.of(_accumulated(changes.take(rows, axis=0))))
         for rows in np.split(order, ends)
         if len(rows)
     ]

@@ -5,7 +5,7 @@ Shapes: S lists, n candidates in all of them, F features.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
@@ -23,7 +23,8 @@ class Pool:
     features: (n, F) float64, finite
     statistics: (n, W) numbers: nine as `rerank.bleu` counts them, then those of other metrics
     fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
-    documents: (S,) int64, the document of each list, from 0; None: all lists are one document
+    documents: (S,) int64, any number that tells the document of each list; None: all are one
+    document. Of a document without candidates there is nothing to score: it is not one of the D
 
     The score of a candidate is fixed + features · weights; of equal scores in a list the first
     candidate wins, as at decoding. A candidate takes 8 F + 80 bytes here; the searches of
@@ -35,6 +36,8 @@ class Pool:
     statistics: Sums
     fixed: NDArray[np.float64]
     documents: NDArray[np.int64] | None = None
+    _places: NDArray[np.int64] = field(init=False, repr=False)
+    """(S,) int64, which of the D documents each list belongs to; 0 for empty lists."""
 
     def __post_init__(self) -> None:
         n = len(self.features)
@@ -50,11 +53,16 @@ class Pool:
         if not (np.isfinite(self.features).all() and np.isfinite(self.fixed).all()):
             row = int(np.flatnonzero(~np.isfinite(self.features.sum(axis=1) + self.fixed))[0])
             raise ValueError(f"candidate {row} has a score that is not finite")
+        places = np.zeros(len(self.offsets) - 1, dtype=np.int64)
+        if self.documents is not None:
+            filled = np.diff(self.offsets) > 0
+            places[filled] = np.unique(self.documents[filled], return_inverse=True)[1]
+        object.__setattr__(self, "_places", places)
 
     @property
     def n_documents(self) -> int:
         """D, at least 1."""
-        return 1 if self.documents is None else int(self.documents.max(initial=0)) + 1
+        return int(self._places.max(initial=0)) + 1
 
     @property
     def first(self) -> Sums:
@@ -78,22 +86,23 @@ class Pool:
         return np.asarray(self.sums(choices).sum(axis=0))
 
     def sums(self, choices: NDArray[np.int64]) -> Sums:
-        """Summed statistics (D, W) of the chosen rows of each document. O(S W)."""
+        """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""
         wide = np.float64 if self.statistics.dtype.kind == "f" else np.int64
         sums = np.zeros((self.n_documents, self.statistics.shape[1]), dtype=wide)
         chosen = choices >= 0
         rows = self.statistics[choices[chosen]]
-        if self.documents is None:
+        if len(sums) == 1:
             sums[0] = rows.sum(axis=0, dtype=wide)
         else:
-            np.add.at(sums, self.documents[chosen], rows)
+            np.add.at(sums, self._places[chosen], rows)
         return sums
 
     def documents_of(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Document of each of m things, those of list s at offsets[s]:offsets[s + 1], (m,)."""
-        if self.documents is None:
-            return np.zeros(offsets[-1], dtype=np.int64)
-        return np.repeat(self.documents, np.diff(offsets))
+        """Document, from 0 to D − 1, of each of m things, (m,).
+
+        Those of list s lie at offsets[s]:offsets[s + 1]; only lists with candidates have any.
+        """
+        return np.repeat(self._places, np.diff(offsets))
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,285 @@
+"""Grammar of the files of Moses' extractor: hypotheses as numbers, one block a sentence.
+
+    FEATURES_TXT_BEGIN_0 <sentence> <n> <F> LM0_0 TM0_0 TM0_1 …
+    v v v [tag_np=v …]                                             n lines
+    FEATURES_TXT_END_0
+
+    SCORES_TXT_BEGIN_0 <sentence> <n> 9 BLEU
+    c1 t1 c2 t2 c3 t3 c4 t4 reflen                                 n lines
+    SCORES_TXT_END_0
+
+Line j of a block is one hypothesis in both files. A sentence may have several blocks. Moses lets
+`nan` and lines with features too few pass, and its weights are then no weights: here a line that
+is not as its block says is refused.
+
+Source: mert/FeatureArray.cpp, FeatureStats.cpp, ScoreArray.cpp and BleuScorer.cpp of
+https://github.com/moses-smt/mosesdecoder.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NoReturn, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.bleu import WIDTH
+from rerank.errors import InputError
+from rerank.formats.moses import SPARSE, Label
+from rerank.formats.number_lines import read_numbers
+from rerank.formats.tokens import NUMBER, shown
+from rerank.notices import Notices
+
+_COUNT = re.compile(rb"[0-9]{1,9}")
+_COLUMN = re.compile(r"(.*)_([0-9]{1,9})")  # LM0_0: the name of a function, and which of its values
+_OURS = [0, 2, 4, 6, 1, 3, 5, 7, 8]  # columns of theirs in the order of `rerank.bleu`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The n hypotheses of a block.
+
+    line: number of its first line in the file; values: (n, W), features, or statistics as
+    `rerank.bleu` orders them; sparse: by row, where there are any.
+    """
+
+    line: int
+    sentence: int
+    values: NDArray[np.float64]
+    sparse: Mapping[int, Mapping[str, float]]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureBlock(Block):
+    """A block of features; the widths of `labels` sum to W."""
+
+    labels: tuple[Label, ...]
+
+
+def feature_blocks(
+    lines: Iterable[bytes], notices: Notices, *, source: str = ""
+) -> Iterator[FeatureBlock]:
+    """The blocks of features.dat; `InputError` for what is no such file. O(bytes)."""
+    reader = _Reader(lines, "FEATURES", source, notices)
+    names: list[bytes] = []
+    labels: tuple[Label, ...] = ()
+    for line, sentence, n, width, found in reader.headers("<names of the features>"):
+        if len(found) != width:
+            reader.refuse(line, f"expected {width} names of features, found {len(found)}")
+        if not names:
+            names, labels = found, _labels(found, reader, line)
+        elif found != names:
+            j = next((j for j in range(width) if found[j : j + 1] != names[j : j + 1]), width)
+            reader.refuse(
+                line,
+                f"expected the features of the first block, {_ellipsis(names, j)}, found "
+                f"{_ellipsis(found, j)}; tune lists of one system at a time",
+            )
+        values, sparse = reader.rows(n, width, sentence, "feature values")
+        if sparse:
+            first = line + 1 + min(sparse)
+            notices.add(SPARSE, source=source, line=first, count=len(sparse))
+        yield FeatureBlock(line, sentence, values, sparse, labels)
+
+
+def statistics_blocks(
+    lines: Iterable[bytes], notices: Notices, *, source: str = ""
+) -> Iterator[Block]:
+    """The blocks of scores.dat, of BLEU; `InputError` for what is no such file. O(bytes)."""
+    reader = _Reader(lines, "SCORES", source, notices)
+    for line, sentence, n, width, found in reader.headers("BLEU"):
+        if found != [b"BLEU"] or width != WIDTH:
+            reader.refuse(
+                line,
+                f"expected {WIDTH} statistics of BLEU, found {width} of "
+                f"{shown(b' '.join(found))}; run extractor with the scorer type BLEU",
+            )
+        values, sparse = reader.rows(n, WIDTH, sentence, "statistics")
+        if sparse:
+            reader.refuse(line + 1 + min(sparse), "expected statistics, found 'name=value'")
+        wrong = np.flatnonzero(_impossible(values))
+        if len(wrong):
+            reader.refuse(
+                line + 1 + int(wrong[0]),
+                "expected whole numbers c1 t1 … c4 t4 reflen, no c above its t, found "
+                f"{values[wrong[0]].tolist()}; run extractor with reflen:closest",
+            )
+        yield Block(line, sentence, values[:, _OURS], sparse)
+
+
+def _impossible(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows (n, 9), in their order of columns, are no statistics of BLEU."""
+    counts = (values == np.rint(values)) & (values >= 0) & (values < 2**31)
+    return np.asarray(~counts.all(axis=1) | (values[:, 0:8:2] > values[:, 1:8:2]).any(axis=1))
+
+
+def _ellipsis(names: Sequence[bytes], j: int) -> str:
+    """The j-th of some names, and how many there are."""
+    name = shown(names[j]) if j < len(names) else "no more"
+    return f"{len(names)} with {name} at place {j + 1}"
+
+
+def _labels(names: Sequence[bytes], reader: _Reader, line: int) -> tuple[Label, ...]:
+    """`labels_of` the names on a line of a file."""
+    try:
+        return labels_of(names)
+    except InputError as fault:
+        reader.refuse(line, str(fault))
+
+
+def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
+    """Labels of the columns that extractor calls `LM0_0 TM0_0 TM0_1`: LM0, and TM0 of two values.
+
+    `_0 _1`, of lists without labels, are F0 and F1, as in lists themselves. A name without a
+    number is a label of its own. `InputError` for a column that comes twice or out of its place.
+    """
+    counts: Counter[str] = Counter()
+    for column in names:
+        name, number = column.decode(), "0"
+        if found := _COLUMN.fullmatch(name):
+            name, number = found[1], found[2]
+            if not name:
+                name, number = f"F{number}", "0"
+        if int(number) != counts[name]:
+            raise InputError(
+                f"expected {name}_{counts[name]} among the names of the features, found "
+                f"{shown(column)}; names are LM0_0 TM0_0 TM0_1, as extractor writes them"
+            )
+        if counts[name] and next(reversed(counts)) != name:
+            raise InputError(
+                f"expected the values of {name} side by side, found other names before "
+                f"{shown(column)}"
+            )
+        counts[name] += 1
+    return tuple(Label(name, width) for name, width in counts.items())
+
+
+_Header: TypeAlias = tuple[int, int, int, int, list[bytes]]
+"""Number of the line, sentence, hypotheses, width of a line, and what stands behind that."""
+
+
+class _Reader:
+    """Lines of one file, taken block by block, with the number of the line in hand."""
+
+    def __init__(self, lines: Iterable[bytes], what: str, source: str, notices: Notices) -> None:
+        self._lines = iter(lines)
+        self._begin = f"{what}_TXT_BEGIN_0".encode()
+        self._end = f"{what}_TXT_END_0".encode()
+        self._binary = f"{what}_BIN_BEGIN_0".encode()
+        self._source, self._notices = source, notices
+        self._line = 0
+
+    def refuse(self, line: int, message: str) -> NoReturn:
+        raise InputError(message, source=self._source, line=line)
+
+    def headers(self, tail: str) -> Iterator[_Header]:
+        """The first line of each block; `rows` has to be called for each."""
+        form = f"{self._begin.decode()} <sentence> <hypotheses> <numbers> {tail}"
+        for text in self._lines:
+            self._line += 1
+            tokens = text.split()
+            if not tokens:
+                self._notices.add("blank line, skipped", source=self._source, line=self._line)
+                continue
+            if tokens[0] == self._binary:
+                self.refuse(
+                    self._line,
+                    "expected text, found the binary form; run extractor without its binary option",
+                )
+            numbers = tokens[1:4]
+            if (
+                tokens[0] != self._begin
+                or len(tokens) < 5
+                or not all(map(_COUNT.fullmatch, numbers))
+            ):
+                self.refuse(self._line, f"expected '{form}', found {shown(text)}")
+            sentence, n, width = map(int, numbers)
+            yield self._line, sentence, n, width, tokens[4:]
+        if self._line == 0:
+            raise InputError(f"expected '{form}', found no line", source=self._source)
+
+    def rows(
+        self, n: int, width: int, sentence: int, what: str
+    ) -> tuple[NDArray[np.float64], dict[int, dict[str, float]]]:
+        """The n lines of a block and its end: values (n, width), sparse features by row."""
+        lines = list(islice(self._lines, n + 1))
+        block = f"{n} hypotheses of sentence {sentence}"
+        end = self._end.decode()
+        heads, tails = _parted(lines[:n])
+        values, others = read_numbers(heads, width)
+        for row in others:
+            line = self._line + 1 + row
+            if lines[row].strip() == self._end:
+                self.refuse(line, f"expected {block} as said where the block begins, found {row}")
+            values[row] = self._dense(lines[row], width, line, what)
+        sparse = {row: self._sparse(tail, self._line + 1 + row) for row, tail in tails.items()}
+        self._line += len(lines)
+        if len(lines) <= n:
+            self.refuse(
+                self._line,
+                f"expected {block} and {end}, found the end of the file after {len(lines)}; "
+                "is the file cut short?",
+            )
+        if lines[n].strip() != self._end:
+            self.refuse(self._line, f"expected {end} after {block}, found {shown(lines[n])}")
+        return values, sparse
+
+    def _dense(self, text: bytes, width: int, line: int, what: str) -> list[float]:
+        """The values of a line that have no name."""
+        tokens = [token for token in text.split() if b"=" not in token]
+        values = [self._number(t, f"value {j}", line) for j, t in enumerate(tokens, 1)]
+        if len(values) != width:
+            self.refuse(
+                line,
+                f"expected {width} {what} as said where the block begins, found {len(values)}",
+            )
+        return values
+
+    def _sparse(self, tokens: Sequence[bytes], line: int) -> dict[str, float]:
+        """The values of a line that have a name, which may hold a `=` itself."""
+        sparse: dict[str, float] = {}
+        for token in tokens:
+            head, _, number = token.rpartition(b"=")
+            name = head.decode()
+            if not name or name in sparse:
+                self.refuse(
+                    line, f"expected a sparse feature once, name=value, found {shown(token)}"
+                )
+            sparse[name] = self._number(number, name, line)
+        return sparse
+
+    def _number(self, token: bytes, what: str, line: int) -> float:
+        """A finite decimal number."""
+        value = float(token) if NUMBER.fullmatch(token) else math.nan
+        if not math.isfinite(value):
+            self.refuse(
+                line,
+                f"expected a finite decimal number for {what}, found {shown(token)}; "
+                "mend the list that extractor has read",
+            )
+        return value
+
+
+def _parted(lines: Sequence[bytes]) -> tuple[list[bytes], dict[int, list[bytes]]]:
+    """Lines as far as values have no names, and by row the named ones of those that have some.
+
+    A line with values of both kinds in another order than extractor's is left whole.
+    """
+    heads, tails = list(lines), {}
+    for row, line in enumerate(lines):
+        if b"=" in line:
+            cut = line.rfind(b" ", 0, line.index(b"=")) + 1
+            tokens = line[cut:].split()
+            tails[row] = [token for token in tokens if b"=" in token]
+            if len(tails[row]) == len(tokens):
+                heads[row] = line[:cut]
+    return heads, tails

@@ -1,0 +1,81 @@
+"""TER (translation edit rate), counted as sacrebleu counts, as something to be made larger.
+
+A row of statistics is `[edits, reference length]` (float64): edits, shifts included, to the nearest
+reference, and the mean length of the references in words. Rows add up; the score of a sum is the
+negative of sacrebleu's corpus score.
+
+Snover et al. (2006), https://aclanthology.org/2006.amta-papers.25; Post (2018),
+https://aclanthology.org/W18-6319.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.kbest import KBest
+from rerank.metrics import Counted, Rows, counted, lines_of
+from rerank.metrics.ter_kernel import Words, edits
+
+
+@dataclass(frozen=True, slots=True)
+class Ter:
+    """Corpus TER, in percent and negative: sacrebleu's `ter` with its defaults."""
+
+    name: ClassVar[str] = "TER"
+    width: ClassVar[int] = 2
+
+    def statistics(
+        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+    ) -> NDArray[np.float64]:
+        """Statistics (n, 2) of the hypotheses of T sentences, equal ones of a sentence once."""
+        from sacrebleu.metrics.ter import TER
+
+        tokenizer = TER().tokenizer
+        rows: list[tuple[float, float]] = []
+        for group, lines in zip(hypotheses, references, strict=True):
+            numbers: defaultdict[str, int] = defaultdict(count().__next__)
+            sources = [_numbered(line, tokenizer, numbers) for line in lines]
+            if not sources:
+                raise ValueError("a sentence without a reference")
+            length = sum(map(len, sources)) / len(sources)
+            known: dict[bytes, tuple[float, float]] = {}
+            for line in group:
+                if line not in known:
+                    words = _numbered(line, tokenizer, numbers)
+                    known[line] = float(min(edits(words, source) for source in sources)), length
+                rows.append(known[line])
+        return np.array(rows, np.float64).reshape(-1, self.width)
+
+    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
+        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
+        return counted(kbest, self.statistics(lines_of(kbest), references))
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """−TER (…) of summed statistics (…, 2); −100 for edits where references have no words."""
+        needed, lengths = summed[..., 0], summed[..., 1]
+        rate = np.where(lengths > 0, needed / np.where(lengths > 0, lengths, 1), needed > 0)
+        return np.asarray(0.0 - 100 * rate)  # not −rate, which is −0 where nothing is to be edited
+
+    def shown(self, score: float) -> float:
+        """TER as it is known: smaller is better."""
+        return 0.0 - score
+
+    def signature(self, n_references: int) -> str:
+        """Signature of the corpus score, verbatim from sacrebleu."""
+        from sacrebleu.metrics.ter import TER
+
+        metric = TER()
+        metric.num_refs = n_references
+        return str(metric.get_signature())
+
+
+def _numbered(line: bytes, tokenizer: Callable[[str], str], numbers: Mapping[str, int]) -> Words:
+    """Words (L,) of a line as sacrebleu finds them, as numbers; a new word has the next one."""
+    return np.array([numbers[word] for word in tokenizer(line.decode().rstrip()).split()], np.int64)

@@ -1,0 +1,186 @@
+"""Edits of TER, shifts included, by machine code: the search of sacrebleu, limits and ties too.
+
+TER with free shifts is NP-hard; every tool searches greedily, and the number found depends on how.
+Here it is done as in sacrebleu 2 (after Tercom): in each round all shifts of up to 10 words, to a
+place at most 50 words away where the reference has them, are tried, until 1000 have been; the one
+that saves most edits is made (of equals the longest, then the first, then that to the first
+place). Edit distances are those within a band around the diagonal.
+
+Snover et al. (2006), section 2.2, https://aclanthology.org/2006.amta-papers.25;
+https://github.com/mjpost/sacrebleu, `lib_ter.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Words: TypeAlias = NDArray[np.int64]
+
+_LONGEST, _FARTHEST, _TRIES = 10, 50, 1000  # words of a shift, places to go, shifts tried
+_BAND = 25  # words to either side of the diagonal
+_INFINITE = 1 << 50
+_SAME, _REPLACED, _EXTRA, _MISSING = 0, 1, 2, 3  # extra in the hypothesis, missing from it
+
+
+@njit(cache=True)
+def edits(hypothesis: Words, reference: Words) -> int:
+    """Fewest edits found from a hypothesis (n,) to a reference (m,), words as numbers.
+
+    O(n m) for the alignment of a round, and O(n) for each shift tried, times the band.
+    """
+    n, m = len(hypothesis), len(reference)
+    if m == 0:
+        return n
+    words = hypothesis.copy()
+    costs, ops = np.zeros((n + 1, m + 1), np.int64), np.zeros((n + 1, m + 1), np.int8)
+    shifts = tried = 0
+    while True:
+        _align(words, reference, costs, ops)
+        saved, shifted, tried = _best_shift(words, reference, costs, ops, tried)
+        if tried >= _TRIES or saved <= 0:
+            return shifts + int(costs[n, m])
+        words = shifted
+        shifts += 1
+
+
+@njit(cache=True)
+def _band(i: int, n: int, m: int) -> tuple[int, int]:
+    """The columns, from and to before, of row i of the edit distances."""
+    ratio = m / n
+    width = _BAND
+    if ratio / 2 > _BAND:
+        width = math.ceil(ratio / 2 + _BAND)
+    diagonal = math.floor(i * ratio)
+    end = m + 1 if i == n else min(m + 1, diagonal + width)
+    return max(0, diagonal - width), end
+
+
+@njit(cache=True)
+def _align(words: Words, reference: Words, costs: NDArray[np.int64], ops: NDArray[np.int8]) -> None:
+    """Fill the edit distances (n+1, m+1) of all prefixes, and the last operation of each."""
+    n, m = len(words), len(reference)
+    for j in range(m + 1):
+        costs[0, j], ops[0, j] = j, _MISSING
+    costs[1:] = _INFINITE
+    for i in range(1, n + 1):
+        begin, end = _band(i, n, m)
+        for j in range(begin, end):
+            cost, op = costs[i - 1, j] + 1, _EXTRA
+            if j > 0:
+                same = words[i - 1] == reference[j - 1]
+                diagonal = costs[i - 1, j - 1] + (0 if same else 1)
+                if diagonal <= cost:
+                    cost, op = diagonal, _SAME if same else _REPLACED
+                if costs[i, j - 1] + 1 < cost:
+                    cost, op = costs[i, j - 1] + 1, _MISSING
+            costs[i, j], ops[i, j] = min(cost, _INFINITE), op
+
+
+@njit(cache=True)
+def _distance(
+    words: Words, reference: Words, first: int, above: NDArray[np.int64], row: NDArray[np.int64]
+) -> int:
+    """Edit distance of words whose first ones have the row `above` (m+1,); both are written to."""
+    n, m = len(words), len(reference)
+    for i in range(first + 1, n + 1):
+        begin, end = _band(i, n, m)
+        row[:] = _INFINITE
+        for j in range(begin, end):
+            cost = above[j] + 1
+            if j > 0:
+                same = words[i - 1] == reference[j - 1]
+                cost = min(cost, above[j - 1] + (0 if same else 1), row[j - 1] + 1)
+            row[j] = min(cost, _INFINITE)
+        above, row = row, above
+    return int(above[m])
+
+
+@njit(cache=True)
+def _alignment(ops: NDArray[np.int8]) -> tuple[Words, NDArray[np.int64], NDArray[np.int64]]:
+    """The word of the hypothesis at or before each of the reference (m,), −1 for none; and errors.
+
+    Those are the numbers of wrong words among the first i of the hypothesis (n+1,), and among the
+    first j of the reference (m+1,).
+    """
+    i, j = ops.shape[0] - 1, ops.shape[1] - 1
+    places = np.zeros(j, np.int64)
+    wrong, missed = np.zeros(i + 1, np.int64), np.zeros(j + 1, np.int64)
+    while i > 0 or j > 0:
+        op = ops[i, j]
+        error = 0 if op == _SAME else 1
+        if op != _EXTRA:
+            places[j - 1], missed[j] = i - 1, error
+        if op != _MISSING:
+            wrong[i] = error
+            i -= 1
+        if op != _EXTRA:
+            j -= 1
+    return places, np.cumsum(wrong), np.cumsum(missed)
+
+
+@njit(cache=True)
+def _shifted(words: Words, start: int, length: int, target: int, out: Words) -> None:
+    """Put words into `out` with words[start:start + length] moved before the one at `target`."""
+    n = len(words)
+    if target > start + length:
+        target -= length  # where the moved words begin, once they are taken out
+    elif target > start:  # inside the moved words: as far to the right as it is inside
+        target = min(target, n - length)
+    k = 0
+    for i in range(n - length + 1):
+        if i == target:
+            out[k : k + length] = words[start : start + length]
+            k += length
+        if i < n - length:
+            out[k] = words[i if i < start else i + length]
+            k += 1
+
+
+@njit(cache=True)
+def _best_shift(
+    words: Words,
+    reference: Words,
+    costs: NDArray[np.int64],
+    ops: NDArray[np.int8],
+    tried: int,
+) -> tuple[int, Words, int]:
+    """What the best shift saves, the words after it, and how many shifts have been tried."""
+    n, m = len(words), len(reference)
+    places, wrong, missed = _alignment(ops)
+    above, row, other = np.empty(m + 1, np.int64), np.empty(m + 1, np.int64), np.empty_like(words)
+    best, found = (-_INFINITE, 0, 0, 0), words
+    for start in range(n):
+        for source in range(max(0, start - _FARTHEST), min(m, start + _FARTHEST + 1)):
+            length = 0
+            while (
+                length < min(_LONGEST, n - start, m - source)
+                and words[start + length] == reference[source + length]
+            ):
+                length += 1
+                if wrong[start + length] == wrong[start]:
+                    continue
+                if missed[source + length] == missed[source]:
+                    continue
+                if start <= places[source] < start + length:
+                    continue
+                before = -1
+                for j in range(source - 1, source + length):
+                    target = places[j] + 1 if j >= 0 else 0
+                    if target == before:
+                        continue
+                    before = target
+                    _shifted(words, start, length, target, other)
+                    first = min(start, target)
+                    above[:] = costs[first]
+                    saved = costs[n, m] - _distance(other, reference, first, above, row)
+                    tried += 1
+                    if (saved, length, -start, -target) > best:
+                        best, found = (saved, length, -start, -target), other.copy()
+                if tried >= _TRIES:
+                    return best[0], found, tried
+    return best[0], found, tried

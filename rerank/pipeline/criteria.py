@@ -1,0 +1,98 @@
+"""What a tuning run is told to maximise, in the words of its options, and the metrics it needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from rerank.bleu import WIDTH, Tokenizer
+from rerank.errors import UsageError
+from rerank.metrics import Metric
+from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.per_hypothesis import PerHypothesis
+from rerank.notices import Notices
+from rerank.registry import metric
+from rerank.scorers.outside import Given
+from rerank.tuning.criterion import PRICE, Criterion, Length
+from rerank.tuning.goals import Window
+from rerank.tuning.objectives import (
+    Corpus,
+    MeanOfDocuments,
+    Measure,
+    Objective,
+    WeightedSum,
+    WorstDocuments,
+)
+
+BLEU = "bleu"
+
+
+@dataclass(frozen=True, slots=True)
+class Aims:
+    """What to tune for.
+
+    objectives: names of metrics, at most two, each with its weight in the sum
+    files: file of numbers, a line for each line of the lists, of each metric that is none of ours
+    worst: share of the documents that counts, the worst ones; documents: whether each document
+    counts alike, else the corpus does
+    """
+
+    objectives: tuple[tuple[str, float], ...] = ((BLEU, 1.0),)
+    files: Mapping[str, str | Path] = field(default_factory=dict)
+    documents: bool = False
+    worst: float | None = None
+    length: Length = "keep"
+    price: float = PRICE
+    window: int = 0
+    window_of: Literal["mean", "min"] = "mean"
+    shrinkage: float = 0.0
+
+    def check(self) -> None:
+        """UsageError for what cannot be maximised, before any work."""
+        names = [name for name, _ in self.objectives]
+        if not 1 <= len(names) <= 2 or len(set(names)) < len(names):
+            raise UsageError(
+                f"--objective {' '.join(names)}: expected one metric, or two different ones"
+            )
+        for name, weight in self.objectives:
+            if not (math.isfinite(weight) and weight > 0):
+                raise UsageError(f"--objective {name}={weight:g}: expected a weight above 0")
+        for name in self.files:
+            if name not in names:
+                raise UsageError(f"--metric {name}=…: not used; add --objective {name}")
+        if self.worst is not None and self.documents:
+            raise UsageError("--worst and --per-document: the worst documents count alike anyway")
+
+    def metrics(
+        self, tokenizer: Tokenizer, given: Callable[[], Given], notices: Notices
+    ) -> tuple[Metric, ...]:
+        """The metrics to count: BLEU first, whatever the objective; lengths come from there."""
+        found: list[Metric] = [Bleu(tokenizer)]
+        for name, _ in self.objectives:
+            if name in self.files:
+                found.append(PerHypothesis.read(name, Path(self.files[name]), given(), notices))
+            elif name != BLEU:
+                found.append(metric(name))
+        return tuple(found)
+
+    def criterion(self, metrics: Sequence[Metric]) -> Criterion:
+        """The criterion on statistics that hold the columns of these metrics, in their order."""
+        others, begin = iter(metrics[1:]), WIDTH
+        parts: list[tuple[float, Objective]] = []
+        for name, weight in self.objectives:
+            counted, at = (metrics[0], 0) if name == BLEU else (next(others), begin)
+            if at:
+                begin += counted.width
+            measure = Measure(counted.name, at, at + counted.width, counted.scores)
+            parts.append((weight, self._objective(measure)))
+        whole = parts[0][1] if len(parts) == 1 else WeightedSum(tuple(parts))
+        window = Window(self.window, self.window_of) if self.window else None
+        return Criterion(whole, self.length, self.price, window, self.shrinkage)
+
+    def _objective(self, measure: Measure) -> Objective:
+        if self.worst is not None:
+            return WorstDocuments(self.worst, measure)
+        return MeanOfDocuments(measure) if self.documents else Corpus(measure)
