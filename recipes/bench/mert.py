@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import Tokenizer, corpus_bleu
+from rerank.bleu import corpus_bleu
+from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists, Opened
-from rerank.pipeline.tuning_set import Wanted, read_set
+from rerank.pipeline.tuning_reading import read_set
+from rerank.pipeline.wanted import Wanted
 from rerank.references import read_with_documents
 from rerank.tuning.ascent import Axes, Optimum, Point, climb
 from rerank.tuning.criterion import Criterion
@@ -66,7 +68,7 @@ def read(data: Path, name: str) -> Task:
     given = read_weights(start, notices)
     with Opened(lists, notices, documents=documents) as opened:
         wanted = Wanted((), given, str(start))
-        corpus, space = read_set(opened, lines, Tokenizer(), wanted, lambda line: None)
+        corpus, space = read_set(opened, lines, [Bleu()], wanted, lambda line: None)
     weights = vector(given, space.labels)
     pool = corpus.pool(corpus.first, np.arange(space.width), weights)
     seconds = time.process_time() - began

@@ -31,7 +31,7 @@ from rerank.cli.options import announcer, quiet_option, strict_option, told
 )
 @click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option(
-    "--starts", default=20, show_default=True, type=click.IntRange(0), help="Random starts."
+    "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -9,23 +11,68 @@ import click
 from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.searching import tuning_search_options
+from rerank.cli.tuning_options import (
+    aims_of,
+    goal_options,
+    settings_of,
+    start_options,
+    steady_options,
+)
+
+ALGORITHMS = ["mert", "mira", "pro", "expected-bleu", "random"]
+
+
+def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
+    """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
+    ranges = {}
+    for one in found:
+        name, _, both = one.rpartition("=")
+        low, colon, high = both.partition(":")
+        try:
+            ranges[name] = (float(low or -math.inf), float(high or math.inf))
+        except ValueError:
+            colon = ""
+        if not name or not colon or any(map(math.isnan, ranges[name])):
+            raise click.BadParameter(
+                f"expected NAME=LOW:HIGH, as LM0=0: or TM0=-1:1, found {one!r}",
+                param_hint="--range",
+            )
+    return ranges
 
 
 @click.command("tune-mert")
 @list_options
 @tuning_search_options
 @click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
-@click.option("--out", required=True, help="Weights file to write: .json or .ini.")
+@click.option(
+    "--out", required=True, help="Weights file to write: .json or .ini (with --base, moses.ini)."
+)
+@click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
+@click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="Least and greatest weight of a feature, either may be left out; repeatable.",
+)
 @click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
+@goal_options
+@click.option(
+    "--algorithm",
+    type=click.Choice(ALGORITHMS),
+    default="mert",
+    show_default=True,
+    help="The tuner; all but mert go their own ways to corpus BLEU.",
+)
 @click.option(
     "--pools",
-    type=click.Choice(["auto", "conditional", "documents"]),
+    type=click.Choice(["auto", "conditional", "documents", "exact"]),
     default="auto",
     show_default=True,
-    help="What weights are tuned on: lists of candidates, each in the context decoded last, or "
-    "lists of paths through whole documents. auto is conditional.",
+    help="What weights are tuned on: lists of candidates, each in the context decoded last, lists "
+    "of paths through whole documents, or all paths (order 1). auto is conditional.",
 )
 @click.option(
     "--n-best",
@@ -34,26 +81,24 @@ from rerank.cli.searching import tuning_search_options
     type=click.IntRange(1),
     help="Paths of every document that a decoding adds to pools of documents.",
 )
-@click.option(
-    "--starts", default=20, show_default=True, type=click.IntRange(0), help="Random starts."
-)
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
-@click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1), help="Starts side by side."
-)
+@start_options
+@steady_options
 @strict_option
 @quiet_option
 def tune_mert(
     references: tuple[str, ...],
     out: str,
+    base: str | None,
     start: str | None,
     features: str | None,
+    ranges: tuple[str, ...],
     tokenize: str,
+    algorithm: str,
     pools: str,
     n_best: int,
-    starts: int,
-    seed: int,
-    threads: int,
+    replicates: int,
+    hold_out: float,
+    plot: str | None,
     strict: bool,
     quiet: bool,
     **options: Any,
@@ -69,20 +114,22 @@ def tune_mert(
 
     say = announcer(quiet)
     with told(strict, quiet) as notices:
+        aims, settings = aims_of(options), settings_of(options)
         lists, search = split(options)
         result = pipeline.tune_mert(
             lists,
             references,
-            out,
-            features=[name for name in (features or "").split(",") if name],
-            start=start,
+            pipeline.TunedWeights(
+                out,
+                [name for name in (features or "").split(",") if name],
+                start,
+                _ranges(ranges),
+                base,
+                plot,
+            ),
             search=search or pipeline.Search(),
             tokenize=tokenize,
-            plan=pipeline.Plan(
-                pools,
-                n_best,
-                pipeline.MertSettings(random_starts=starts, seed=seed, threads=threads),
-            ),
+            plan=pipeline.Plan(pools, n_best, algorithm, aims, settings, replicates, hold_out),
             notices=notices,
             announce=say,
         )

@@ -48,8 +48,8 @@ class Chrf:
         return counted_in_place(kbest, references, character_statistics)
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """chrF2 (…) of summed statistics (…, 18)."""
-        rows = np.ascontiguousarray(summed).astype(np.int64, casting="same_kind", copy=False)
+        """chrF2 (…) of summed statistics (…, 18), whole numbers of any type."""
+        rows = np.ascontiguousarray(summed).astype(np.int64, copy=False)
         return _scores(rows.reshape(-1, WIDTH)).reshape(rows.shape[:-1])
 
     def shown(self, score: float) -> float:

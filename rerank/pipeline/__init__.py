@@ -4,6 +4,7 @@
 """
 
 from rerank.pipeline.choices import Decoding
+from rerank.pipeline.criteria import Aims
 from rerank.pipeline.decoding import Reports, decode, score
 from rerank.pipeline.demo import Demo, demo
 from rerank.pipeline.diversity import Diversities, diversity
@@ -14,11 +15,13 @@ from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
 from rerank.pipeline.searching import Search
-from rerank.pipeline.tuning import Tuning, tune_mert
+from rerank.pipeline.tuning import TunedWeights, tune_mert
+from rerank.pipeline.tuning_outcome import Tuning
 from rerank.pipeline.tuning_plan import Plan
 from rerank.tuning.mert import Settings as MertSettings
 
 __all__ = [
+    "Aims",
     "DecoderList",
     "Decoding",
     "Demo",
@@ -32,6 +35,7 @@ __all__ = [
     "Reports",
     "Scoring",
     "Search",
+    "TunedWeights",
     "Tuning",
     "decode",
     "demo",

@@ -18,6 +18,7 @@ from rerank.registry import metric
 from rerank.scorers.outside import Given
 from rerank.tuning.criterion import PRICE, Criterion, Length
 from rerank.tuning.goals import Window
+from rerank.tuning.objectives import BLEU as BLEU_COLUMNS
 from rerank.tuning.objectives import (
     Corpus,
     MeanOfDocuments,
@@ -83,10 +84,11 @@ class Aims:
         others, begin = iter(metrics[1:]), WIDTH
         parts: list[tuple[float, Objective]] = []
         for name, weight in self.objectives:
-            counted, at = (metrics[0], 0) if name == BLEU else (next(others), begin)
-            if at:
+            measure = BLEU_COLUMNS
+            if name != BLEU:
+                counted = next(others)
+                measure = Measure(counted.name, begin, begin + counted.width, counted.scores)
                 begin += counted.width
-            measure = Measure(counted.name, at, at + counted.width, counted.scores)
             parts.append((weight, self._objective(measure)))
         whole = parts[0][1] if len(parts) == 1 else WeightedSum(tuple(parts))
         window = Window(self.window, self.window_of) if self.window else None

@@ -24,7 +24,7 @@ from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.language_models import Recipe, train_lm
 from rerank.pipeline.lists import Announce, Lists
 from rerank.pipeline.models import Scoring
-from rerank.pipeline.tuning import tune_mert
+from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_plan import Plan
 from rerank.tuning.mert import Settings
 
@@ -145,9 +145,7 @@ class _Steps:
         tune_mert(
             lists,
             [references],
-            out,
-            start=start,
-            features=[name],
+            TunedWeights(out, [name], start),
             plan=Plan(settings=Settings(seed=self.seed)),
             notices=self.notices,
         )

@@ -121,18 +121,22 @@ class Opened:
 
     def _opened_outside(self) -> Iterator[Outside]:
         """The scorers of `Lists.outside`, in order; one of standard input reads a copy of it."""
-        given = Given(
+        given = self.given()
+        for option, named in self.lists.outside.items():
+            for name, path in named:
+                copy = self._stack.enter_context(spool(path))
+                with self.watch.lap("scores"):
+                    yield open_outside(option, name, copy, given, self.notices)
+
+    def given(self) -> Given:
+        """What readers of files that go with the lists must know of them."""
+        return Given(
             self.documents,
             display(self.lists.kbest),
             lambda: self.survey.last_line,
             self.lists.top,
             self.lists.clip_inf,
         )
-        for option, named in self.lists.outside.items():
-            for name, path in named:
-                copy = self._stack.enter_context(spool(path))
-                with self.watch.lap("scores"):
-                    yield open_outside(option, name, copy, given, self.notices)
 
     @property
     def scorers(self) -> list[Scorer]:

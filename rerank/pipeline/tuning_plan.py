@@ -1,51 +1,59 @@
-"""The plan of a tuning run: which weights may move, by which tuner, on which kind of pools.
-
-A kind of pool is a line of `POOLS` and a function here that makes `rerank.tuning.rounds.Pools` of
-a task.
-"""
+"""The plan of a tuning run, and its task: which weights may move, towards what, by which tuner."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import Statistics
 from rerank.errors import UsageError
 from rerank.features import Space
 from rerank.kbest import column_names
 from rerank.notices import Notices
+from rerank.pipeline.criteria import Aims
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
-from rerank.pipeline.tuning_set import Choices, TuningSet, Wanted
-from rerank.tuning.ascent import Optimum
-from rerank.tuning.document_pools import DocumentPools
-from rerank.tuning.envelope import Direction
-from rerank.tuning.mert import Settings, optimise
-from rerank.tuning.path_pool import PathPool, Paths
+from rerank.pipeline.tuning_set import Choices, TuningSet
+from rerank.pipeline.wanted import Wanted
+from rerank.tuning.algorithms import ALGORITHMS, named
+from rerank.tuning.ascent import Axes, Optimum
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.goals import SearchGoal
+from rerank.tuning.mert import Settings, optimise, report_features, unit_norm
+from rerank.tuning.objectives import Sums
+from rerank.tuning.path_pool import Paths
 from rerank.tuning.pool import Pool
-from rerank.tuning.rounds import Find, Pools
-from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
+from rerank.tuning.rounds import Find, Step
 
 Floats = NDArray[np.float64]
+MERT = "mert"
+POOLS = ("auto", "conditional", "documents", "exact")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How weights are tuned.
 
-    pools: a name of `POOLS`; n_best: paths of each document that a decoding adds to pools of
-    documents; settings: of minimum error rate training.
+    pools: one of `POOLS`; n_best: paths of each document that a decoding adds to pools of
+    documents; algorithm: `mert`, or a name of `rerank.tuning.algorithms`; settings: of minimum
+    error rate training; replicates: tunings on documents drawn anew, whose weights are averaged;
+    held_out: share of the documents that is kept from tuning
     """
 
     pools: str = "auto"
     n_best: int = 1
+    algorithm: str = MERT
+    aims: Aims = field(default_factory=Aims)
     settings: Settings = field(default_factory=Settings)
+    replicates: int = 1
+    held_out: float = 0.0
 
-    def check(self) -> None:
-        """UsageError for a kind of pools that is none, and for paths where pools hold none."""
+    def check(self, *, ranges: bool = False) -> None:
+        """UsageError for what there is none of, and for options that would do nothing.
+
+        ranges: whether some weights have one.
+        """
         if self.pools not in POOLS:
             kinds = ", ".join(POOLS)
             raise UsageError(f"--pools {self.pools}: no such kind of pools; there are {kinds}")
@@ -53,6 +61,25 @@ class Plan:
             raise UsageError(
                 f"--n-best {self.n_best}: only pools of documents hold paths; add --pools "
                 "documents, or leave it out"
+            )
+        if not 0 <= self.held_out < 1:
+            raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
+        self.aims.check()
+        if self.pools == "exact" and self.settings.directions == "gradient":
+            raise UsageError("--directions gradient: --pools exact has none; take another")
+        if ranges and self.pools == "documents":
+            raise UsageError("--range: pools of documents do not keep to it; take other --pools")
+        if self.algorithm == MERT:
+            return
+        if self.algorithm not in ALGORITHMS:
+            named(self.algorithm)
+        if self.pools == "exact":
+            raise UsageError("--pools exact: these are line searches, for --algorithm mert alone")
+        usual = Settings(seed=self.settings.seed)
+        if ranges or self.aims != Aims(length=self.aims.length) or self.settings != usual:
+            raise UsageError(
+                f"--algorithm {self.algorithm} goes its own way to corpus BLEU: objectives, "
+                "ranges, starts, directions and threads are for mert"
             )
 
 
@@ -63,7 +90,7 @@ USUAL = Plan()
 class Task:
     """A tuning set, how it is searched, which weights may move, and whence, and how.
 
-    Of F columns the weights of G are tuned.
+    Of F columns the weights of G are tuned. goal: for weights (G,)
     """
 
     opened: Opened
@@ -72,7 +99,44 @@ class Task:
     search: Search
     wanted: Wanted
     plan: Plan
+    settings: Settings
+    goal: SearchGoal
     notices: Notices
+
+    @classmethod
+    def of(
+        cls,
+        opened: Opened,
+        corpus: TuningSet,
+        space: Space,
+        search: Search,
+        wanted: Wanted,
+        *,
+        plan: Plan,
+        settings: Settings,
+        notices: Notices,
+    ) -> Task:
+        """The task; `settings` are the plan's, with the criterion that its aims amount to."""
+        tuned, start = wanted.columns(space), wanted.start(space)
+        scale = np.zeros(len(tuned))
+        if settings.criterion.shrinkage > 0:
+            scale = Axes.of(corpus.pool(corpus.first, tuned, start)).scale
+        first = corpus.sums(corpus.first).sum(axis=0)
+        goal = settings.criterion.goal(first, start[tuned], scale)
+        return cls(opened, corpus, space, search, wanted, plan, settings, goal, notices)
+
+    def on(self, corpus: TuningSet, seed: int) -> Task:
+        """The same for other documents, with their own length, and another seed."""
+        return Task.of(
+            self.opened,
+            corpus,
+            self.space,
+            self.search,
+            self.wanted,
+            plan=self.plan,
+            settings=replace(self.settings, seed=seed),
+            notices=self.notices,
+        )
 
     @property
     def tuned(self) -> NDArray[np.int64]:
@@ -83,6 +147,12 @@ class Task:
     def start(self) -> Floats:
         """All weights (F,) to start from."""
         return self.wanted.start(self.space)
+
+    @property
+    def bounds(self) -> Bounds:
+        """Ranges of the weights that may move."""
+        bounds = self.wanted.bounds(self.space)
+        return Bounds(bounds.low[self.tuned], bounds.high[self.tuned])
 
     @property
     def names(self) -> list[str]:
@@ -107,12 +177,16 @@ class Task:
         full[self.tuned] = weights
         return full
 
+    def value(self, step: Step) -> float:
+        """What is maximised, of a step with weights (G,)."""
+        return self.goal.value(step.statistics, step.weights)
+
     def pool(self, path: Choices) -> Pool:
         """All candidates under a path."""
         return self.corpus.pool(path, self.tuned, self.start)
 
-    def decode(self, weights: Floats) -> tuple[Choices, Statistics]:
-        """The path that weights (G,) choose, and its summed statistics."""
+    def decode(self, weights: Floats) -> tuple[Choices, Sums]:
+        """The path that weights (G,) choose, and its summed statistics (D, W)."""
         with self.opened.searching():
             return self.corpus.decode(self.full(weights), self.search)
 
@@ -128,51 +202,38 @@ class Task:
             listed = [(*first, *rest) for first, rest in zip(listed, further, strict=True)]
         return self.corpus.paths(listed, self.tuned, self.start)
 
-    def mert(self, notices: Notices) -> Find:
-        """Minimum error rate training as a tuner of these features."""
+    def tuner(self, notices: Notices) -> Find:
+        """The tuner of the plan, for pools of these features."""
+        return self._mert(notices) if self.plan.algorithm == MERT else self._other(notices)
+
+    def _mert(self, notices: Notices) -> Find:
+        history: list[Floats] = []  # optima of earlier rounds are starts of later ones
 
         def find(pool: Pool, start: Floats) -> Optimum:
-            return optimise(
-                pool, start, notices, names=self.names, settings=self.plan.settings
+            best = optimise(
+                pool,
+                start,
+                notices,
+                names=self.names,
+                settings=self.settings,
+                bounds=self.bounds,
+                goal=self.goal,
+                history=tuple(history),
             ).best
+            history.append(best.weights)
+            return best
 
         return find
 
+    def _other(self, notices: Notices) -> Find:
+        tune = named(self.plan.algorithm).load()
 
-def sentence_pools(task: Task) -> Pools:
-    """Lists of candidates: one pool of them all, or one for each context that was decoded."""
-    find, first = task.mert(task.notices), task.corpus.first
-    if not task.contextual:
-        return CompletePool(task.pool(first), find)
-    return ConditionalPools(first, task.pool, task.decode, find)
+        def find(pool: Pool, start: Floats) -> Optimum:
+            axes = Axes.of(pool)
+            report_features(axes, self.names, notices)
+            weights = tune(pool, start, rng=np.random.default_rng(self.settings.seed))
+            if not pool.fixed.any():
+                weights = unit_norm(weights, start=start, varying=axes.features)
+            return Optimum.at(pool, weights, self.goal)
 
-
-def document_pools(task: Task) -> Pools:
-    """Lists of paths, from the first candidates on."""
-    first = task.corpus.first
-    lists = task.pool(first)
-    columns = np.ascontiguousarray(lists.features.T)
-    spreads = np.array([Direction.of(lists, column).spread for column in columns])
-    for g in np.flatnonzero(spreads == 0):
-        task.notices.add(f"constant feature {task.names[g]}: its weight stays as given")
-    paths = task.corpus.paths([(choices,) for choices in first], task.tuned, task.start)
-    return DocumentPools(
-        PathPool(paths, task.corpus.gaps),
-        task.list_paths,
-        task.mert(Notices()),  # what is constant on a few paths need not be
-        spreads,
-        Direction.of(lists, lists.fixed).spread,
-        task.plan.settings.seed,
-    )
-
-
-def make_pools(task: Task) -> Pools:
-    """Pools of the kind that the plan names."""
-    return POOLS[task.plan.pools](task)
-
-
-POOLS: Mapping[str, Callable[[Task], Pools]] = {
-    "auto": sentence_pools,
-    "conditional": sentence_pools,
-    "documents": document_pools,
-}
+        return find

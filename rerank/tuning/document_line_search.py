@@ -25,7 +25,8 @@ from rerank.tuning.objectives import Sums
 class ChainSet:
     """The D documents of a tuning set, and what no choice changes.
 
-    gaps: (D, W) summed statistics of the sentences without candidates
+    gaps: (D, W) summed statistics of the sentences without candidates; one more row is that of the
+    documents without any candidate
     spreads: (F,) root mean square distance of a feature's values from the mean of their sentence
     """
 
@@ -36,7 +37,7 @@ class ChainSet:
     @classmethod
     def of(cls, chains: Sequence[DocumentChain], gaps: Sums) -> ChainSet:
         """Documents of the same features, one or more. O(n F)."""
-        if len(gaps) != len(chains):
+        if not len(chains) <= len(gaps) <= len(chains) + 1:
             raise ValueError(f"statistics of the gaps of {len(gaps)}, {len(chains)} documents")
         n = sum(len(chain.fixed) for chain in chains)
         squares = np.sum([chain.squares() for chain in chains], axis=0)
@@ -62,7 +63,9 @@ class ChainSet:
             chain.statistics[envelope.first].sum(axis=0)
             for chain, envelope in zip(self.chains, envelopes, strict=True)
         ]
-        return np.asarray(self.gaps + np.array(sums).reshape(self.gaps.shape))
+        whole = self.gaps.copy()
+        whole[: len(sums)] += np.array(sums)
+        return whole
 
 
 def document_line_search(
@@ -113,18 +116,18 @@ def document_line(
         )
         box = box[0] / 2, box[1] / 2
         found = _envelopes(documents, unaries, line, box, most)
-    breaks, changes, owners = [np.full(len(found), -np.inf)], [documents.begun(found)], []
+    begun = documents.begun(found)
+    breaks, changes, owners = [np.full(len(begun), -np.inf)], [begun], []
     for chain, envelope in zip(documents.chains, found, strict=True):
         breaks.append(envelope.breaks)
         changes.append(envelope.changes(chain.statistics))
         owners.append(len(envelope.breaks))
-    places = np.arange(len(found))
     steps = np.concatenate(breaks)
     return Line(
         steps,
         np.argsort(steps, kind="stable"),
         np.concatenate(changes),
-        np.concatenate([places, np.repeat(places, owners)]),
+        np.concatenate([np.arange(len(begun)), np.repeat(np.arange(len(found)), owners)]),
         weights,
         direction,
         box,

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.tuning.path_pool import PathPool, Paths
-from rerank.tuning.rounds import Find, Step, Steps
+from rerank.tuning.rounds import Find, Step, Steps, Value, bleu
 
 NEIGHBOURS = 20  # points decoded around the best weights in every round
 RADIUS = 0.1  # their distance ÷ length of the weights, both in spreads of the features, at first
@@ -38,7 +38,8 @@ class DocumentPools:
 
     first: the pool to begin with; decode: paths of each document that weights (F,) choose, best
     first; spreads: (F,) of the features, 0 for those that do not vary; fixed_spread: of the part
-    that is not tuned. A round takes at most 25 decodings and one search for weights.
+    that is not tuned; value: what is maximised. A round takes at most 25 decodings and one search
+    for weights.
     """
 
     first: PathPool
@@ -47,6 +48,7 @@ class DocumentPools:
     spreads: NDArray[np.float64]
     fixed_spread: float
     seed: int
+    value: Value = bleu
     patience: int = 5
 
     def steps(self, start: NDArray[np.float64]) -> Steps:
@@ -59,25 +61,25 @@ class DocumentPools:
         yield best
         radius = RADIUS
         while True:
-            known, before, tried = len(pool), best.bleu, list[Step]()
+            known, before, tried = len(pool), self.value(best), list[Step]()
             for weights in self._around(best.weights, radius, rng):
                 pool, step = self._decoded(pool, weights)
                 tried.append(step)
-            best = max([best, *tried], key=_bleu)
+            best = max([best, *tried], key=self.value)
             found = self.find(pool.pool(), best.weights)
             there = None
             for weights in self._between(best.weights, found.weights):
                 pool, step = self._decoded(pool, weights)
                 there = step.statistics if there is None else there
                 tried.append(step)
-                if step.bleu > best.bleu:
+                if self.value(step) > self.value(best):
                     break
-            last = max(tried, key=_bleu)
-            best = max([best, last], key=_bleu)
+            last = max(tried, key=self.value)
+            best = max([best, last], key=self.value)
             new = len(pool) - known
             if new:
                 yield Step(last.weights, last.statistics, found, there, new)
-                radius *= 1.0 if best.bleu > before else SHRINK
+                radius *= 1.0 if self.value(best) > before else SHRINK
             elif radius < WIDEST:
                 radius *= 2
             else:
@@ -86,7 +88,7 @@ class DocumentPools:
     def _decoded(self, pool: PathPool, weights: NDArray[np.float64]) -> tuple[PathPool, Step]:
         """The pool with the paths that these weights choose, and the first of them as a step."""
         found = self.decode(weights)
-        return pool.joined(found), Step(weights, pool.total(found))
+        return pool.joined(found), Step(weights, pool.sums(found))
 
     def _around(
         self, weights: NDArray[np.float64], radius: float, rng: np.random.Generator
@@ -112,7 +114,3 @@ class DocumentPools:
         """Weights of L1 norm 1, unless they are zeros or fixed scores settle their scale."""
         norm = np.abs(weights).sum()
         return weights if norm == 0 or self.fixed_spread > 0 else weights / norm
-
-
-def _bleu(step: Step) -> float:
-    return step.bleu

@@ -28,6 +28,7 @@ from rerank.tuning.real_bleu import log_bleu
 from rerank.tuning.standardised import Standardised
 
 PENALTIES = tuple(10.0**-power for power in range(2, 8))  # L2, for features in units of spread
+SHARP = 10.0  # at which expected BLEU is near to that of the choices, and still smooth
 _FLOOR = 1e-6  # of an n-gram, added to expected statistics: their logarithms stay finite
 _SUMS = {"reassoc", "nsz", "contract"}  # sums may be taken in any order: vectorised
 
@@ -76,6 +77,21 @@ def log_expected_bleu(
     value = float(log_bleu(sums, slopes))
     _differentiate(pool.offsets, space.columns, pool.statistics, (memory, slopes), gradient)
     return value, gradient
+
+
+def uphill(pool: Pool, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Direction (F,) of the steepest gain in expected BLEU at weights (F,), in spreads of features.
+
+    The weights are taken `SHARP` spreads long; zeros where BLEU is silent. O(n F).
+    """
+    space = Standardised.of(pool, weights)
+    way = np.zeros_like(weights)
+    if not space.silent:
+        memory = np.empty(len(pool.features))
+        _, gradient = log_expected_bleu(space, SHARP * space.point, memory)
+        varying = slice(len(space.features))
+        way[space.features] = gradient[varying] / space.spreads[varying]
+    return way
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)

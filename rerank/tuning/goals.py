@@ -31,6 +31,11 @@ class SearchGoal(Protocol):
         ...
 
     @property
+    def objective(self) -> Objective:
+        """The same without regularisation but that of length."""
+        ...
+
+    @property
     def smoothed(self) -> bool:
         """Whether what is searched for is not the value of points, but smoothed along lines."""
         ...

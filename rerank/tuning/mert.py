@@ -46,8 +46,8 @@ class Settings:
     """
 
     criterion: Criterion = BLEU_OF_THE_LENGTH
-    random_starts: int = 20
-    kicks: int = 40
+    random_starts: int = 10
+    kicks: int = 15
     seed: int = 1
     threads: int = 1
     directions: str = "coordinates"
@@ -75,6 +75,7 @@ def optimise(
     names: Sequence[str],
     settings: Settings,
     bounds: Bounds | None = None,
+    goal: SearchGoal | None = None,
     history: Sequence[NDArray[np.float64]] = (),
     report: Report = lambda optimum: None,
 ) -> Tuned:
@@ -83,9 +84,10 @@ def optimise(
     (Where the goal smooths, that is said of smoothed values, each on its own lines.)
     (Zeros with nothing fixed are no weights: where they start, it may be.) Weights have norm 1,
     unless fixed scores or bounds settle their scale. Features that vary in no list keep their share
-    of the norm. Where nothing tells weights apart, `start` comes back. `history`: more weights to
-    start from, clipped to `bounds`; ValueError where `start` is outside them. About 40 line
-    searches for each start and kick.
+    of the norm. Where nothing tells weights apart, `start` comes back. `goal`: instead of that of
+    the settings' criterion on this pool. `history`: more weights to start from, clipped to
+    `bounds`; ValueError where `start` is outside them. About 40 line searches for each start and
+    kick.
     """
     axes = Axes.of(pool)
     bounds = bounds or Bounds.none(len(start))
@@ -95,7 +97,7 @@ def optimise(
             f"start weight {start[outside[0]]:g} of {names[outside[0]]} is not between "
             f"{bounds.low[outside[0]]:g} and {bounds.high[outside[0]]:g}"
         )
-    goal = settings.criterion.goal(pool.first, start, axes.scale)
+    goal = goal or settings.criterion.goal(pool.first, start, axes.scale)
     given = Optimum.at(pool, start, goal)
     report_features(axes, names, notices)
     silent = silence(axes)
@@ -144,16 +146,23 @@ class _Search:
             from_given = threads.submit(
                 lambda: self._chain(self._climb(start, self.strategy, first), kicks[0], first)
             )
-            smooth = threads.submit(expected_bleu, self.axes.pool, start, rng=rng)
+            third = rng.spawn(1)[0]
+            smooth = threads.submit(
+                lambda: self._climb(self._smooth(start, third), self._on, third)
+            )
             heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
             begun = list(threads.map(heat, starts, repeat(self.strategy), rng.spawn(len(starts))))
             leaders = sorted(begun, key=lambda optimum: -optimum.value)[:_LEADERS]
             ends = [optimum.weights for optimum in leaders]
-            ends.append(self.bounds.clipped(smooth.result()))
             led = list(threads.map(self._climb, ends, repeat(self._on), rng.spawn(len(ends))))
+            led.append(smooth.result())
             best = max(led, key=lambda optimum: optimum.value)
             from_led = self._chain(best, kicks[1], second)
             return [*from_given.result(), *led, *from_led[1:]]
+
+    def _smooth(self, start: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """The best weights for expected BLEU, within bounds."""
+        return self.bounds.clipped(expected_bleu(self.axes.pool, start, rng=rng))
 
     @property
     def _on(self) -> Strategy:
@@ -183,14 +192,25 @@ class _Search:
         self, best: Optimum, kicks: NDArray[np.float64], rng: np.random.Generator
     ) -> list[Optimum]:
         """An optimum, and those after kicks (k, G), each away from the best until then."""
-        features, spreads, found = self.axes.features, self.axes.spreads, [best]
+        found = [best]
         for kick in kicks:
-            weights = best.weights.copy()
-            length = np.linalg.norm(weights[features] * spreads) / np.linalg.norm(kick)
-            weights[features] += _KICK * length * kick / spreads
+            weights = kicked(best.weights, self.axes.scale, kick)
             found.append(self._climb(self.bounds.clipped(weights), self._on, rng))
             best = max(best, found[-1], key=lambda optimum: optimum.value)
         return found
+
+
+def kicked(
+    weights: NDArray[np.float64], scale: NDArray[np.float64], kick: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights (F,) moved a little: by a tenth of their length, in spreads `scale` (F,) of features.
+
+    kick: a number for each feature of a spread above 0, which give the direction
+    """
+    moved, varying = weights.copy(), scale > 0
+    length = np.linalg.norm(weights[varying] * scale[varying]) / np.linalg.norm(kick)
+    moved[varying] += _KICK * length * kick / scale[varying]
+    return moved
 
 
 def silence(axes: Axes) -> str:

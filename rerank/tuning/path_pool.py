@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.columns import offsets_of
+from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 
 
@@ -21,13 +22,13 @@ from rerank.tuning.pool import Pool
 class Paths:
     """N paths of a document of T sentences.
 
-    choices: (N, T) integers; features: (N, F) float64 and statistics: (N, 9), sums over the
+    choices: (N, T) integers; features: (N, F) float64 and statistics: (N, W), sums over the
     sentences; fixed: (N,) float64, score of what is not tuned
     """
 
     choices: NDArray[np.integer]
     features: NDArray[np.float64]
-    statistics: NDArray[np.int64]
+    statistics: Sums
     fixed: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -56,10 +57,14 @@ class Paths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathPool:
-    """Paths of each document; gaps: (9,) summed statistics of the sentences without candidates."""
+    """Paths of each of D documents.
+
+    gaps: (D, W) summed statistics of the sentences without candidates; one more row is that of the
+    documents without any candidate
+    """
 
     documents: tuple[Paths, ...]
-    gaps: NDArray[np.int64]
+    gaps: Sums
 
     def __len__(self) -> int:
         return sum(map(len, self.documents))
@@ -70,19 +75,22 @@ class PathPool:
         return PathPool(tuple(paths.joined(others) for paths, others in pairs), self.gaps)
 
     def pool(self) -> Pool:
-        """The same for a tuner: a list for each document, and the gaps as one more.
+        """The same for a tuner: a list for each document, and one for its gaps.
 
         Of paths with equal scores the one that arrived first wins.
         """
-        documents = self.documents
+        documents, more = self.documents, len(self.gaps)
         n_features = documents[0].features.shape[1]
         return Pool(
-            offsets_of(np.array([*map(len, documents), 1])),
-            np.concatenate([*(d.features for d in documents), np.zeros((1, n_features))]),
-            np.concatenate([*(d.statistics for d in documents), self.gaps[None]]),
-            np.concatenate([*(d.fixed for d in documents), np.zeros(1)]),
+            offsets_of(np.array([*map(len, documents), *[1] * more])),
+            np.concatenate([*(d.features for d in documents), np.zeros((more, n_features))]),
+            np.concatenate([*(d.statistics for d in documents), self.gaps]),
+            np.concatenate([*(d.fixed for d in documents), np.zeros(more)]),
+            np.concatenate([np.arange(len(documents)), np.arange(more)]),
         )
 
-    def total(self, found: Sequence[Paths]) -> NDArray[np.int64]:
-        """Summed statistics (9,) of the first of each document's paths."""
-        return np.asarray(self.gaps + sum(paths.statistics[0] for paths in found), dtype=np.int64)
+    def sums(self, found: Sequence[Paths]) -> Sums:
+        """Summed statistics (D, W) of the first of each document's paths; one row per gap's."""
+        sums = self.gaps.copy()
+        sums[: len(found)] += np.array([paths.statistics[0] for paths in found])
+        return sums

@@ -14,8 +14,9 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import corpus_bleu, length_ratio
+from rerank.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.ascent import Optimum
+from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 
 MOST_ROUNDS = 15
@@ -26,23 +27,42 @@ Find: TypeAlias = Callable[[Pool, NDArray[np.float64]], Optimum]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """Weights (F,) that a round came to, and the summed statistics (9,) of what they decode to.
+    """Weights (F,) that a round came to, and the summed statistics (D, W) of what they decode to.
 
-    predicted: the optimum on the pool, None where no pool was asked; there: statistics (9,) of
+    predicted: the optimum on the pool, None where no pool was asked; there: statistics (D, W) of
     decoding at that optimum, where the round came to other weights; new_paths: how many paths of
     documents the round has added to the pool, None where it holds none.
     """
 
     weights: NDArray[np.float64]
-    statistics: NDArray[np.int64]
+    statistics: Sums
     predicted: Optimum | None = None
-    there: NDArray[np.int64] | None = None
+    there: Sums | None = None
     new_paths: int | None = None
 
     @property
     def bleu(self) -> float:
         """BLEU of the decoded path, 0..100."""
-        return float(corpus_bleu(self.statistics))
+        return _bleu(self.statistics)
+
+
+Value: TypeAlias = Callable[[Step], float]
+"""What tuning maximises, of decoded documents."""
+
+
+def bleu(step: Step) -> float:
+    """Corpus BLEU of a step."""
+    return step.bleu
+
+
+def total(sums: Sums) -> NDArray[np.int64]:
+    """The nine statistics of BLEU (9,), summed over documents."""
+    counts = np.atleast_2d(sums)[:, :WIDTH].sum(axis=0)
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _bleu(sums: Sums) -> float:
+    return float(corpus_bleu(total(sums)))
 
 
 Steps: TypeAlias = Generator[Step, None, str]
@@ -54,7 +74,7 @@ class Pools(Protocol):
 
     @property
     def patience(self) -> int:
-        """Rounds running that may end without a gain in decoded BLEU."""
+        """Rounds running that may end without a gain when decoded."""
         ...
 
     def steps(self, start: NDArray[np.float64]) -> Steps:
@@ -64,10 +84,11 @@ class Pools(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """A step with its number; round 0 is decoding with the start weights."""
+    """A step with its number and value; round 0 is decoding with the start weights."""
 
     number: int
     step: Step
+    value: float
 
     @property
     def bleu(self) -> float:
@@ -80,9 +101,12 @@ class Round:
         if step.predicted is not None:
             parts.append(f"predicted BLEU {step.predicted.bleu:.2f}")
         if step.there is not None:
-            parts.append(f"there {float(corpus_bleu(step.there)):.2f}")
-        ratio = float(length_ratio(step.statistics))
+            parts.append(f"there {_bleu(step.there):.2f}")
+        ratio = float(length_ratio(total(step.statistics)))
         parts.append(f"decoded BLEU {step.bleu:.2f}, length ratio {ratio:.3f}")
+        if step.bleu != self.value:
+            foretold = "" if step.predicted is None else f"predicted {step.predicted.value:.3f}, "
+            parts.append(f"objective {foretold}{self.value:.3f}")
         if step.new_paths is not None:
             parts.append(f"{step.new_paths:,} new paths")
         return f"round {self.number}: {', '.join(parts)}"
@@ -90,7 +114,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ended:
-    """The round with the best decoded BLEU, of equal ones the first, and why there were no more."""
+    """The round with the best value, of equal ones the first, and why there were no more."""
 
     best: Round
     reason: str
@@ -102,25 +126,28 @@ def tune_in_rounds(
     *,
     fixed: bool,
     report: Callable[[Round], None],
+    value: Value = bleu,
 ) -> Ended:
     """The best of the rounds from start weights (F,); `report` sees each of them, 0 first.
 
     fixed: whether scores have a part that is not tuned. Without it a start of zeros is no result.
-    Stops when `pools` have no further round, when `patience` rounds running do not raise decoded
-    BLEU, or after 15 rounds.
+    Stops when `pools` have no further round, when `patience` rounds running do not raise the value
+    of what is decoded, or after 15 rounds.
     """
     steps = pools.steps(start)
-    best = last = Round(0, next(steps))
+    step = next(steps)
+    best = last = Round(0, step, value(step))
     report(last)
     while last.number < MOST_ROUNDS:
         try:
-            last = Round(last.number + 1, next(steps))
+            step = next(steps)
         except StopIteration as end:
             return Ended(best, end.value)
+        last = Round(last.number + 1, step, value(step))
         report(last)
         # zeros choose, but say nothing; nor does BLEU 0
         no_weights = last.bleu > 0 and not (best.step.weights.any() or fixed)
-        if last.bleu > best.bleu or no_weights:
+        if last.value > best.value or no_weights:
             best = last
         if last.number - best.number >= pools.patience:
             return Ended(best, f"{pools.patience} rounds without gain")

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 from rerank.tuning.rounds import Find, Step, Steps
 
@@ -32,10 +33,13 @@ class CompletePool:
 
     def steps(self, start: NDArray[np.float64]) -> Steps:
         """The start and one round."""
-        yield Step(start, self.pool.total(self.pool.choices(self.pool.scores(start))))
+        yield Step(start, self._chosen(start))
         found = self.find(self.pool, start)
-        yield Step(found.weights, found.statistics, found)
+        yield Step(found.weights, self._chosen(found.weights), found)
         return "the pool is complete"
+
+    def _chosen(self, weights: NDArray[np.float64]) -> Sums:
+        return self.pool.sums(self.pool.choices(self.pool.scores(weights)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +48,12 @@ class ConditionalPools(Generic[P]):
 
     first: the path of the first candidates
     pool_under: the pool of all candidates, each scored in the context that the path gives it
-    decode: the path that weights (F,) choose, and its summed statistics (9,)
+    decode: the path that weights (F,) choose, and its summed statistics (D, W)
     """
 
     first: P
     pool_under: Callable[[P], Pool]
-    decode: Callable[[NDArray[np.float64]], tuple[P, NDArray[np.int64]]]
+    decode: Callable[[NDArray[np.float64]], tuple[P, Sums]]
     find: Find
     patience: int = 2
 

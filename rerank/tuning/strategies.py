@@ -12,6 +12,7 @@ import numpy as np
 
 from rerank.errors import UsageError
 from rerank.tuning.ascent import Point, Strategy
+from rerank.tuning.expected_bleu import uphill
 from rerank.tuning.line_search import Way
 
 CHOSEN = 2  # first moves that are the best of all features
@@ -82,11 +83,24 @@ def random_directions(point: Point, rng: np.random.Generator) -> None:
         idle = 0 if point.try_along(point.along(vector)) else idle + 1
 
 
+def gradient(point: Point, rng: np.random.Generator) -> None:
+    """Coordinates, and where they are stuck the gradient of expected BLEU, until it gains nothing.
+
+    It needs a pool of corpus BLEU's statistics.
+    """
+    coordinates(point, rng)
+    while point.axes.directions and not point.exhausted:
+        if not point.try_along(point.along(uphill(point.axes.pool, point.weights))):
+            return
+        in_turn(point, rng)
+
+
 STRATEGIES: dict[str, Strategy] = {
     "coordinates": coordinates,
     "best-of-all": best_of_all,
     "powell": powell,
     "random": random_directions,
+    "gradient": gradient,
 }
 
 

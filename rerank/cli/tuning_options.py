@@ -1,0 +1,211 @@
+"""Options of the tuning commands: what is maximised, whence, and how steady the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from rerank.pipeline import Aims, MertSettings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+_POSITIVE = click.FloatRange(0, min_open=True)
+
+
+def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in their order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+goal_options = _all(
+    click.option(
+        "--objective",
+        "objectives",
+        multiple=True,
+        metavar="NAME[=WEIGHT]",
+        help="What is maximised: bleu, chrf, ter (its negative), or a --metric; two are added by "
+        "their weights [default: bleu].",
+    ),
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="NAME=FILE",
+        help="Scores of hypotheses by another tool, larger being better: a number for each line of "
+        "--kbest. Repeatable.",
+    ),
+    click.option(
+        "--per-document", is_flag=True, help="Maximise the mean over documents, not the corpus."
+    ),
+    click.option(
+        "--worst",
+        type=click.FloatRange(0, 100, min_open=True),
+        metavar="PERCENT",
+        help="Maximise the mean over the worst documents, so many of all.",
+    ),
+    click.option(
+        "--length-ratio",
+        default="keep",
+        show_default=True,
+        metavar="keep|free|RATIO",
+        help="Length of the output ÷ that of the references: leaving that of the first candidates, "
+        "or this one, has a price; or it has none.",
+    ),
+    click.option(
+        "--length-price",
+        type=click.FloatRange(0),
+        metavar="POINTS",
+        help="Price of a length ratio off by 1, in points of the objective [default: 5].",
+    ),
+    click.option(
+        "--window",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="Smooth the objective along lines over N intervals on each side (Cer et al. 2008).",
+    ),
+    click.option(
+        "--window-of",
+        type=click.Choice(["mean", "min"]),
+        default="mean",
+        show_default=True,
+        help="What a window takes of its intervals.",
+    ),
+    click.option(
+        "--shrink",
+        type=click.FloatRange(0),
+        default=0.0,
+        metavar="POINTS",
+        help="Price of leaving the direction of the start weights, in points of the objective.",
+    ),
+)
+
+start_options = _all(
+    click.option(
+        "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
+    ),
+    click.option(
+        "--directions",
+        type=click.Choice(["coordinates", "best-of-all", "powell", "random", "gradient"]),
+        default="coordinates",
+        show_default=True,
+        help="Where lines are searched: best-of-all is Moses' way.",
+    ),
+    click.option(
+        "--norm",
+        type=click.Choice(["l1", "l2"]),
+        default="l1",
+        show_default=True,
+        help="Norm of the weights that is made 1, where nothing settles their scale.",
+    ),
+    click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1)),
+    click.option(
+        "--threads",
+        default=1,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Starts side by side.",
+    ),
+)
+
+steady_options = _all(
+    click.option(
+        "--replicates",
+        default=1,
+        show_default=True,
+        type=click.IntRange(1),
+        help="Tune so many times, on documents drawn anew, and average the weights.",
+    ),
+    click.option(
+        "--hold-out",
+        default=0.0,
+        show_default=True,
+        type=click.FloatRange(0, 1, max_open=True),
+        metavar="SHARE",
+        help="Keep this share of the documents from tuning, and tell BLEU there.",
+    ),
+    click.option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the objective around the weights: .svg, .png or .pdf (extra `figures`).",
+    ),
+)
+
+
+def aims_of(options: dict[str, Any]) -> Aims:
+    """What to maximise, from options taken out of `options`; UsageError for idle ones."""
+    from rerank.errors import UsageError
+    from rerank.pipeline import Aims
+
+    objectives = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
+    files = {}
+    for one in options.pop("metrics"):
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            raise UsageError(f"--metric {one}: expected NAME=FILE")
+        files[name] = path
+    length, price = options.pop("length_ratio"), options.pop("length_price")
+    window, of = options.pop("window"), options.pop("window_of")
+    worst = options.pop("worst")
+    if length not in ("keep", "free"):
+        length = _ratio(length)
+    if length == "free" and price is not None:
+        raise UsageError("--length-price: nothing is paid for length under --length-ratio free")
+    if of != "mean" and not window:
+        raise UsageError(f"--window-of {of}: there is no window; add --window N")
+    return Aims(
+        objectives,
+        files,
+        options.pop("per_document"),
+        None if worst is None else worst / 100,
+        length,
+        **({} if price is None else {"price": price}),
+        window=window,
+        window_of=of,
+        shrinkage=options.pop("shrink"),
+    )
+
+
+def settings_of(options: dict[str, Any]) -> MertSettings:
+    """How long and whence to search, from options taken out of `options`."""
+    from rerank.pipeline import MertSettings
+
+    return MertSettings(
+        random_starts=options.pop("starts"),
+        seed=options.pop("seed"),
+        threads=options.pop("threads"),
+        directions=options.pop("directions"),
+        norm=options.pop("norm"),
+    )
+
+
+def _weighted(text: str) -> tuple[str, float]:
+    """A metric and its weight from NAME or NAME=WEIGHT."""
+    from rerank.errors import UsageError
+
+    name, equals, weight = text.partition("=")
+    try:
+        return name, float(weight) if equals else 1.0
+    except ValueError:
+        raise UsageError(f"--objective {text}: expected NAME or NAME=WEIGHT") from None
+
+
+def _ratio(text: str) -> float:
+    """A length ratio above 0."""
+    from rerank.errors import UsageError
+
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = 0.0
+    if not 0 < ratio < float("inf"):
+        raise UsageError(f"--length-ratio {text}: expected keep, free, or a ratio such as 0.98")
+    return ratio

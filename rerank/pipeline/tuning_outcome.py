@@ -1,0 +1,119 @@
+"""What a tuning run found: weights with their provenance, the figures for people, flatness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rerank
+from rerank.bleu import corpus_bleu, length_ratio
+from rerank.features import Space
+from rerank.lines import digest
+from rerank.metrics import Metric
+from rerank.pipeline.lists import Opened
+from rerank.pipeline.tuning_plan import MERT, Plan, Task
+from rerank.tuning.objectives import Sums
+from rerank.tuning.rounds import total
+from rerank.tuning.surface import Section
+from rerank.weights import Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What `tune_mert` found, on the tuning set: BLEU and length ratio, first candidates' too."""
+
+    weights: Weights
+    bleu: float
+    length_ratio: float
+    baseline_bleu: float
+    baseline_ratio: float
+
+    def to_text(self) -> str:
+        """One line for people."""
+        return (
+            f"tuned BLEU {self.bleu:.2f} (length ratio {self.length_ratio:.3f}); first candidates "
+            f"{self.baseline_bleu:.2f} ({self.baseline_ratio:.3f})"
+        )
+
+
+def scored(what: str, sums: Sums) -> str:
+    """BLEU and length of decoded documents, for people."""
+    counts = total(sums)
+    return f"{what} BLEU {corpus_bleu(counts):.2f}, length ratio {length_ratio(counts):.3f}"
+
+
+def by_name(weights: NDArray[np.float64], space: Space) -> dict[str, tuple[float, ...]]:
+    """Weights (F,) as a file has them."""
+    widths = np.cumsum([label.width for label in space.labels])[:-1]
+    parts = np.split(weights, widths)
+    return {
+        label.name: tuple(part.tolist()) for label, part in zip(space.labels, parts, strict=True)
+    }
+
+
+def flatness(found: Sequence[Section], names: Sequence[str]) -> dict[str, list[float | None]]:
+    """Least and greatest weight of each feature at which little is lost; None: no end."""
+    ends = {names[section.feature]: section.flat() for section in found}
+    return {
+        name: [end if math.isfinite(end) else None for end in both] for name, both in ends.items()
+    }
+
+
+def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
+    """What a weights file says of its making: objective, seed, options, digests of the inputs."""
+    lists, plan = opened.lists, task.plan
+    files = [*lists.files, *texts]
+    return {
+        "rerank": rerank.__version__,
+        "algorithm": plan.algorithm,
+        "objective": task.goal.name if plan.algorithm == MERT else "corpus BLEU",
+        **_options(plan),
+        "pools": plan.pools,
+        "top": lists.top,
+        "diverse": lists.diverse,
+        "inputs": [  # what is no file cannot be read again
+            {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
+        ],
+        "models": {
+            scorer.name: {"folder": folder.name, "digest": scorer.digest}
+            for scorer, (_, folder) in zip(opened.models, lists.lms, strict=True)
+        },
+        "scores": {
+            scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
+            for scorer in opened.outside
+        },
+    }
+
+
+def _options(plan: Plan) -> dict[str, object]:
+    """The seed, and what else the search for weights was told."""
+    settings = plan.settings
+    if plan.algorithm != MERT:
+        return {"seed": settings.seed}
+    return {
+        "seed": settings.seed,
+        "random_starts": settings.random_starts,
+        "directions": settings.directions,
+    }
+
+
+def reached(sums: Sums, metrics: Sequence[Metric], n_references: int) -> dict[str, object]:
+    """What a weights file says of the tuning set: every metric counted, with its signature."""
+    counts = total(sums)
+    found: dict[str, object] = {
+        "bleu": float(corpus_bleu(counts)),
+        "length_ratio": float(length_ratio(counts)),
+        "signature": metrics[0].signature(n_references),
+    }
+    begin, others = metrics[0].width, {}
+    for metric in metrics[1:]:
+        columns = np.asarray(sums.sum(axis=0)[begin : begin + metric.width])
+        begin += metric.width
+        score = metric.shown(float(metric.scores(columns)))
+        others[metric.name] = {"score": score, "signature": metric.signature(n_references)}
+    return {**found, **({"metrics": others} if others else {})}

@@ -1,0 +1,105 @@
+"""What a task is tuned on: each kind of pool is a function that makes it, and a line of `KINDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.errors import UsageError
+from rerank.notices import Notices
+from rerank.pipeline.tuning_plan import POOLS, Task
+from rerank.tuning.ascent import Optimum
+from rerank.tuning.document_ascent import document_ascent
+from rerank.tuning.document_pools import DocumentPools
+from rerank.tuning.envelope import Direction
+from rerank.tuning.exact_documents import ExactDocuments
+from rerank.tuning.mert import unit_norm
+from rerank.tuning.path_pool import PathPool
+from rerank.tuning.rounds import Pools
+from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
+from rerank.tuning.strategies import strategy
+
+
+def sentence_pools(task: Task) -> Pools:
+    """Lists of candidates: one pool of them all, or one for each context that was decoded."""
+    find, first = task.tuner(task.notices), task.corpus.first
+    if not task.contextual:
+        return CompletePool(task.pool(first), find)
+    return ConditionalPools(first, task.pool, task.decode, find)
+
+
+def document_pools(task: Task) -> Pools:
+    """Lists of paths, from the first candidates on."""
+    first = task.corpus.first
+    lists = task.pool(first)
+    columns = np.ascontiguousarray(lists.features.T)
+    spreads = np.array([Direction.of(lists, column).spread for column in columns])
+    for g in np.flatnonzero(spreads == 0):
+        task.notices.add(f"constant feature {task.names[g]}: its weight stays as given")
+    paths = task.corpus.paths([(choices,) for choices in first], task.tuned, task.start)
+    return DocumentPools(
+        PathPool(paths, task.corpus.gaps),
+        task.list_paths,
+        task.tuner(Notices()),  # what is constant on a few paths need not be
+        spreads,
+        Direction.of(lists, lists.fixed).spread,
+        task.settings.seed,
+        task.value,
+    )
+
+
+def exact_pools(task: Task) -> Pools:
+    """No pool: line searches over all paths of all documents; order 0 needs but one pool."""
+    if not task.contextual:
+        return sentence_pools(task)
+    orders = [problem.order for problem in task.corpus.documents[0].problems]
+    if any(order is None or order > 1 for order in orders):
+        raise UsageError(
+            "--pools exact: a feature looks further back than one sentence, so that a line search "
+            "cannot see all paths; take --pools conditional or documents"
+        )
+    chains, tuned = task.corpus.chains(), task.tuned
+    first = task.corpus.sums(task.corpus.first).sum(axis=0)
+    goal = task.settings.criterion.goal(first, task.start, chains.spreads)
+    varying = np.flatnonzero(chains.spreads[tuned] > 0)
+    rng = np.random.default_rng(task.settings.seed)
+
+    def climb(weights: NDArray[np.float64]) -> Optimum:
+        found = document_ascent(
+            chains,
+            task.full(weights),
+            goal,
+            strategy(task.settings.directions),
+            rng,
+            features=tuned,
+            notices=task.notices,
+            bounds=task.wanted.bounds(task.space),
+        )
+        reached = found.weights[tuned]
+        if not task.fixed and task.bounds.free_of_scale:
+            norm = task.settings.norm
+            reached = unit_norm(reached, start=task.start[tuned], varying=varying, norm=norm)
+        return Optimum(reached, found.statistics, found.value, found.searches)
+
+    return ExactDocuments(
+        lambda: task.pool(task.corpus.first),
+        task.tuner(task.notices),
+        climb,
+        lambda weights: chains.decoded(task.full(weights)),
+        chains.spreads[tuned],
+        task.settings.seed,
+        task.value,
+        bounds=task.bounds,
+    )
+
+
+KINDS: Mapping[str, Callable[[Task], Pools]] = dict(
+    zip(POOLS, (sentence_pools, sentence_pools, document_pools, exact_pools), strict=True)
+)
+
+
+def make_pools(task: Task) -> Pools:
+    """Pools of the kind that the plan names."""
+    return KINDS[task.plan.pools](task)

@@ -1,0 +1,85 @@
+"""Which features are tuned, from which weights, within which ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.errors import UsageError
+from rerank.features import TOTAL, Space
+from rerank.formats.unnamed import by_place
+from rerank.kbest import column_names
+from rerank.pipeline.lists import Announce
+from rerank.tuning.bounds import Bounds
+from rerank.weights import Weights, vector
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What decides on the columns: the features named, and the weights given in a file.
+
+    ranges: least and greatest weight of features, by their name or that of one of their columns
+    """
+
+    features: Sequence[str]
+    given: Weights | None
+    source: str
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def total(self) -> bool:
+        """Whether the list's total is a feature."""
+        return TOTAL in self.features or (self.given is not None and TOTAL in self.given.dense)
+
+    def start(self, space: Space) -> NDArray[np.float64]:
+        """Start weights (F,): those given, 0 for the others."""
+        if self.given is None:
+            return np.zeros(space.width)
+        return vector(self.given, space.labels, default=0.0, source=self.source)
+
+    def columns(self, space: Space) -> NDArray[np.int64]:
+        """Columns of the features named, of all if none is; UsageError for a name that is none."""
+        known = [label.name for label in space.labels]
+        for name in self.features:
+            if name not in known:
+                raise UsageError(
+                    f"--features {name}: no such feature; there are {', '.join(known)}"
+                )
+        tuned = [name in self.features or not self.features for name in known]
+        return np.flatnonzero(np.repeat(tuned, [label.width for label in space.labels]))
+
+    def bounds(self, space: Space) -> Bounds:
+        """Ranges of all weights (F,); UsageError for a name that is none, a start outside."""
+        names, start = column_names(space.labels), self.start(space)
+        owners = [label.name for label in space.labels for _ in range(label.width)]
+        bounds = Bounds.none(space.width)
+        for name, (low, high) in self.ranges.items():
+            columns = [f for f, both in enumerate(zip(names, owners, strict=True)) if name in both]
+            if not columns:
+                raise UsageError(f"--range {name}=…: no such feature; there are {', '.join(names)}")
+            if not low <= high:
+                raise UsageError(f"--range {name}={low:g}:{high:g}: expected the least value first")
+            bounds.low[columns], bounds.high[columns] = low, high
+            for f in columns:
+                if not low <= start[f] <= high:
+                    raise UsageError(
+                        f"--range {name}={low:g}:{high:g}: the start weight of {names[f]} is "
+                        f"{start[f]:g}; give one within by --start"
+                    )
+        return bounds
+
+    def check(self, space: Space, announce: Announce) -> None:
+        """Refuse names that are none, before any work; say which features begin at 0."""
+        self.bounds(space)
+        self.columns(space)
+        if self.given is None:
+            return
+        known = by_place(self.given.dense, space.labels, source=self.source)
+        missing = [label.name for label in space.labels if label.name not in known]
+        if missing:
+            announce(
+                f"features that {self.source} has no weight for begin at 0: {', '.join(missing)}"
+            )
