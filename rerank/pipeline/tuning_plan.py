@@ -28,7 +28,7 @@ from rerank.tuning.rounds import Find, Step
 
 Floats = NDArray[np.float64]
 MERT = "mert"
-POOLS = ("auto", "conditional", "documents", "exact")
+POOLS = ("auto", "sentences", "conditional", "documents", "exact")
 
 
 @dataclass(frozen=True, slots=True)
