@@ -72,8 +72,8 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
     default="auto",
     show_default=True,
     help="What weights are tuned on: lists of candidates in the context of the first ones, or of "
-    "what was decoded last, lists of paths through whole documents, or all paths (order 1). auto is "
-    "conditional.",
+    "what was decoded last, lists of paths through whole documents, or all paths (order 1). auto "
+    "is conditional.",
 )
 @click.option(
     "--n-best",
