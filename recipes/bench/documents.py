@@ -1,0 +1,83 @@
+r"""Exact line search over all paths of documents: CPU seconds per direction, and what it sees.
+
+    python recipes/bench/documents.py --kbest LIST --docs DOCIDS --ref REF --lm NAME=DIR \
+        --start WEIGHTS [--directions 20]
+
+Along each direction every path of every document is a line; the search visits each interval on
+which no document's best path changes. What it promises for its best step is checked against
+Viterbi search of `decoders` at that step: any difference stops the script. The model is one of
+order 1. CPU seconds are those of this process, one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from rerank.bleu import corpus_bleu
+from rerank.metrics.corpus_bleu import Bleu
+from rerank.notices import Notices
+from rerank.pipeline.lists import Lists, Opened
+from rerank.pipeline.searching import Search
+from rerank.pipeline.tuning_reading import read_set
+from rerank.pipeline.wanted import Wanted
+from rerank.references import read_with_documents
+from rerank.tuning.document_line_search import document_line
+from rerank.tuning.goals import CORPUS_BLEU
+from rerank.tuning.rounds import total
+from rerank.weights import read_weights
+
+CONTEXT = 0.1  # weight of a feature that the start weights lack
+
+
+def main() -> None:
+    """Read, search, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for option in ("--kbest", "--docs", "--ref", "--lm", "--start"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--directions", type=int, default=20)
+    options = parser.parse_args()
+    notices = Notices()
+    name, _, folder = options.lm.partition("=")
+    lists = Lists(options.kbest, options.docs, lms=((name, Path(folder)),))
+    documents, lines = read_with_documents(lists.docs, None, [options.ref], notices)
+    given = read_weights(options.start, notices)
+    with Opened(lists, notices, documents=documents) as opened:
+        wanted = Wanted((), given, options.start)
+        corpus, space = read_set(opened, lines, [Bleu()], wanted, lambda line: None)
+    weights = wanted.start(space)
+    weights[weights == 0] = CONTEXT
+    began = time.process_time()
+    chains = corpus.chains()
+    print(f"chains of {len(corpus.documents)} documents: {time.process_time() - began:.2f} s")
+    began = time.process_time()
+    here = CORPUS_BLEU.value(chains.decoded(weights), weights)
+    print(f"decoding them: {time.process_time() - began:.3f} s, BLEU {here:.3f}")
+    rng, seconds, breaks = np.random.default_rng(1), [], []
+    for n in range(options.directions + 1):
+        direction = rng.standard_normal(len(weights)) / np.maximum(chains.spreads, 1e-12)
+        if n < len(weights):
+            direction = np.eye(len(weights))[n]
+        if not (direction * chains.spreads).any():
+            continue
+        began = time.process_time()
+        line = document_line(chains, chains.unaries(weights), (weights, direction), notices=notices)
+        step = CORPUS_BLEU.best(line, here)
+        seconds.append(time.process_time() - began)
+        breaks.append(len(line.breaks))
+        _, sums = corpus.decode(weights + step.size * direction, Search("viterbi"))
+        decoded = float(corpus_bleu(total(sums)))
+        if step.size and abs(decoded - step.value) > 1e-9:
+            raise SystemExit(f"promised BLEU {step.value}, decoded {decoded}")
+    del seconds[0]  # compilation
+    print(
+        f"{len(seconds)} directions: {np.mean(seconds):.3f} s each ({min(seconds):.3f} to "
+        f"{max(seconds):.3f}), {min(breaks):,} to {max(breaks):,} changes of paths"
+    )
+
+
+if __name__ == "__main__":
+    main()
