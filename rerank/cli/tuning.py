@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -13,31 +11,15 @@ from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
     aims_of,
-    goal_options,
+    algorithm_option,
+    objective_options,
+    range_option,
+    ranges_of,
     settings_of,
     start_options,
+    steady_goal_options,
     steady_options,
 )
-
-ALGORITHMS = ["mert", "mira", "pro", "expected-bleu", "random"]
-
-
-def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
-    """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
-    ranges = {}
-    for one in found:
-        name, _, both = one.rpartition("=")
-        low, colon, high = both.partition(":")
-        try:
-            ranges[name] = (float(low or -math.inf), float(high or math.inf))
-        except ValueError:
-            colon = ""
-        if not name or not colon or any(map(math.isnan, ranges[name])):
-            raise click.BadParameter(
-                f"expected NAME=LOW:HIGH, as LM0=0: or TM0=-1:1, found {one!r}",
-                param_hint="--range",
-            )
-    return ranges
 
 
 @click.command("tune-mert")
@@ -50,22 +32,11 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
 @click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
-@click.option(
-    "--range",
-    "ranges",
-    multiple=True,
-    metavar="NAME=LOW:HIGH",
-    help="Least and greatest weight of a feature, either may be left out; repeatable.",
-)
+@range_option
 @click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
-@goal_options
-@click.option(
-    "--algorithm",
-    type=click.Choice(ALGORITHMS),
-    default="mert",
-    show_default=True,
-    help="The tuner; all but mert go their own ways to corpus BLEU.",
-)
+@objective_options
+@steady_goal_options
+@algorithm_option
 @click.option(
     "--pools",
     type=click.Choice(["auto", "conditional", "documents", "exact"]),
@@ -91,7 +62,6 @@ def tune_mert(
     base: str | None,
     start: str | None,
     features: str | None,
-    ranges: tuple[str, ...],
     tokenize: str,
     algorithm: str,
     pools: str,
@@ -115,6 +85,7 @@ def tune_mert(
     say = announcer(quiet)
     with told(strict, quiet) as notices:
         aims, settings = aims_of(options), settings_of(options)
+        ranges = ranges_of(options)
         lists, search = split(options)
         result = pipeline.tune_mert(
             lists,
@@ -123,7 +94,7 @@ def tune_mert(
                 out,
                 [name for name in (features or "").split(",") if name],
                 start,
-                _ranges(ranges),
+                ranges,
                 base,
                 plot,
             ),

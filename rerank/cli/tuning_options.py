@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -25,7 +27,7 @@ def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
     return decorate
 
 
-goal_options = _all(
+objective_options = _all(
     click.option(
         "--objective",
         "objectives",
@@ -51,6 +53,9 @@ goal_options = _all(
         metavar="PERCENT",
         help="Maximise the mean over the worst documents, so many of all.",
     ),
+)
+
+steady_goal_options = _all(
     click.option(
         "--length-ratio",
         default="keep",
@@ -86,6 +91,22 @@ goal_options = _all(
         metavar="POINTS",
         help="Price of leaving the direction of the start weights, in points of the objective.",
     ),
+)
+
+algorithm_option = click.option(
+    "--algorithm",
+    type=click.Choice(["mert", "mira", "pro", "expected-bleu", "random"]),
+    default="mert",
+    show_default=True,
+    help="The tuner; all but mert go their own ways to corpus BLEU.",
+)
+
+range_option = click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="Least and greatest weight of a feature, either may be left out; repeatable.",
 )
 
 start_options = _all(
@@ -143,7 +164,6 @@ steady_options = _all(
 def aims_of(options: dict[str, Any]) -> Aims:
     """What to maximise, from options taken out of `options`; UsageError for idle ones."""
     from rerank.errors import UsageError
-    from rerank.pipeline import Aims
 
     objectives = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
     files = {}
@@ -152,9 +172,23 @@ def aims_of(options: dict[str, Any]) -> Aims:
         if not (name and equals and path):
             raise UsageError(f"--metric {one}: expected NAME=FILE")
         files[name] = path
+    worst = options.pop("worst")
+    return replace(
+        bleu_aims_of(options),
+        objectives=objectives,
+        files=files,
+        documents=options.pop("per_document"),
+        worst=None if worst is None else worst / 100,
+    )
+
+
+def bleu_aims_of(options: dict[str, Any]) -> Aims:
+    """Corpus BLEU, its length and steadiness, from `steady_goal_options` taken out of `options`."""
+    from rerank.errors import UsageError
+    from rerank.pipeline import Aims
+
     length, price = options.pop("length_ratio"), options.pop("length_price")
     window, of = options.pop("window"), options.pop("window_of")
-    worst = options.pop("worst")
     if length not in ("keep", "free"):
         length = _ratio(length)
     if length == "free" and price is not None:
@@ -162,16 +196,32 @@ def aims_of(options: dict[str, Any]) -> Aims:
     if of != "mean" and not window:
         raise UsageError(f"--window-of {of}: there is no window; add --window N")
     return Aims(
-        objectives,
-        files,
-        options.pop("per_document"),
-        None if worst is None else worst / 100,
-        length,
+        length=length,
         **({} if price is None else {"price": price}),
         window=window,
         window_of=of,
         shrinkage=options.pop("shrink"),
     )
+
+
+def ranges_of(options: dict[str, Any]) -> Mapping[str, tuple[float, float]]:
+    """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
+    ranges = dict[str, tuple[float, float]]()
+    for one in options.pop("ranges"):
+        name, _, both = one.rpartition("=")
+        if name in ranges:
+            raise click.BadParameter(f"two of {name}; give both ends in one", param_hint="--range")
+        low, colon, high = both.partition(":")
+        try:
+            ranges[name] = (float(low or -math.inf), float(high or math.inf))
+        except ValueError:
+            colon = ""
+        if not name or not colon or any(map(math.isnan, ranges[name])):
+            raise click.BadParameter(
+                f"expected NAME=LOW:HIGH, as LM0=0: or TM0=-1:1, found {one!r}",
+                param_hint="--range",
+            )
+    return ranges
 
 
 def settings_of(options: dict[str, Any]) -> MertSettings:

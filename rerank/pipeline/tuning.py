@@ -17,16 +17,14 @@ from rerank.outputs import check_outputs
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, say_search
-from rerank.pipeline.tuning_outcome import Tuning, by_name, flatness, made_by, reached, scored
+from rerank.pipeline.tuning_outcome import Tuning, by_name, made_by, reached, scored, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan, Task
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.tuning_runs import averaged, divided, tuned
 from rerank.pipeline.tuning_set import Choices
 from rerank.pipeline.wanted import Wanted
 from rerank.references import read_with_documents
-from rerank.tuning.ascent import Axes
 from rerank.tuning.rounds import total
-from rerank.tuning.surface import sections
 from rerank.weights import SUFFIXES, Weights, read_weights, write_weights
 
 
@@ -157,7 +155,7 @@ def _scaled(
     if scale is None:
         return None
     announce(scale.to_text())
-    made |= {"alpha_error": scale.error, "alpha_lists": scale.n_lists}
+    made |= scale.to_provenance()
     return scale.alpha
 
 
@@ -167,10 +165,4 @@ def _surface(
     """Flatness around weights (G,) under the path that they decode, drawn where it is asked for."""
     with task.opened.searching():
         pool = task.pool(path)
-    around = sections(pool, found, task.goal.objective)
-    if plot is not None:
-        from rerank.figures import plot_sections
-
-        spreads = Axes.of(pool).scale.tolist()
-        plot_sections(plot, around, task.names, spreads, title=task.goal.objective.name)
-    return flatness(around, task.names)
+    return surface(pool, found, task.goal.objective, task.names, plot=plot)

@@ -20,14 +20,14 @@ from rerank.tuning.algorithms import ALGORITHMS, named
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.goals import SearchGoal
-from rerank.tuning.mert import Settings, optimise, report_features, unit_norm
+from rerank.tuning.mert import Settings
 from rerank.tuning.objectives import Sums
 from rerank.tuning.path_pool import Paths
 from rerank.tuning.pool import Pool
+from rerank.tuning.pool_tuner import MERT, PoolTuner
 from rerank.tuning.rounds import Find, Step
 
 Floats = NDArray[np.float64]
-MERT = "mert"
 POOLS = ("auto", "conditional", "documents", "exact")
 
 
@@ -204,36 +204,12 @@ class Task:
 
     def tuner(self, notices: Notices) -> Find:
         """The tuner of the plan, for pools of these features."""
-        return self._mert(notices) if self.plan.algorithm == MERT else self._other(notices)
-
-    def _mert(self, notices: Notices) -> Find:
+        how = PoolTuner(self.plan.algorithm, self.settings, self.names, self.bounds, self.goal)
         history: list[Floats] = []  # optima of earlier rounds are starts of later ones
 
         def find(pool: Pool, start: Floats) -> Optimum:
-            best = optimise(
-                pool,
-                start,
-                notices,
-                names=self.names,
-                settings=self.settings,
-                bounds=self.bounds,
-                goal=self.goal,
-                history=tuple(history),
-            ).best
+            best = how.tune(pool, start, notices, tuple(history)).best
             history.append(best.weights)
             return best
-
-        return find
-
-    def _other(self, notices: Notices) -> Find:
-        tune = named(self.plan.algorithm).load()
-
-        def find(pool: Pool, start: Floats) -> Optimum:
-            axes = Axes.of(pool)
-            report_features(axes, self.names, notices)
-            weights = tune(pool, start, rng=np.random.default_rng(self.settings.seed))
-            if not pool.fixed.any():
-                weights = unit_norm(weights, start=start, varying=axes.features)
-            return Optimum.at(pool, weights, self.goal)
 
         return find
