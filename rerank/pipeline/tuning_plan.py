@@ -28,7 +28,7 @@ from rerank.tuning.pool_tuner import MERT, PoolTuner
 from rerank.tuning.rounds import Find, Step
 
 Floats = NDArray[np.float64]
-POOLS = ("auto", "conditional", "documents", "exact")
+POOLS = ("auto", "sentences", "conditional", "documents", "exact")
 
 
 @dataclass(frozen=True, slots=True)
