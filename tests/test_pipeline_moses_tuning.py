@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from rerank.bleu import corpus_bleu, sentence_statistics
+from rerank.cli import run
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import (
@@ -158,6 +159,7 @@ def test_the_bleu_told_is_that_of_the_weights_written(here: Path, options: dict[
 def test_lists_and_their_files_lead_to_the_same_weights(
     here: Path, plan: Plan, options: dict[str, Any]
 ) -> None:
+    """Where direction has a price, sparse features would leave the scale to rounding: none here."""
     lists, said = Lists("dev.kbest", no_docs="each"), list[str]()
     options = {"start": "start.json", **options}
     mert = TunedWeights("mert.json", **options)
@@ -177,6 +179,23 @@ def test_lists_and_their_files_lead_to_the_same_weights(
         there, truly = (np.array(one[name], float) for one in (flat, ends))
         assert np.allclose(there, truly, rtol=1e-9, equal_nan=True)
     assert f"maximised: {made['objective']}" in said
+
+
+def test_the_shell_does_what_the_function_does(here: Path) -> None:
+    options = (
+        "--length-ratio 0.9 --length-price 20 --window 1 --window-of min --shrink 2 --starts 1 "
+        "--seed 3 --threads 2 --directions best-of-all --norm l2 --algorithm mert --quiet "
+        "--range LM0=0: --range TM0=-1:1 --init init.opt --out shell.json"
+    )
+    assert run(f"tune-moses --features features.dat --scores scores.dat {options}".split()) == 0
+    settings = MertSettings(random_starts=1, seed=3, threads=2, directions="best-of-all", norm="l2")
+    aims = Aims(length=0.9, price=20, window=1, window_of="min", shrinkage=2)
+    tuned(
+        init="init.opt",
+        ranges={"LM0": (0, math.inf), "TM0": (-1, 1)},
+        plan=Plan(aims=aims, settings=settings),
+    )
+    assert Path("shell.json").read_text() == Path("out.json").read_text()
 
 
 def test_weights_keep_to_their_ranges(here: Path) -> None:
