@@ -28,7 +28,7 @@ from rerank.tuning.extracted import Extracted, read_extracted
 from rerank.tuning.mert import Tuned
 from rerank.tuning.pool import Pool
 from rerank.tuning.pool_tuner import MERT, PoolTuner
-from rerank.tuning.scale import fit_scale_to_bleu
+from rerank.tuning.scale import Scale, fit_scale_to_bleu
 from rerank.tuning.start import read_init_opt
 from rerank.weights import Weights, read_weights, write_weights
 
@@ -66,8 +66,9 @@ def tune_moses(
     Dense features are tuned, all where none is named. They start from `weights.start`, any file of
     weights, or from `init`, an init.opt, or from 0; what the former says of sparse features counts,
     but is not tuned. Of the pairs of all rounds of mert-moses.pl, hypotheses that come again count
-    once. The files know neither documents nor metrics but BLEU, and are one pool: UsageError for
-    a plan with others. O(n F) memory.
+    once; the first candidates, whose length is kept to, are those of the first pair. The files know
+    neither documents nor metrics but BLEU, and are one pool: UsageError for a plan with others.
+    O(n F) memory.
     """
     given_files = [*features, *scores, *([] if init is None else [init])]
     _check(plan, ranges=bool(weights.ranges))
@@ -92,14 +93,12 @@ def tune_moses(
     task = _Task.of(data, space, wanted, sparse, plan)
     announce(f"maximised: {task.tuner.goal.name}")
     found = task.tuner.tune(task.pool, task.start[task.tuned], notices)
-    full = task.start
-    full[task.tuned] = found.best.weights
+    full = task.full(found.best)
     if not full.any():
         raise RerankError("tuning found no weights; give some to start from with --start")
     made = _provenance([*given_files, *weights.read], plan, task, found)
     made |= {"flat": task.flatness(found.best, weights.plot)}
-    scores_of_best = task.pool.scores(found.best.weights)
-    scale = fit_scale_to_bleu(scores_of_best, task.pool.statistics, task.pool.offsets, notices)
+    scale = task.scale(found.best, notices)
     if scale:
         announce(scale.to_text())
         made |= scale.to_provenance()
@@ -113,8 +112,13 @@ def _check(plan: Plan, *, ranges: bool) -> None:
     """UsageError for what does not go together, and for what the files know nothing of."""
     plan.check(ranges=ranges)
     aims = plan.aims
-    possible = replace(Aims(), length=aims.length, price=aims.price, shrinkage=aims.shrinkage)
-    possible = replace(possible, window=aims.window, window_of=aims.window_of)
+    possible = Aims(
+        length=aims.length,
+        price=aims.price,
+        window=aims.window,
+        window_of=aims.window_of,
+        shrinkage=aims.shrinkage,
+    )
     if plan != Plan(algorithm=plan.algorithm, aims=possible, settings=plan.settings):
         raise UsageError(
             "files of Moses' extractor know neither documents nor other metrics: objectives, "
@@ -203,6 +207,17 @@ class _Task:
             criterion.goal(pool.first, start[tuned], scale),
         )
         return cls(pool, tuned, start, tuner)
+
+    def full(self, best: Optimum) -> NDArray[np.float64]:
+        """All weights (F,) from the best ones (G,)."""
+        full = self.start.copy()
+        full[self.tuned] = best.weights
+        return full
+
+    def scale(self, best: Optimum, notices: Notices) -> Scale | None:
+        """The scale of the best weights; None, with a notice, where there is none."""
+        scores = self.pool.scores(best.weights)
+        return fit_scale_to_bleu(scores, self.pool.statistics, self.pool.offsets, notices)
 
     def flatness(self, best: Optimum, plot: str | Path | None) -> dict[str, list[float | None]]:
         """Flatness around the best weights, drawn where it is asked for."""
