@@ -77,7 +77,9 @@ class Documents:
         return float(corpus_bleu(self.statistics(weights).sum(axis=0)))
 
     def pools(self, seed: int = 1, spreads: tuple[float, float] = (1.0, 1.0)) -> DocumentPools:
-        first = PathPool(tuple(d.take([0]) for d in self.every), np.tile(GAP, (self.n_documents, 1)))
+        first = PathPool(
+            tuple(d.take([0]) for d in self.every), np.tile(GAP, (self.n_documents, 1))
+        )
         return DocumentPools(first, self.decode, find, np.array(spreads), self.fixed, seed)
 
 

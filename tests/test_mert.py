@@ -270,7 +270,7 @@ def test_kicks_of_random_directions_do_not_draw_the_same_numbers_again() -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(STRATEGIES, "random", first_draw)
         tuned(pool, np.ones(3), settings=settings)
-    assert len(drawn) == len(set(drawn)) == 6  # start and kick, zeros twice, expected BLEU's, a kick
+    assert len(drawn) == len(set(drawn)) == 6  # the start, zeros twice, expected BLEU, two kicks
 
 
 def bounded(pool: Pool, start: list[float], bounds: Bounds, settings: Settings = QUICK) -> Tuned:

@@ -74,9 +74,28 @@ def test_zeros_are_no_result_unless_fixed_scores_make_up_for_them() -> None:
     assert ended(Made([0, 0, 0]), ZEROS).best.number == 0  # where BLEU is 0, nothing is found
 
 
+def test_zeros_are_not_taken_in_place_of_weights() -> None:
+    """A step that comes back to zeros, whose value is the greatest."""
+    sums = [statistics(n) for n in (900, 300, 900, 400)]
+    weights = [ZEROS, ONES, ZEROS, 2 * ONES]
+
+    class Back:
+        patience = 9
+
+        def steps(self, start: NDArray[np.float64]) -> Steps:
+            for one, two in zip(weights, sums, strict=True):
+                yield Step(one, two)
+            return "the end"
+
+    for fixed, number in ((False, 3), (True, 0)):
+        found = tune_in_rounds(Back(), ZEROS, fixed=fixed, report=lambda done: None)
+        assert found.best.number == number
+
+
 def test_a_round_tells_what_was_predicted_and_what_came_of_it() -> None:
     start = Step(ONES, statistics(500))
-    assert Round(0, start, start.bleu).to_text() == "round 0: decoded BLEU 50.00, length ratio 1.000"
+    told = Round(0, start, start.bleu).to_text()
+    assert told == "round 0: decoded BLEU 50.00, length ratio 1.000"
     predicted = Optimum(ONES, statistics(700)[0], 70.0)
     step = Step(ONES, statistics(600), predicted, statistics(400), 1234)
     assert Round(3, step, step.bleu).to_text() == (

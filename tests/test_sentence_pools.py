@@ -61,7 +61,7 @@ class Chain:
         return Pool(np.arange(0, n + 1, self.k), features.reshape(n, 2), statistics, np.zeros(n))
 
     def decode(self, weights: NDArray[np.float64]) -> tuple[tuple[Choices, ...], NDArray[np.int64]]:
-        """The best path of every document and its summed statistics (D, 9), by trying all of them."""
+        """The best path of every document, by trying all, and its summed statistics (D, 9)."""
         places = np.arange(self.n_sentences)
         paths = []
         summed = np.zeros((self.n_documents, 9), dtype=np.int64)
