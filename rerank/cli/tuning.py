@@ -24,9 +24,11 @@ ALGORITHMS = ["mert", "mira", "pro", "expected-bleu", "random"]
 
 def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
     """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
-    ranges = {}
+    ranges = dict[str, tuple[float, float]]()
     for one in found:
         name, _, both = one.rpartition("=")
+        if name in ranges:
+            raise click.BadParameter(f"two of {name}; give both ends in one", param_hint="--range")
         low, colon, high = both.partition(":")
         try:
             ranges[name] = (float(low or -math.inf), float(high or math.inf))
@@ -121,7 +123,7 @@ def tune_mert(
             references,
             pipeline.TunedWeights(
                 out,
-                [name for name in (features or "").split(",") if name],
+                tuple(name for name in (features or "").split(",") if name),
                 start,
                 _ranges(ranges),
                 base,

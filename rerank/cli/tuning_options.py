@@ -43,7 +43,10 @@ goal_options = _all(
         "--kbest. Repeatable.",
     ),
     click.option(
-        "--per-document", is_flag=True, help="Maximise the mean over documents, not the corpus."
+        "--per-document",
+        "documents",
+        is_flag=True,
+        help="Maximise the mean over documents, not the corpus.",
     ),
     click.option(
         "--worst",
@@ -151,6 +154,8 @@ def aims_of(options: dict[str, Any]) -> Aims:
         name, equals, path = one.partition("=")
         if not (name and equals and path):
             raise UsageError(f"--metric {one}: expected NAME=FILE")
+        if name in files:
+            raise UsageError(f"--metric {one}: {name} is {files[name]} already; take another name")
         files[name] = path
     length, price = options.pop("length_ratio"), options.pop("length_price")
     window, of = options.pop("window"), options.pop("window_of")
@@ -164,7 +169,7 @@ def aims_of(options: dict[str, Any]) -> Aims:
     return Aims(
         objectives,
         files,
-        options.pop("per_document"),
+        options.pop("documents"),
         None if worst is None else worst / 100,
         length,
         **({} if price is None else {"price": price}),
