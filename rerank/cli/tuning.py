@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
+from rerank.cli.headings import Headed
 from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.searching import tuning_search_options
@@ -42,9 +43,22 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
     return ranges
 
 
-@click.command("tune-mert")
+class _TuneMert(Headed):
+    """`rerank tune-mert`."""
+
+    headings: ClassVar[dict[str, str]] = {
+        "kbest": "Lists and scores",
+        "references": "Weights",
+        "objectives": "What is maximised",
+        "algorithm": "How weights are found",
+        "replicates": "How steady they are",
+        "method": "How documents are searched",
+        "strict": "Messages",
+    }
+
+
+@click.command("tune-mert", cls=_TuneMert)
 @list_options
-@tuning_search_options
 @click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
 @click.option(
     "--out", required=True, help="Weights file to write: .json or .ini (with --base, moses.ini)."
@@ -57,9 +71,8 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
     "ranges",
     multiple=True,
     metavar="NAME=LOW:HIGH",
-    help="Least and greatest weight of a feature, either may be left out; repeatable.",
+    help="Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
 )
-@click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
 @goal_options
 @click.option(
     "--algorithm",
@@ -85,6 +98,7 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
 )
 @start_options
 @steady_options
+@tuning_search_options
 @strict_option
 @quiet_option
 def tune_mert(

@@ -32,7 +32,7 @@ goal_options = _all(
         multiple=True,
         metavar="NAME[=WEIGHT]",
         help="What is maximised: bleu, chrf, ter (its negative), or a --metric; two are added by "
-        "their weights [default: bleu].",
+        "their weights, 1 unless given [default: bleu].",
     ),
     click.option(
         "--metric",
@@ -41,6 +41,9 @@ goal_options = _all(
         metavar="NAME=FILE",
         help="Scores of hypotheses by another tool, larger being better: a number for each line of "
         "--kbest. Repeatable.",
+    ),
+    click.option(
+        "--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu, for BLEU."
     ),
     click.option(
         "--per-document",
@@ -52,15 +55,15 @@ goal_options = _all(
         "--worst",
         type=click.FloatRange(0, 100, min_open=True),
         metavar="PERCENT",
-        help="Maximise the mean over the worst documents, so many of all.",
+        help="Maximise the mean over so many of the documents, the worst ones.",
     ),
     click.option(
         "--length-ratio",
         default="keep",
         show_default=True,
         metavar="keep|free|RATIO",
-        help="Length of the output ÷ that of the references: leaving that of the first candidates, "
-        "or this one, has a price; or it has none.",
+        help="Length of the output ÷ that of the references from which it costs to depart: keep is "
+        "that of the first candidates; free costs nothing.",
     ),
     click.option(
         "--length-price",
