@@ -320,6 +320,7 @@ def test_tuners_that_heed_no_such_plan_are_refused(here: Path, plan: Plan, messa
         ({"out": "moses.ini", "base": "moses.ini"}, UsageError, "moses.ini is also the input"),
         ({"ranges": {"LM1": (0, 1)}}, UsageError, "--range LM1=…: no such feature; .* LM0, TM0_0"),
         ({"init": "init.opt", "ranges": {"LM0": (2, 3)}}, UsageError, "start weight of LM0 is 1;"),
+        ({"plan": Plan(aims=Aims(shrinkage=2))}, UsageError, "--shrink 2: no start weights are"),
         ({"start": "short.ini"}, InputError, "short.ini: expected 2 weights for 'TM0'"),
         ({"start": "columns.ini"}, InputError, "columns.ini: .* 'TM0= w w', found one of 'TM0_1'"),
         ({"start": "two.txt"}, InputError, "two.txt: expected 3 weights without names"),

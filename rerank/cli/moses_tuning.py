@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
+from rerank.cli.headings import Headed
 from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.tuning_options import (
     algorithm_option,
@@ -18,7 +19,20 @@ from rerank.cli.tuning_options import (
 )
 
 
-@click.command("tune-moses")
+class _TuneMoses(Headed):
+    """`rerank tune-moses`."""
+
+    headings: ClassVar[dict[str, str]] = {
+        "features": "Files of the extractor",
+        "out": "Weights",
+        "length_ratio": "What is maximised",
+        "algorithm": "How weights are found",
+        "plot": "How steady they are",
+        "strict": "Messages",
+    }
+
+
+@click.command("tune-moses", cls=_TuneMoses)
 @click.option(
     "--features",
     required=True,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
+from rerank.cli.headings import Headed
 from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.searching import tuning_search_options
@@ -22,9 +23,22 @@ from rerank.cli.tuning_options import (
 )
 
 
-@click.command("tune-mert")
+class _TuneMert(Headed):
+    """`rerank tune-mert`."""
+
+    headings: ClassVar[dict[str, str]] = {
+        "kbest": "Lists and scores",
+        "references": "Weights",
+        "objectives": "What is maximised",
+        "algorithm": "How weights are found",
+        "replicates": "How steady they are",
+        "method": "How documents are searched",
+        "strict": "Messages",
+    }
+
+
+@click.command("tune-mert", cls=_TuneMert)
 @list_options
-@tuning_search_options
 @click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
 @click.option(
     "--out", required=True, help="Weights file to write: .json or .ini (with --base, moses.ini)."
@@ -33,7 +47,6 @@ from rerank.cli.tuning_options import (
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
 @range_option
-@click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
 @objective_options
 @steady_goal_options
 @algorithm_option
@@ -55,6 +68,7 @@ from rerank.cli.tuning_options import (
 )
 @start_options
 @steady_options
+@tuning_search_options
 @strict_option
 @quiet_option
 def tune_mert(
@@ -93,7 +107,7 @@ def tune_mert(
             references,
             pipeline.TunedWeights(
                 out,
-                [name for name in (features or "").split(",") if name],
+                tuple(name for name in (features or "").split(",") if name),
                 start,
                 ranges,
                 base,

@@ -34,7 +34,7 @@ objective_options = _all(
         multiple=True,
         metavar="NAME[=WEIGHT]",
         help="What is maximised: bleu, chrf, ter (its negative), or a --metric; two are added by "
-        "their weights [default: bleu].",
+        "their weights, 1 unless given [default: bleu].",
     ),
     click.option(
         "--metric",
@@ -45,13 +45,19 @@ objective_options = _all(
         "--kbest. Repeatable.",
     ),
     click.option(
-        "--per-document", is_flag=True, help="Maximise the mean over documents, not the corpus."
+        "--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu, for BLEU."
+    ),
+    click.option(
+        "--per-document",
+        "documents",
+        is_flag=True,
+        help="Maximise the mean over documents, not the corpus.",
     ),
     click.option(
         "--worst",
         type=click.FloatRange(0, 100, min_open=True),
         metavar="PERCENT",
-        help="Maximise the mean over the worst documents, so many of all.",
+        help="Maximise the mean over so many of the documents, the worst ones.",
     ),
 )
 
@@ -61,8 +67,8 @@ steady_goal_options = _all(
         default="keep",
         show_default=True,
         metavar="keep|free|RATIO",
-        help="Length of the output ÷ that of the references: leaving that of the first candidates, "
-        "or this one, has a price; or it has none.",
+        help="Length of the output ÷ that of the references from which it costs to depart: keep is "
+        "that of the first candidates; free costs nothing.",
     ),
     click.option(
         "--length-price",
@@ -108,7 +114,7 @@ range_option = click.option(
     "ranges",
     multiple=True,
     metavar="NAME=LOW:HIGH",
-    help="Least and greatest weight of a feature, either may be left out; repeatable.",
+    help="Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
 )
 
 start_options = _all(
@@ -168,18 +174,20 @@ def aims_of(options: dict[str, Any]) -> Aims:
     from rerank.errors import UsageError
 
     objectives = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
-    files = {}
+    files = dict[str, str]()
     for one in options.pop("metrics"):
         name, equals, path = one.partition("=")
         if not (name and equals and path):
             raise UsageError(f"--metric {one}: expected NAME=FILE")
+        if name in files:
+            raise UsageError(f"--metric {one}: {name} is {files[name]} already; take another name")
         files[name] = path
     worst = options.pop("worst")
     return replace(
         bleu_aims_of(options),
         objectives=objectives,
         files=files,
-        documents=options.pop("per_document"),
+        documents=options.pop("documents"),
         worst=None if worst is None else worst / 100,
     )
 

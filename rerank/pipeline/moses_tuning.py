@@ -71,7 +71,7 @@ def tune_moses(
     O(n F) memory.
     """
     given_files = [*features, *scores, *([] if init is None else [init])]
-    _check(plan, ranges=bool(weights.ranges))
+    _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
     weights.check(given_files)
     given = None if weights.start is None else read_weights(weights.start, notices)
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
@@ -108,9 +108,9 @@ def tune_moses(
     return MosesTuning(result, best.bleu, best.ratio, found.start.bleu, found.start.ratio)
 
 
-def _check(plan: Plan, *, ranges: bool) -> None:
+def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
     """UsageError for what does not go together, and for what the files know nothing of."""
-    plan.check(ranges=ranges)
+    plan.check(ranges=ranges, start=start)
     aims = plan.aims
     possible = Aims(
         length=aims.length,

@@ -82,14 +82,14 @@ def tune_mert(
     none. The scale of the weights is fitted by likelihood under the path that they decode. Memory:
     see `TuningSet`.
     """
-    plan.check(ranges=bool(weights.ranges))
+    plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
     files = [*references, *weights.read, *plan.aims.files.values()]
     weights.check([*lists.files, *references, *plan.aims.files.values()])
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     given = None if weights.start is None else read_weights(weights.start, notices)
     wanted = Wanted(weights.features, given, display(weights.start or ""), weights.ranges)
     tokenizer = Tokenizer(tokenize)
-    search = _seeded(search, plan.settings.seed).at(given.alpha if given else None)
+    search = _followed(search, plan).at(given.alpha if given else None)
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with Opened(lists, notices, documents=documents) as opened:
         search = say_search(opened, search.listing(plan.n_best), announce).listing(1)
@@ -123,14 +123,18 @@ def tune_mert(
     return Tuning(result, *figures)
 
 
-def _seeded(search: Search, seed: int) -> Search:
+def _followed(search: Search, plan: Plan) -> Search:
     """The search with the seed of the tuner; UsageError for one that tuning cannot follow."""
     if search.method == "mbr":
         raise UsageError(
             "--search mbr: tune-mert follows the path of highest score, for which mbr does not "
             "look; take auto, viterbi, beam, or any other"
         )
-    return search.seeded(seed)
+    if plan.pools == "exact" and search.method not in ("auto", "viterbi"):
+        raise UsageError(
+            f"--search {search.method}: --pools exact follows Viterbi search; take that, or others"
+        )
+    return search.seeded(plan.settings.seed)
 
 
 def _searched(task: Task, announce: Announce) -> tuple[NDArray[np.float64], dict[str, object]]:

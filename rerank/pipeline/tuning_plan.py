@@ -11,7 +11,7 @@ from rerank.errors import UsageError
 from rerank.features import Space
 from rerank.kbest import column_names
 from rerank.notices import Notices
-from rerank.pipeline.criteria import Aims
+from rerank.pipeline.criteria import SHRINKAGE, Aims
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
@@ -49,10 +49,10 @@ class Plan:
     replicates: int = 1
     held_out: float = 0.0
 
-    def check(self, *, ranges: bool = False) -> None:
+    def check(self, *, ranges: bool = False, start: bool = True) -> None:
         """UsageError for what there is none of, and for options that would do nothing.
 
-        ranges: whether some weights have one.
+        ranges: whether some weights have one; start: whether start weights are given
         """
         if self.pools not in POOLS:
             kinds = ", ".join(POOLS)
@@ -65,6 +65,11 @@ class Plan:
         if not 0 <= self.held_out < 1:
             raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
         self.aims.check()
+        if self.aims.shrinkage not in (0, SHRINKAGE) and not start:
+            raise UsageError(
+                f"--shrink {self.aims.shrinkage:g}: no start weights are there to keep to; "
+                "give some by --start"
+            )
         if self.pools == "exact" and self.settings.directions == "gradient":
             raise UsageError("--directions gradient: --pools exact has none; take another")
         if ranges and self.pools == "documents":
