@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rerank.tuning.path_pool import PathPool, Paths
 
-GAPS = np.array([0, 0, 0, 0, 0, 0, 0, 0, 7])
+GAPS = np.zeros((3, 9), np.int64)  # of two documents, and of those without any candidate
+GAPS[:, 8] = 7, 0, 5
 
 
 def numbered(choices: NDArray[np.intp]) -> Paths:
@@ -38,28 +39,31 @@ def test_each_path_is_held_once_in_the_order_of_arrival(
     np.testing.assert_array_equal(joined.fixed, expected.fixed)
 
 
-def test_a_pool_has_a_list_for_each_document_and_one_for_the_gaps() -> None:
+def test_a_pool_has_a_list_for_each_document_and_one_for_the_gaps_of_each() -> None:
     every = np.array(list(product(range(2), repeat=3)))
     documents = (numbered(every), numbered(every[:3]))
     paths = PathPool(documents, GAPS)
     pool = paths.pool()
-    assert pool.offsets.tolist() == [0, 8, 11, 12]
+    assert pool.offsets.tolist() == [0, 8, 11, 12, 13, 14]
     assert len(paths) == 11
     np.testing.assert_array_equal(pool.features[:8], documents[0].features)
-    np.testing.assert_array_equal(pool.features[8:], [*documents[1].features, [0, 0]])
-    np.testing.assert_array_equal(pool.fixed, [*documents[0].fixed, *documents[1].fixed, 0])
-    np.testing.assert_array_equal(pool.statistics[-1], GAPS)
+    np.testing.assert_array_equal(pool.features[8:], [*documents[1].features, *[[0, 0]] * 3])
+    np.testing.assert_array_equal(pool.fixed, [*documents[0].fixed, *documents[1].fixed, 0, 0, 0])
+    np.testing.assert_array_equal(pool.statistics[-3:], GAPS)
+    assert pool.documents_of(pool.offsets).tolist() == [0] * 8 + [1] * 3 + [0, 1, 2]
 
 
 def test_the_first_paths_and_the_gaps_make_up_what_is_decoded() -> None:
     found = (numbered(np.array([[1, 0], [0, 1]])), numbered(np.array([[2, 3]])))
     paths = PathPool(tuple(one.take([0]) for one in found), GAPS)
-    assert paths.total(found).tolist() == (np.full(9, 1 + 32) + GAPS).tolist()
-    assert paths.total(found).tolist() == paths.pool().first.tolist()
+    sums = np.array([[1] * 9, [32] * 9, [0] * 9]) + GAPS
+    assert paths.sums(found).tolist() == sums.tolist()
+    pool = paths.pool()
+    assert pool.sums(pool.offsets[:-1]).tolist() == sums.tolist()
 
 
 def test_joining_changes_neither_pool() -> None:
     one, other = numbered(np.array([[0, 0]])), numbered(np.array([[0, 1]]))
-    paths = PathPool((one,), GAPS)
+    paths = PathPool((one,), GAPS[:1])
     assert len(paths.joined([other])) == 2
     assert (len(paths), len(one), len(other)) == (1, 1, 1)

@@ -17,7 +17,18 @@ from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, MertSettings, Plan, Reports, Search, Tuning, decode, tune_mert
+from rerank.pipeline import (
+    Aims,
+    Lists,
+    MertSettings,
+    Plan,
+    Reports,
+    Search,
+    TunedWeights,
+    Tuning,
+    decode,
+    tune_mert,
+)
 from rerank.pipeline.lists import Opened
 from rerank.weights import read_weights
 
@@ -25,7 +36,9 @@ WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns"
 DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
 HOLES = {3, 7, 8}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
+FREE = Plan(aims=Aims(length="free"), settings=QUICK)  # nothing but BLEU
 START = {"LM0": [1.0], "TM0": [0.5, 0.25]}
+PARTS = ("features", "start", "ranges", "base", "plot")  # of `TunedWeights`
 with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
 
 
@@ -70,10 +83,19 @@ def lists(folder: Path | None = None, **options: Any) -> Lists:
 def tuned(
     given: Lists, out: str = "out.json", said: list[str] | None = None, **options: Any
 ) -> Tuning:
-    options = {"plan": Plan(settings=QUICK), "references": ["dev.ref"], **options}
+    """Tuning; `options` are those of `TunedWeights`, and of `tune_mert`."""
+    options = {"plan": FREE, "references": ["dev.ref"], **options}
     references = options.pop("references")
+    parts = {name: options.pop(name) for name in PARTS if name in options}
     announce = (said if said is not None else list[str]()).append
-    return tune_mert(given, references, out, notices=Notices(), announce=announce, **options)
+    weights = TunedWeights(out, **parts)
+    return tune_mert(given, references, weights, notices=Notices(), announce=announce, **options)
+
+
+def kept_round(said: Sequence[str]) -> int:
+    """The round that is told to be kept."""
+    (number,) = [line.removeprefix("kept: round ") for line in said if line.startswith("kept: ")]
+    return int(number)
 
 
 def bleu_of(
@@ -93,11 +115,12 @@ def bleu_of(
 
 @pytest.mark.parametrize("start", [None, "start.json"])
 def test_without_context_tuning_never_loses_bleu(here: Path, start: str | None) -> None:
-    found = tuned(lists(), start=start)
+    said: list[str] = []
+    found = tuned(lists(), said=said, start=start)
     assert found.bleu == bleu_of(lists(), "out.json")
     assert found.bleu > found.baseline_bleu
     assert found.bleu > bleu_of(lists(), "start.json")
-    assert found.rounds == 1
+    assert kept_round(said) == 1
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])
@@ -129,8 +152,7 @@ def test_with_context_the_round_with_the_best_decoded_bleu_is_kept(
     rounds = [re.fullmatch(r"round (\d+): .*decoded BLEU ([\d.]+), .*", line) for line in said]
     decoded = {int(r[1]): float(r[2]) for r in rounds if r}
     assert list(decoded) == list(range(len(decoded)))
-    assert round(found.bleu, 2) == max(decoded.values()) == decoded[found.rounds]
-    assert f"kept: round {found.rounds}" in said
+    assert round(found.bleu, 2) == max(decoded.values()) == decoded[kept_round(said)]
     assert said[-1].startswith("time ")
     start = {**START, "lm": [0.0], "lmoov": [0.0]}
     write_weights("start.json", start)
@@ -144,12 +166,12 @@ def test_on_pools_of_documents_what_is_told_is_decoded_too(
 ) -> None:
     said: list[str] = []
     given = lists(model_folders[name] if name else None)
-    plan = Plan("documents", n_best, QUICK)
+    plan = replace(FREE, pools="documents", n_best=n_best)
     found = tuned(given, said=said, start="start.json", plan=plan)
     rounds = [re.fullmatch(r"round (\d+): .*decoded BLEU ([\d.]+), .*", line) for line in said]
     decoded = {int(r[1]): float(r[2]) for r in rounds if r}
     assert list(decoded) == list(range(len(decoded)))
-    assert round(found.bleu, 2) == max(decoded.values()) == decoded[found.rounds]
+    assert round(found.bleu, 2) == max(decoded.values()) == decoded[kept_round(said)]
     assert found.bleu == bleu_of(given, "out.json")
     assert found.weights.provenance["pools"] == "documents"
     counts = [int(n) for n in re.findall(r"(\d+) new paths", "\n".join(said))]
@@ -237,8 +259,8 @@ def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here:
     found = tune_mert(
         lists(),
         ["dev.ref"],
-        "out.json",
-        plan=Plan(settings=QUICK),
+        TunedWeights("out.json"),
+        plan=FREE,
         notices=notices,
         announce=said.append,
     )
@@ -346,11 +368,11 @@ def test_a_seed_decides_the_weights_whatever_the_number_of_threads(
 ) -> None:
     files = []
     for threads in (1, 2, 1):
-        plan = Plan(settings=replace(QUICK, threads=threads))
+        plan = replace(FREE, settings=replace(QUICK, threads=threads))
         tuned(lists(model_folders[name]), start="start.json", plan=plan)
         files.append(Path("out.json").read_bytes())
     assert files[0] == files[1] == files[2]
-    plan = Plan(settings=replace(QUICK, seed=2))
+    plan = replace(FREE, settings=replace(QUICK, seed=2))
     tuned(lists(model_folders[name]), start="start.json", plan=plan)
     assert Path("out.json").read_bytes() != files[0]
 

@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from rerank.tuning.ascent import Optimum
-from rerank.tuning.rounds import MOST_ROUNDS, Ended, Round, Step, Steps, tune_in_rounds
+from rerank.tuning.rounds import MOST_ROUNDS, Ended, Round, Step, Steps, total, tune_in_rounds
 
 ZEROS, ONES = np.zeros(2), np.ones(2)
 
 
 def statistics(matches: int) -> NDArray[np.int64]:
     """Of output as long as its reference, with as many matches of each order."""
-    return np.array([matches] * 4 + [1000] * 5)
+    return np.array([[matches] * 4 + [1000] * 5])
 
 
 @dataclass
@@ -74,12 +74,58 @@ def test_zeros_are_no_result_unless_fixed_scores_make_up_for_them() -> None:
     assert ended(Made([0, 0, 0]), ZEROS).best.number == 0  # where BLEU is 0, nothing is found
 
 
+def test_zeros_are_not_taken_in_place_of_weights() -> None:
+    """A step that comes back to zeros, whose value is the greatest."""
+    sums = [statistics(n) for n in (900, 300, 900, 400)]
+    weights = [ZEROS, ONES, ZEROS, 2 * ONES]
+
+    class Back:
+        patience = 9
+
+        def steps(self, start: NDArray[np.float64]) -> Steps:
+            for one, two in zip(weights, sums, strict=True):
+                yield Step(one, two)
+            return "the end"
+
+    for fixed, number in ((False, 3), (True, 0)):
+        found = tune_in_rounds(Back(), ZEROS, fixed=fixed, report=lambda done: None)
+        assert found.best.number == number
+
+
 def test_a_round_tells_what_was_predicted_and_what_came_of_it() -> None:
-    start = Round(0, Step(ONES, statistics(500)))
-    assert start.to_text() == "round 0: decoded BLEU 50.00, length ratio 1.000"
-    predicted = Optimum(ONES, statistics(700))
+    start = Step(ONES, statistics(500))
+    told = Round(0, start, start.bleu).to_text()
+    assert told == "round 0: decoded BLEU 50.00, length ratio 1.000"
+    predicted = Optimum(ONES, statistics(700)[0], 70.0)
     step = Step(ONES, statistics(600), predicted, statistics(400), 1234)
-    assert Round(3, step).to_text() == (
+    assert Round(3, step, step.bleu).to_text() == (
         "round 3: predicted BLEU 70.00, there 40.00, decoded BLEU 60.00, length ratio 1.000, "
         "1,234 new paths"
     )
+
+
+def test_a_value_that_is_not_bleu_is_told_beside_it() -> None:
+    predicted = Optimum(ONES, statistics(700)[0], 69.5)
+    assert Round(1, Step(ONES, statistics(600), predicted), 59.25).to_text() == (
+        "round 1: predicted BLEU 70.00, decoded BLEU 60.00, length ratio 1.000, "
+        "objective predicted 69.500, 59.250"
+    )
+    assert Round(0, Step(ONES, statistics(600)), 59.25).to_text() == (
+        "round 0: decoded BLEU 60.00, length ratio 1.000, objective 59.250"
+    )
+
+
+def test_what_is_maximised_decides_which_round_is_kept() -> None:
+    """The negative of BLEU, of steps whose BLEU rises, falls, and rises."""
+    found = tune_in_rounds(
+        Made([3, 5, 2, 9]), ONES, fixed=False, report=lambda done: None, value=lambda s: -s.bleu
+    )
+    assert (found.best.number, found.best.value) == (2, -found.best.bleu)
+
+
+def test_bleu_is_that_of_all_documents_and_of_no_other_metric() -> None:
+    """Two documents, whose statistics end with those of a metric that is not counted."""
+    sums = np.hstack([np.vstack([statistics(200), statistics(600)]), [[0.25], [0.5]]])
+    assert total(sums).tolist() == [800] * 4 + [2000] * 5
+    assert total(sums).dtype == np.int64
+    assert Step(ONES, sums).bleu == pytest.approx(40)

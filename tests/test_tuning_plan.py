@@ -16,10 +16,9 @@ from rerank.features import Document, Space
 from rerank.kbest import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search
-from rerank.pipeline.tuning_plan import POOLS, Plan, Task, make_pools
-from rerank.pipeline.tuning_set import TuningSet, Wanted
-from rerank.tuning.document_pools import DocumentPools
-from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
+from rerank.pipeline.tuning_plan import POOLS, Plan, Task
+from rerank.pipeline.tuning_set import TuningSet
+from rerank.pipeline.wanted import Wanted
 from rerank.weights import Weights
 
 SPACE = Space((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
@@ -40,11 +39,20 @@ def task(
     document = Document(
         "a", SPACE, static, sparse, (problem,), np.array([0, 2, 5]), np.array([0, 1])
     )
-    corpus = TuningSet(((document,),), (STATISTICS,), np.zeros(9, np.int64))
+    corpus = TuningSet(((document,),), (STATISTICS,), np.zeros((1, 9), np.int64))
     opened = cast(Any, SimpleNamespace(searching=nullcontext))
     start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
-    wanted = Wanted(tuned, start, "start.json")
-    return Task(opened, corpus, SPACE, Search(), wanted, plan, Notices())
+    wanted = Wanted(tuned, start, "start.json", options.pop("ranges", {}))
+    return Task.of(
+        opened,
+        corpus,
+        SPACE,
+        Search(),
+        wanted,
+        plan=plan,
+        settings=plan.settings,
+        notices=Notices(),
+    )
 
 
 def test_kinds_of_pools_that_are_none_are_refused() -> None:
@@ -54,33 +62,6 @@ def test_kinds_of_pools_that_are_none_are_refused() -> None:
         Plan("auto", 2).check()
     for kind in POOLS:
         Plan(kind).check()
-
-
-@pytest.mark.parametrize("kind", ["auto", "conditional"])
-def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> None:
-    assert isinstance(make_pools(task(Plan(kind), ALONE)), CompletePool)
-    assert isinstance(make_pools(task(Plan(kind))), ConditionalPools)
-
-
-@pytest.mark.parametrize("problem", [PAIRS, ALONE])
-def test_pools_of_documents_begin_with_the_first_candidates(problem: DocumentProblem) -> None:
-    made = task(Plan("documents"), problem, tuned=("LM0", "x", "one"))
-    pools = make_pools(made)
-    assert isinstance(pools, DocumentPools)
-    assert pools.first.pool().features.tolist() == [[4, -4, 2], [0, 0, 0]]
-    assert (pools.spreads > 0).tolist() == [True, True, False]
-    assert pools.fixed_spread == 0
-    assert [n.kind for n in made.notices] == ["constant feature one: its weight stays as given"]
-
-
-def test_a_fixed_part_has_a_spread_where_it_varies_within_lists() -> None:
-    for sparse, fixed in (([0, 0, 0, 0, 0], False), ([2, 0, 0, 0, 0], True)):
-        made = task(Plan("documents"), sparse=np.array(sparse, float))
-        pools = make_pools(made)
-        assert isinstance(pools, DocumentPools)
-        assert (pools.fixed_spread > 0) == made.fixed == fixed
-    assert task(Plan("documents"), held=3.0).fixed
-    assert make_pools(task(Plan("documents"), held=3.0)).fixed_spread == 0  # type: ignore[attr-defined]
 
 
 def test_the_decoded_path_comes_first_and_as_many_as_are_asked_for_follow() -> None:

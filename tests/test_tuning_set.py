@@ -15,7 +15,7 @@ from rerank.tuning.scale import fit_scale
 SPACE = Space((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
 PAIRS = [np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -7.0, -8.0]])]
 STATISTICS = np.arange(45).reshape(5, 9)
-GAPS = np.array([0, 0, 0, 0, 0, 0, 0, 0, 7])
+GAPS = np.array([[0, 0, 0, 0, 0, 0, 0, 0, 7]])
 
 
 def tuning_set() -> TuningSet:
@@ -34,7 +34,8 @@ def test_a_pool_holds_every_candidate_in_the_context_that_the_path_gives_it() ->
     assert pool.features[:, 0].tolist() == [1, 2, 3, 4, 5, 0]
     assert pool.features[:, 1].tolist() == [-1, -2, -6, -7, -8, 0]
     assert pool.fixed.tolist() == [0, 0.5, 0, 0, 0, 0]
-    assert pool.statistics[-1].tolist() == GAPS.tolist()
+    assert pool.statistics[-1:].tolist() == GAPS.tolist()
+    assert pool.n_documents == 1
 
 
 def test_columns_that_are_not_tuned_count_with_their_weight() -> None:
@@ -44,15 +45,15 @@ def test_columns_that_are_not_tuned_count_with_their_weight() -> None:
 
 
 def test_the_sum_of_a_path_counts_gaps_as_empty_lines() -> None:
-    total = tuning_set().total(((1, 2),))
-    assert total.tolist() == (STATISTICS[1] + STATISTICS[4] + GAPS).tolist()
+    sums = tuning_set().sums(((1, 2),))
+    assert sums.tolist() == (STATISTICS[1] + STATISTICS[4] + GAPS).tolist()
 
 
 def test_decoding_gives_the_best_path_and_its_sum() -> None:
     found = tuning_set()
-    path, total = found.decode(np.array([0.0, 1.0]), Search())
+    path, sums = found.decode(np.array([0.0, 1.0]), Search())
     assert path == ((0, 0),)
-    assert total.tolist() == found.total(path).tolist()
+    assert sums.tolist() == found.sums(path).tolist()
 
 
 def test_paths_are_listed_best_first() -> None:
@@ -66,8 +67,8 @@ def test_paths_have_the_sums_of_what_they_choose() -> None:
     assert paths.choices.tolist() == [[1, 2], [0, 0]]
     assert paths.features.tolist() == [[-2 - 8], [-1 - 3]]
     assert paths.fixed.tolist() == [20 + 0.5 + 50, 10 + 30]
-    sums = [found.total(((1, 2),)) - GAPS, found.total(((0, 0),)) - GAPS]
-    assert paths.statistics.tolist() == [total.tolist() for total in sums]
+    sums = [found.sums(((1, 2),)) - GAPS, found.sums(((0, 0),)) - GAPS]
+    assert paths.statistics.tolist() == np.concatenate(sums).tolist()
 
 
 def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from rerank.tuning.document_ascent import document_ascent
 from rerank.tuning.document_pools import DocumentPools
 from rerank.tuning.envelope import Direction
 from rerank.tuning.exact_documents import ExactDocuments
+from rerank.tuning.goals import Goal
 from rerank.tuning.mert import unit_norm
 from rerank.tuning.path_pool import PathPool
 from rerank.tuning.rounds import Pools
@@ -69,8 +71,9 @@ def exact_pools(task: Task) -> Pools:
             "cannot see all paths; take --pools conditional or documents"
         )
     chains, tuned = task.corpus.chains(), task.tuned
-    first = task.corpus.sums(task.corpus.first).sum(axis=0)
-    goal = task.settings.criterion.goal(first, task.start, chains.spreads)
+    goal = task.goal  # here of all weights, of which the tuned ones count
+    if isinstance(goal, Goal) and goal.shrinkage:
+        goal = replace(goal, shrinkage=goal.shrinkage.among(tuned, len(task.start)))
     varying = np.flatnonzero(chains.spreads[tuned] > 0)
     rng = np.random.default_rng(task.settings.seed)
 

@@ -50,12 +50,18 @@ class ExactDocuments:
         guess = self.find(self.pool(), start)
         guessed = Step(guess.weights, self.decode(guess.weights), guess)
         yield guessed
-        best = max((begun, guessed), key=self.value)
+        if not self.spreads.any():
+            return "no feature varies"
+        best = max((begun, guessed), key=self._promise)
         weights = best.weights
         while True:
             found = self.climb(weights)
             step = Step(found.weights, self.decode(found.weights), found)
             yield step
-            best = max((best, step), key=self.value)
+            best = max((best, step), key=self._promise)
             kick = rng.standard_normal(int((self.spreads > 0).sum()))
             weights = self.bounds.clipped(kicked(best.weights, self.spreads, kick))
+
+    def _promise(self, step: Step) -> float:
+        """What a climb from there may start with; zeros, which no kick moves, come last."""
+        return self.value(step) if step.weights.any() else -np.inf

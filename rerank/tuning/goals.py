@@ -66,14 +66,15 @@ class Window:
     def over(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Smoothed values (m,); the window is cut at the ends. O(m size)."""
         fill = 0.0 if self.kind == "mean" else np.inf
-        around = np.full(self.size, fill)
+        size = min(self.size, len(values))
+        around = np.full(size, fill)
         windows = np.lib.stride_tricks.sliding_window_view(
-            np.concatenate([around, values, around]), 2 * self.size + 1
+            np.concatenate([around, values, around]), 2 * size + 1
         )
         if self.kind == "min":
             return np.asarray(windows.min(axis=1))
         places = np.arange(len(values))
-        before, after = np.minimum(places, self.size), np.minimum(places[::-1], self.size)
+        before, after = np.minimum(places, size), np.minimum(places[::-1], size)
         return np.asarray(windows.sum(axis=1) / (before + after + 1))
 
 
@@ -88,6 +89,12 @@ class Shrinkage:
     anchor: NDArray[np.float64]
     scale: NDArray[np.float64]
     price: float
+
+    def among(self, columns: NDArray[np.int64], n_features: int) -> Shrinkage:
+        """The same for weights of which these columns count."""
+        anchor, scale = np.zeros((2, n_features))
+        anchor[columns], scale[columns] = self.anchor, self.scale
+        return Shrinkage(anchor, scale, self.price)
 
     def cost(
         self,

@@ -146,8 +146,8 @@ def tune_in_rounds(
         last = Round(last.number + 1, step, value(step))
         report(last)
         # zeros choose, but say nothing; nor does BLEU 0
-        no_weights = last.bleu > 0 and not (best.step.weights.any() or fixed)
-        if last.value > best.value or no_weights:
+        says, said = (fixed or one.step.weights.any() for one in (last, best))
+        if says and (last.value > best.value or (last.bleu > 0 and not said)):
             best = last
         if last.number - best.number >= pools.patience:
             return Ended(best, f"{pools.patience} rounds without gain")
