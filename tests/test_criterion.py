@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rerank.bleu import WIDTH, corpus_bleu
-from rerank.tuning.criterion import BLEU_OF_THE_LENGTH, Criterion, Length
+from rerank.tuning.criterion import Criterion(length="keep"), Criterion, Length
 from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal, Window
 from rerank.tuning.objectives import Corpus, LengthPriced, MeanOfDocuments
 
@@ -30,7 +30,7 @@ def test_a_free_length_costs_nothing(criterion: Criterion) -> None:
 
 
 def test_the_default_is_corpus_bleu_at_the_length_of_the_first_candidates() -> None:
-    goal = BLEU_OF_THE_LENGTH.goal(FIRST, START, SCALE)
+    goal = Criterion(length="keep").goal(FIRST, START, SCALE)
     assert isinstance(goal, BleuGoal)
     assert goal.ratio == 0.9
     assert goal.value(FIRST[None], START) == float(corpus_bleu(FIRST))
@@ -71,5 +71,5 @@ def test_nothing_is_pulled_to_a_start_without_direction(
 
 def test_references_without_words_have_a_length_to_keep_all_the_same() -> None:
     nothing = np.zeros(WIDTH, dtype=np.int64)
-    goal = BLEU_OF_THE_LENGTH.goal(nothing, START, SCALE)
+    goal = Criterion(length="keep").goal(nothing, START, SCALE)
     assert goal.value(nothing[None], START) == 0.0

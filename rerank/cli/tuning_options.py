@@ -64,7 +64,7 @@ objective_options = _all(
 steady_goal_options = _all(
     click.option(
         "--length-ratio",
-        default="keep",
+        default="free",
         show_default=True,
         metavar="keep|free|RATIO",
         help="Length of the output ÷ that of the references from which it costs to depart: keep is "

@@ -46,7 +46,7 @@ class Aims:
     files: Mapping[str, str | Path] = field(default_factory=dict)
     documents: bool = False
     worst: float | None = None
-    length: Length = "keep"
+    length: Length = "free"
     price: float = PRICE
     window: int = 0
     window_of: Literal["mean", "min"] = "mean"

@@ -23,7 +23,6 @@ from rerank.pipeline.tuning_plan import USUAL, Plan
 from rerank.pipeline.wanted import Wanted
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.criterion import Criterion
 from rerank.tuning.extracted import Extracted, read_extracted
 from rerank.tuning.mert import Tuned
 from rerank.tuning.pool import Pool
@@ -196,7 +195,7 @@ class _Task:
         if len(held):
             fixed = pool.fixed + pool.features[:, held] @ start[held]
             pool = replace(pool, features=pool.features[:, tuned], fixed=fixed)
-        criterion = plan.aims.criterion(()) if plan.algorithm == MERT else Criterion(length="free")
+        criterion = plan.criterion(())
         scale = Axes.of(pool).scale if criterion.shrinkage > 0 else np.zeros(len(tuned))
         names = column_names(space.labels)
         tuner = PoolTuner(

@@ -96,7 +96,7 @@ def tune_mert(
         if opened.scorers:
             estimate(opened, search, announce)
         metrics = plan.aims.metrics(tokenizer, opened.given, notices)
-        settings = replace(plan.settings, criterion=plan.aims.criterion(metrics))
+        settings = replace(plan.settings, criterion=plan.criterion(metrics))
         corpus, space = read_set(opened, lines, metrics, wanted, announce)
         whole = Task.of(
             opened, corpus, space, search, wanted, plan=plan, settings=settings, notices=notices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from rerank.errors import UsageError
 from rerank.features import Space
 from rerank.kbest import column_names
+from rerank.metrics import Metric
 from rerank.notices import Notices
 from rerank.pipeline.criteria import SHRINKAGE, Aims
 from rerank.pipeline.lists import Opened
@@ -19,6 +21,7 @@ from rerank.pipeline.wanted import Wanted
 from rerank.tuning.algorithms import ALGORITHMS, named
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
+from rerank.tuning.criterion import BLEU_ALONE, Criterion
 from rerank.tuning.goals import SearchGoal
 from rerank.tuning.mert import Settings
 from rerank.tuning.objectives import Sums
@@ -81,11 +84,15 @@ class Plan:
         if self.pools == "exact":
             raise UsageError("--pools exact: these are line searches, for --algorithm mert alone")
         usual = Settings(seed=self.settings.seed)
-        if ranges or self.aims != Aims(length=self.aims.length) or self.settings != usual:
+        if ranges or self.aims != Aims() or self.settings != usual:
             raise UsageError(
                 f"--algorithm {self.algorithm} goes its own way to corpus BLEU: objectives, "
                 "ranges, starts, directions and threads are for mert"
             )
+
+    def criterion(self, metrics: Sequence[Metric]) -> Criterion:
+        """What its aims amount to on statistics of these metrics; for other tuners corpus BLEU."""
+        return self.aims.criterion(metrics) if self.algorithm == MERT else BLEU_ALONE
 
 
 USUAL = Plan()

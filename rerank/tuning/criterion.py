@@ -28,7 +28,7 @@ class Criterion:
     """
 
     objective: Objective = CORPUS
-    length: Length = "keep"
+    length: Length = "free"
     price: float = PRICE
     window: Window | None = None
     shrinkage: float = 0.0
@@ -51,5 +51,5 @@ class Criterion:
         return goal_of(objective, self.window, shrinkage)
 
 
-BLEU_OF_THE_LENGTH = Criterion()
-"""Corpus BLEU, at the length of the first candidates."""
+BLEU_ALONE = Criterion()
+"""Corpus BLEU and nothing else."""

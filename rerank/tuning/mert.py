@@ -1,13 +1,11 @@
 """Minimum error rate training: the weights of a pool's features with the best value of a goal.
 
 Och (2003), https://aclanthology.org/P03-1021. Local optima are many. They are reached from the
-given weights, from zeros, earlier weights and random starts (those that lead after a heat), and
-then from small kicks (iterated local search), which are worth more for their time than any start.
-Two chains are kicked, from the given weights' optimum and from the best start's: which of them
-ends higher depends on the pool.
-
-Weights drift, at almost equal BLEU, to another length of the output, which costs other documents
-dear: the criterion has a price for that (`rerank.tuning.criterion`).
+given weights, from the maximum of expected BLEU, from zeros, earlier weights and random starts
+(those that lead after a heat), and then from small kicks (iterated local search). The maximum of
+expected BLEU is much the same from wherever it is sought: on large pools no other start leads
+higher, and with it different seeds end at the same weights. Two chains are kicked, from the given
+weights' optimum and from the best start's: which of them ends higher depends on the pool.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from rerank.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.criterion import BLEU_OF_THE_LENGTH, Criterion
+from rerank.tuning.criterion import BLEU_ALONE, Criterion
 from rerank.tuning.expected_bleu import expected_bleu
 from rerank.tuning.goals import GAIN, SearchGoal
 from rerank.tuning.pool import Pool
@@ -45,7 +43,7 @@ class Settings:
     kicks: number in each of the two chains; directions: a name of `rerank.tuning.strategies`
     """
 
-    criterion: Criterion = BLEU_OF_THE_LENGTH
+    criterion: Criterion = BLEU_ALONE
     random_starts: int = 10
     kicks: int = 15
     seed: int = 1
