@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rerank.bleu import WIDTH, corpus_bleu
-from rerank.tuning.criterion import Criterion(length="keep"), Criterion, Length
+from rerank.tuning.criterion import Criterion, Length
 from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal, Window
 from rerank.tuning.objectives import Corpus, LengthPriced, MeanOfDocuments
 
