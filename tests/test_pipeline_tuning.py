@@ -69,6 +69,10 @@ def write(name: str, lines: Sequence[str]) -> None:
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+def read(name: str) -> list[str]:
+    return Path(name).read_text(encoding="utf-8").split("\n")[:-1]
+
+
 def write_weights(
     name: str, weights: Mapping[str, Sequence[float]], sparse: Mapping[str, float] | None = None
 ) -> None:
@@ -121,6 +125,27 @@ def test_without_context_tuning_never_loses_bleu(here: Path, start: str | None) 
     assert found.bleu > found.baseline_bleu
     assert found.bleu > bleu_of(lists(), "start.json")
     assert kept_round(said) == 1
+
+
+def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_length(
+    here: Path,
+) -> None:
+    """Five points for a ratio off by 1; BLEU and length are sacrebleu's."""
+    every = read("dev.kbest")
+    every[1::3] = [re.sub(r"^(\d+ \|\|\| )\w+ \w+ ", r"\1", line) for line in every[1::3]]
+    write("dev.kbest", every)
+
+    def value(weights: str) -> float:
+        bleu = bleu_of(lists(), weights)
+        lengths = [sum(map(len, map(str.split, read(name)))) for name in ("hyp.txt", "dev.ref")]
+        return bleu - 5 * abs(lengths[0] / lengths[1] - found.baseline_ratio)
+
+    said: list[str] = []
+    found = tuned(lists(), said=said, start="start.json", plan=Plan(settings=QUICK))
+    assert f"maximised: corpus BLEU − 5 |length ratio − {found.baseline_ratio:.3f}|" in said
+    assert value("out.json") > value("start.json")
+    assert value("out.json") >= found.baseline_bleu
+    assert any(line.endswith(f"{value('out.json'):.3f}") for line in said if "round 1" in line)
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])
