@@ -232,7 +232,7 @@ def test_a_base_that_cannot_be_followed_is_told_before_any_work(
     ("old", "new", "message"),
     [
         ("[weight]", "[weights]", r"moses\.ini: expected a section \[weight\]"),
-        ("TM0= 0.2 0.3", "TM0= 0.2", r"moses\.ini:14: expected 2 weights of TM0 .*, found 1"),
+        ("TM0= 0.2 0.3", "TM0= 0.2", r"moses\.ini:13: expected 2 weights of TM0 .*, found 1"),
     ],
     ids=["no section", "another number of weights"],
 )
