@@ -1,9 +1,11 @@
 """What several test files need: one thread, and tiny language models with chance weights."""
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads wait for each other
@@ -41,3 +43,42 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
                 parameter.mul_(3.0)
         save_model(folder, model, vocabulary, {"oov_rate": 0.25})
     return folders
+
+
+@pytest.fixture
+def tuning_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: lists of five documents to tune on, better candidates scoring higher.
+
+    Sentence 3 has no candidates, nor has document v with 8 and 9. `dev.m` and `dev.pairs` are
+    scores of another tool, of hypotheses and of pairs; no two hypotheses of a list are alike.
+    """
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    documents = [*"xxxxx", *"yyy", *"vv", *"zzzz", "w"]
+    lines, pairs, numbers, references = list[str](), list[str](), list[float](), list[str]()
+    before: tuple[str, int] | None = None
+    for t, name in enumerate(documents):
+        words = rng.choice(WORDS, int(rng.integers(6, 10))).tolist()
+        references.append(" ".join(words))
+        n = 0 if t in (3, 8, 9) else int(rng.integers(3, 6))
+        for k in range(n):
+            faults = int(rng.integers(0, 5))
+            wrong = [*words[: len(words) - int(rng.integers(0, 3))], *["or"] * k]
+            for place in rng.choice(len(wrong), min(faults, len(wrong)), replace=False).tolist():
+                wrong[place] = str(rng.choice(WORDS))
+            lm, *tm = (3 * rng.standard_normal(3) - 2 * faults - k).round(2).tolist()
+            lines.append(f"{t} ||| {' '.join(wrong)} ||| LM0= {lm} TM0= {tm[0]} {tm[1]} ||| 0")
+            numbers.append(round(float(rng.standard_normal()) - faults, 3))
+        if n:
+            sentence = t - documents.index(name)
+            width = before[1] if before and before[0] == name else 0
+            for i in range(width) or ["-"]:
+                values = rng.standard_normal(n).round(3).tolist()
+                pairs += [f"{name}\t{sentence}\t{i}\t{k}\t{v}" for k, v in enumerate(values)]
+            before = name, n
+    start = {"schema": 1, "weights": {"LM0": [0.5], "TM0": [0.25, 0.25]}}
+    files = {"kbest": lines, "docs": documents, "ref": references, "m": numbers, "pairs": pairs}
+    for end, content in files.items():
+        Path(f"dev.{end}").write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
+    Path("start.json").write_text(json.dumps(start), encoding="utf-8")
+    return tmp_path

@@ -66,6 +66,12 @@ def called(
     return run([name, *arguments]), seen
 
 
+FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and what they become
+    "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
+    "NAME=FILE": ("m=f=g", {"m": "f=g"}),
+    "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
+    "keep|free|RATIO": ("0.97", 0.97),
+}
 FIGURES = ("perplexity", "perplexity_without_eos", "nats_per_token", "tokens", "oov", "sentences")
 
 
@@ -87,6 +93,8 @@ def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
     if isinstance(option.type, click.Choice):
         value = next(c for c in reversed(list(option.type.choices)) if c != option.default)
         return [option.opts[-1], value], value
+    if option.metavar == "PERCENT":
+        return [option.opts[-1], str(number)], number / 100
     if isinstance(option.type, click.types.FloatParamType):
         return [option.opts[-1], f"0.{number:02}5"], float(f"0.{number:02}5")
     if isinstance(option.type, click.types.IntParamType):
@@ -95,6 +103,9 @@ def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
         return [option.opts[-1], f"n{number}=d{number}"], ((f"n{number}", Path(f"d{number}")),)
     if option.metavar == "[NAME=]FILE":
         return [option.opts[-1], f"n{number}=f{number}"], ((f"n{number}", Path(f"f{number}")),)
+    if option.metavar in FORMS:
+        text, value = FORMS[option.metavar]
+        return [option.opts[-1], text], value
     text = f"text{number}.json"
     if isinstance(option.type, click.Path):
         return [option.opts[-1], text], Path(text)
@@ -165,7 +176,7 @@ def test_every_option_arrives_at_the_pipeline(
     values = [
         *seen.values(),
         *seen.get("outside", {}).values(),
-        *(v for value in seen.values() if isinstance(value, list) for v in value),
+        *(v for value in seen.values() if isinstance(value, list | tuple) for v in value),
     ]
     for option, value in expected.items():
         if isinstance(value, bool):

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from rerank.tuning.ascent import Optimum
-from rerank.tuning.expected_bleu import PENALTIES, _maxima, expected_bleu, log_expected_bleu
+from rerank.tuning.envelope import Direction
+from rerank.tuning.expected_bleu import (
+    PENALTIES,
+    SHARP,
+    _maxima,
+    expected_bleu,
+    log_expected_bleu,
+    uphill,
+)
 from rerank.tuning.pool import Pool
 from rerank.tuning.real_bleu import log_bleu
 from rerank.tuning.standardised import LEAST, Standardised
@@ -117,3 +127,52 @@ def test_a_single_match_of_four_words_is_enough() -> None:
     lone = Pool(pool.offsets, pool.features, rows, pool.fixed)
     found = expected_bleu(lone, np.array([0.1, 0.1, 0.1]), rng=np.random.default_rng(1))
     assert np.isfinite(found).all()
+
+
+# The way uphill
+
+
+def soft_log_bleu(pool: Pool, scores: NDArray[np.float64]) -> float:
+    """Logarithm of BLEU of the statistics expected under exp(scores), by the definition."""
+    expected = np.full(9, 1e-6)
+    for a, b in pairwise(pool.offsets):
+        expected += (
+            np.exp(scores[a:b] - np.logaddexp.reduce(scores[a:b])) @ pool.statistics[a:b, :9]
+        )
+    return float(log_bleu(expected, np.empty(9)))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0]), st.booleans())
+def test_uphill_is_the_gradient_by_finite_differences(seed: int, fixed: float, more: bool) -> None:
+    """Of weights that are `SHARP` spreads long; in units of spread, so each part is divided twice.
+
+    Further columns, of another metric, and statistics that are floats change nothing.
+    """
+    pool = random_pool(seed, fixed=fixed)
+    weights = np.random.default_rng(seed).standard_normal(3)
+    way = uphill(
+        replace(pool, statistics=np.hstack([pool.statistics, [[0.5]] * 180])) if more else pool,
+        weights,
+    )
+    spreads = np.array([Direction.of(pool, column).spread for column in pool.features.T])
+    own = Direction.of(pool, pool.fixed).spread
+    length = float(np.hypot(np.linalg.norm(weights * spreads), own))
+    here = SHARP / length * (pool.features @ weights + pool.fixed)
+    for f in range(3):
+        step = 1e-6 / spreads[f] * pool.features[:, f]
+        slope = (soft_log_bleu(pool, here + step) - soft_log_bleu(pool, here - step)) / 2e-6
+        assert way[f] * spreads[f] == pytest.approx(slope, rel=1e-4, abs=1e-6)
+
+
+def test_where_bleu_says_nothing_no_way_leads_uphill() -> None:
+    pool = random_pool(3)
+    mute = pool.statistics.copy()
+    mute[:, 3] = 0
+    assert not uphill(replace(pool, statistics=mute), np.ones(3)).any()
+    assert not uphill(replace(pool, features=np.ones((180, 3))), np.ones(3)).any()
+    constant = pool.features.copy()
+    constant[:, 1] = 2.0
+    way = uphill(replace(pool, features=constant), np.ones(3))
+    assert way[1] == 0
+    assert way[[0, 2]].all()

@@ -36,7 +36,7 @@ WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns"
 DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
 HOLES = {3, 7, 8}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
-FREE = Plan(aims=Aims(length="free"), settings=QUICK)  # nothing but BLEU
+FREE = Plan(aims=Aims(length="free", shrinkage=0.0), settings=QUICK)  # nothing but BLEU
 START = {"LM0": [1.0], "TM0": [0.5, 0.25]}
 PARTS = ("features", "start", "ranges", "base", "plot")  # of `TunedWeights`
 with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
@@ -141,7 +141,8 @@ def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_lengt
         return bleu - 5 * abs(lengths[0] / lengths[1] - found.baseline_ratio)
 
     said: list[str] = []
-    found = tuned(lists(), said=said, start="start.json", plan=Plan(settings=QUICK))
+    plan = Plan(aims=Aims(shrinkage=0.0), settings=QUICK)
+    found = tuned(lists(), said=said, start="start.json", plan=plan)
     assert f"maximised: corpus BLEU − 5 |length ratio − {found.baseline_ratio:.3f}|" in said
     assert value("out.json") > value("start.json")
     assert value("out.json") >= found.baseline_bleu

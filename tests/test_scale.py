@@ -9,8 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from rerank.bleu import corpus_bleu
 from rerank.notices import Notices
-from rerank.tuning.scale import Scale, fit_scale
+from rerank.tuning.scale import Scale, fit_scale, fit_scale_to_bleu
 
 Lists = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
 
@@ -163,3 +164,16 @@ def test_the_scale_is_that_of_scores_of_any_size_times_their_factor(exponent: in
     assert found == Scale(
         math.ldexp(alone.alpha, -exponent), math.ldexp(alone.error, -exponent), alone.n_lists
     )
+
+
+def test_bleu_may_judge_whatever_is_counted_beside_it() -> None:
+    rng = np.random.default_rng(4)
+    matches = np.sort(rng.integers(0, 9, (40, 4)), axis=1)[:, ::-1]
+    counts = np.hstack([matches, np.tile([8, 7, 6, 5, 8], (40, 1))])
+    scores, offsets = matches[:, 0] + rng.standard_normal(40), np.arange(0, 41, 5)
+    truth = fit_scale(scores, corpus_bleu(counts, effective_order=True), offsets, Notices())
+    assert truth is not None
+    wider = np.hstack([counts, rng.standard_normal((40, 3))])
+    for statistics in (counts, counts.astype(np.int16), wider):
+        assert fit_scale_to_bleu(scores, statistics, offsets, Notices()) == truth
+    assert truth.to_provenance() == {"alpha_error": truth.error, "alpha_lists": truth.n_lists}

@@ -17,6 +17,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
 from rerank.pipeline.models import Named
+from rerank.pipeline.tuning_plan import POOLS
 from rerank.pipeline.tuning_runs import Averaged
 from rerank.tuning.algorithms import ALGORITHMS
 from rerank.tuning.replicates import Replicates, held_out, resampled
@@ -107,7 +108,7 @@ def dense(found: Tuning) -> list[float]:
 # All kinds of pools, all algorithms
 
 
-@pytest.mark.parametrize("pools", ["auto", "documents", "exact"])
+@pytest.mark.parametrize("pools", POOLS)
 @pytest.mark.parametrize("replicates", [1, 2])
 def test_what_is_told_is_what_decoding_gives(pools: str, replicates: int) -> None:
     """Lists of order 1; decoding searches them by Viterbi's algorithm."""

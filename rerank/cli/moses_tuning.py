@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import click
 
+from rerank.cli.headings import Headed
 from rerank.cli.options import announcer, quiet_option, strict_option, told
+from rerank.cli.tuning_options import (
+    algorithm_option,
+    bleu_aims_of,
+    range_option,
+    ranges_of,
+    settings_of,
+    start_options,
+    steady_goal_options,
+)
 
 
-@click.command("tune-moses")
+class _TuneMoses(Headed):
+    """`rerank tune-moses`."""
+
+    headings: ClassVar[dict[str, str]] = {
+        "features": "Files of the extractor",
+        "out": "Weights",
+        "length_ratio": "What is maximised",
+        "algorithm": "How weights are found",
+        "plot": "How steady they are",
+        "strict": "Messages",
+    }
+
+
+@click.command("tune-moses", cls=_TuneMoses)
 @click.option(
     "--features",
     required=True,
@@ -30,12 +55,14 @@ from rerank.cli.options import announcer, quiet_option, strict_option, told
     "features it lacks begin at 0.",
 )
 @click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
+@range_option
+@steady_goal_options
+@algorithm_option
+@start_options
 @click.option(
-    "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
-)
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
-@click.option(
-    "--threads", default=1, show_default=True, type=click.IntRange(1), help="Starts side by side."
+    "--plot",
+    metavar="FILE",
+    help="Draw the objective around the weights: .svg, .png or .pdf (extra `figures`).",
 )
 @strict_option
 @quiet_option
@@ -46,11 +73,11 @@ def tune_moses(
     init: str | None,
     start: str | None,
     base: str | None,
-    starts: int,
-    seed: int,
-    threads: int,
+    algorithm: str,
+    plot: str | None,
     strict: bool,
     quiet: bool,
+    **options: Any,
 ) -> None:
     """Tune the feature weights on the files of Moses' extractor, in place of Moses' mert.
 
@@ -63,14 +90,15 @@ def tune_moses(
 
     say = announcer(quiet)
     with told(strict, quiet) as notices:
+        aims, settings = bleu_aims_of(options), settings_of(options)
         result = pipeline.tune_moses(
             features,
             scores,
-            out,
-            start=start,
+            pipeline.TunedWeights(
+                out, start=start, ranges=ranges_of(options), base=base, plot=plot
+            ),
             init=init,
-            base=base,
-            settings=pipeline.MertSettings(random_starts=starts, seed=seed, threads=threads),
+            plan=pipeline.Plan(algorithm=algorithm, aims=aims, settings=settings),
             notices=notices,
             announce=say,
         )

@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
+from rerank.cli.headings import Headed
 from rerank.cli.lists import list_options, split
 from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
     aims_of,
-    goal_options,
+    algorithm_option,
+    objective_options,
+    range_option,
+    ranges_of,
     settings_of,
     start_options,
+    steady_goal_options,
     steady_options,
 )
 
-ALGORITHMS = ["mert", "mira", "pro", "expected-bleu", "random"]
+
+class _TuneMert(Headed):
+    """`rerank tune-mert`."""
+
+    headings: ClassVar[dict[str, str]] = {
+        "kbest": "Lists and scores",
+        "references": "Weights",
+        "objectives": "What is maximised",
+        "algorithm": "How weights are found",
+        "replicates": "How steady they are",
+        "method": "How documents are searched",
+        "strict": "Messages",
+    }
 
 
-def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
-    """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
-    ranges = {}
-    for one in found:
-        name, _, both = one.rpartition("=")
-        low, colon, high = both.partition(":")
-        try:
-            ranges[name] = (float(low or -math.inf), float(high or math.inf))
-        except ValueError:
-            colon = ""
-        if not name or not colon or any(map(math.isnan, ranges[name])):
-            raise click.BadParameter(
-                f"expected NAME=LOW:HIGH, as LM0=0: or TM0=-1:1, found {one!r}",
-                param_hint="--range",
-            )
-    return ranges
-
-
-@click.command("tune-mert")
+@click.command("tune-mert", cls=_TuneMert)
 @list_options
-@tuning_search_options
 @click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
 @click.option(
     "--out", required=True, help="Weights file to write: .json or .ini (with --base, moses.ini)."
@@ -50,29 +46,18 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
 @click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
-@click.option(
-    "--range",
-    "ranges",
-    multiple=True,
-    metavar="NAME=LOW:HIGH",
-    help="Least and greatest weight of a feature, either may be left out; repeatable.",
-)
-@click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
-@goal_options
-@click.option(
-    "--algorithm",
-    type=click.Choice(ALGORITHMS),
-    default="mert",
-    show_default=True,
-    help="The tuner; all but mert go their own ways to corpus BLEU.",
-)
+@range_option
+@objective_options
+@steady_goal_options
+@algorithm_option
 @click.option(
     "--pools",
-    type=click.Choice(["auto", "conditional", "documents", "exact"]),
+    type=click.Choice(["auto", "sentences", "conditional", "documents", "exact"]),
     default="auto",
     show_default=True,
-    help="What weights are tuned on: lists of candidates, each in the context decoded last, lists "
-    "of paths through whole documents, or all paths (order 1). auto is conditional.",
+    help="What weights are tuned on: lists of candidates in the context of the first ones, or of "
+    "what was decoded last, lists of paths through whole documents, or all paths (order 1). auto "
+    "is conditional.",
 )
 @click.option(
     "--n-best",
@@ -83,6 +68,7 @@ def _ranges(found: tuple[str, ...]) -> Mapping[str, tuple[float, float]]:
 )
 @start_options
 @steady_options
+@tuning_search_options
 @strict_option
 @quiet_option
 def tune_mert(
@@ -91,7 +77,6 @@ def tune_mert(
     base: str | None,
     start: str | None,
     features: str | None,
-    ranges: tuple[str, ...],
     tokenize: str,
     algorithm: str,
     pools: str,
@@ -115,15 +100,16 @@ def tune_mert(
     say = announcer(quiet)
     with told(strict, quiet) as notices:
         aims, settings = aims_of(options), settings_of(options)
+        ranges = ranges_of(options)
         lists, search = split(options)
         result = pipeline.tune_mert(
             lists,
             references,
             pipeline.TunedWeights(
                 out,
-                [name for name in (features or "").split(",") if name],
+                tuple(name for name in (features or "").split(",") if name),
                 start,
-                _ranges(ranges),
+                ranges,
                 base,
                 plot,
             ),

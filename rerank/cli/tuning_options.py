@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -25,14 +27,14 @@ def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
     return decorate
 
 
-goal_options = _all(
+objective_options = _all(
     click.option(
         "--objective",
         "objectives",
         multiple=True,
         metavar="NAME[=WEIGHT]",
         help="What is maximised: bleu, chrf, ter (its negative), or a --metric; two are added by "
-        "their weights [default: bleu].",
+        "their weights, 1 unless given [default: bleu].",
     ),
     click.option(
         "--metric",
@@ -43,21 +45,30 @@ goal_options = _all(
         "--kbest. Repeatable.",
     ),
     click.option(
-        "--per-document", is_flag=True, help="Maximise the mean over documents, not the corpus."
+        "--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu, for BLEU."
+    ),
+    click.option(
+        "--per-document",
+        "documents",
+        is_flag=True,
+        help="Maximise the mean over documents, not the corpus.",
     ),
     click.option(
         "--worst",
         type=click.FloatRange(0, 100, min_open=True),
         metavar="PERCENT",
-        help="Maximise the mean over the worst documents, so many of all.",
+        help="Maximise the mean over so many of the documents, the worst ones.",
     ),
+)
+
+steady_goal_options = _all(
     click.option(
         "--length-ratio",
         default="keep",
         show_default=True,
         metavar="keep|free|RATIO",
-        help="Length of the output ÷ that of the references: leaving that of the first candidates, "
-        "or this one, has a price; or it has none.",
+        help="Length of the output ÷ that of the references from which it costs to depart: keep is "
+        "that of the first candidates; free costs nothing.",
     ),
     click.option(
         "--length-price",
@@ -82,10 +93,28 @@ goal_options = _all(
     click.option(
         "--shrink",
         type=click.FloatRange(0),
-        default=0.0,
+        default=1.0,
+        show_default=True,
         metavar="POINTS",
-        help="Price of leaving the direction of the start weights, in points of the objective.",
+        help="Price of leaving the direction of the start weights, in points of the objective; "
+        "features that start at 0 are free.",
     ),
+)
+
+algorithm_option = click.option(
+    "--algorithm",
+    type=click.Choice(["mert", "mira", "pro", "expected-bleu", "random"]),
+    default="mert",
+    show_default=True,
+    help="The tuner; all but mert go their own ways to corpus BLEU.",
+)
+
+range_option = click.option(
+    "--range",
+    "ranges",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
 )
 
 start_options = _all(
@@ -143,18 +172,33 @@ steady_options = _all(
 def aims_of(options: dict[str, Any]) -> Aims:
     """What to maximise, from options taken out of `options`; UsageError for idle ones."""
     from rerank.errors import UsageError
-    from rerank.pipeline import Aims
 
     objectives = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
-    files = {}
+    files = dict[str, str]()
     for one in options.pop("metrics"):
         name, equals, path = one.partition("=")
         if not (name and equals and path):
             raise UsageError(f"--metric {one}: expected NAME=FILE")
+        if name in files:
+            raise UsageError(f"--metric {one}: {name} is {files[name]} already; take another name")
         files[name] = path
+    worst = options.pop("worst")
+    return replace(
+        bleu_aims_of(options),
+        objectives=objectives,
+        files=files,
+        documents=options.pop("documents"),
+        worst=None if worst is None else worst / 100,
+    )
+
+
+def bleu_aims_of(options: dict[str, Any]) -> Aims:
+    """Corpus BLEU, its length and steadiness, from `steady_goal_options` taken out of `options`."""
+    from rerank.errors import UsageError
+    from rerank.pipeline import Aims
+
     length, price = options.pop("length_ratio"), options.pop("length_price")
     window, of = options.pop("window"), options.pop("window_of")
-    worst = options.pop("worst")
     if length not in ("keep", "free"):
         length = _ratio(length)
     if length == "free" and price is not None:
@@ -162,16 +206,32 @@ def aims_of(options: dict[str, Any]) -> Aims:
     if of != "mean" and not window:
         raise UsageError(f"--window-of {of}: there is no window; add --window N")
     return Aims(
-        objectives,
-        files,
-        options.pop("per_document"),
-        None if worst is None else worst / 100,
-        length,
+        length=length,
         **({} if price is None else {"price": price}),
         window=window,
         window_of=of,
         shrinkage=options.pop("shrink"),
     )
+
+
+def ranges_of(options: dict[str, Any]) -> Mapping[str, tuple[float, float]]:
+    """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
+    ranges = dict[str, tuple[float, float]]()
+    for one in options.pop("ranges"):
+        name, _, both = one.rpartition("=")
+        if name in ranges:
+            raise click.BadParameter(f"two of {name}; give both ends in one", param_hint="--range")
+        low, colon, high = both.partition(":")
+        try:
+            ranges[name] = (float(low or -math.inf), float(high or math.inf))
+        except ValueError:
+            colon = ""
+        if not name or not colon or any(map(math.isnan, ranges[name])):
+            raise click.BadParameter(
+                f"expected NAME=LOW:HIGH, as LM0=0: or TM0=-1:1, found {one!r}",
+                param_hint="--range",
+            )
+    return ranges
 
 
 def settings_of(options: dict[str, Any]) -> MertSettings:

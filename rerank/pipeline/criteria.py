@@ -14,7 +14,7 @@ from rerank.metrics import Metric
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
-from rerank.registry import metric
+from rerank.registry import METRICS, metric
 from rerank.scorers.outside import Given
 from rerank.tuning.criterion import PRICE, Criterion, Length
 from rerank.tuning.goals import Window
@@ -29,6 +29,7 @@ from rerank.tuning.objectives import (
 )
 
 BLEU = "bleu"
+SHRINKAGE = 1.0  # what carried over best from few documents, and cost nothing with many
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Aims:
     price: float = PRICE
     window: int = 0
     window_of: Literal["mean", "min"] = "mean"
-    shrinkage: float = 0.0
+    shrinkage: float = SHRINKAGE
 
     def check(self) -> None:
         """UsageError for what cannot be maximised, before any work."""
@@ -62,8 +63,20 @@ class Aims:
             if not (math.isfinite(weight) and weight > 0):
                 raise UsageError(f"--objective {name}={weight:g}: expected a weight above 0")
         for name in self.files:
+            if name in METRICS:
+                raise UsageError(f"--metric {name}=…: {name} is counted here; take another name")
             if name not in names:
                 raise UsageError(f"--metric {name}=…: not used; add --objective {name}")
+        for option, number in (("--length-price", self.price), ("--shrink", self.shrinkage)):
+            if not 0 <= number < math.inf:
+                raise UsageError(f"{option} {number:g}: expected a finite number, at least 0")
+        if self.price == 0 and isinstance(self.length, float):
+            raise UsageError(
+                f"--length-ratio {self.length:g}: nothing is paid for it under --length-price 0; "
+                "leave one of them out"
+            )
+        if self.worst is not None and not 0 < self.worst <= 1:
+            raise UsageError(f"--worst {100 * self.worst:g}: expected more than 0, at most 100")
         if self.worst is not None and self.documents:
             raise UsageError("--worst and --per-document: the worst documents count alike anyway")
 
@@ -76,7 +89,7 @@ class Aims:
             if name in self.files:
                 found.append(PerHypothesis.read(name, Path(self.files[name]), given(), notices))
             elif name != BLEU:
-                found.append(metric(name))
+                found.append(_ours(name))
         return tuple(found)
 
     def criterion(self, metrics: Sequence[Metric]) -> Criterion:
@@ -90,7 +103,8 @@ class Aims:
                 measure = Measure(counted.name, begin, begin + counted.width, counted.scores)
                 begin += counted.width
             parts.append((weight, self._objective(measure)))
-        whole = parts[0][1] if len(parts) == 1 else WeightedSum(tuple(parts))
+        (weight, only), *more = parts
+        whole = only if weight == 1 and not more else WeightedSum(tuple(parts))
         window = Window(self.window, self.window_of) if self.window else None
         return Criterion(whole, self.length, self.price, window, self.shrinkage)
 
@@ -98,3 +112,14 @@ class Aims:
         if self.worst is not None:
             return WorstDocuments(self.worst, measure)
         return MeanOfDocuments(measure) if self.documents else Corpus(measure)
+
+
+def _ours(name: str) -> Metric:
+    """The metric of a name; UsageError that tells how another tool's is given."""
+    try:
+        return metric(name)
+    except UsageError as fault:
+        raise UsageError(
+            f"--objective {name}: {fault}; numbers of another tool are given by "
+            f"--metric {name or 'NAME'}=FILE"
+        ) from fault

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-import rerank
-from rerank.bleu import corpus_bleu
 from rerank.columns import column_names
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.formats.moses import Label
+from rerank.features import Space
 from rerank.formats.moses_ini import merged
-from rerank.formats.unnamed import by_place
-from rerank.lines import digest, display, read_lines
+from rerank.lines import display, read_lines
 from rerank.notices import Notices
-from rerank.outputs import check_outputs
+from rerank.pipeline.criteria import Aims
 from rerank.pipeline.lists import Announce
-from rerank.tuning.ascent import Optimum
+from rerank.pipeline.tuning import TunedWeights
+from rerank.pipeline.tuning_outcome import by_name, how_made, surface
+from rerank.pipeline.tuning_plan import USUAL, Plan
+from rerank.pipeline.wanted import Wanted
+from rerank.tuning.ascent import Axes, Optimum
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.criterion import Criterion
 from rerank.tuning.extracted import Extracted, read_extracted
-from rerank.tuning.mert import Settings, optimise
+from rerank.tuning.mert import Tuned
 from rerank.tuning.pool import Pool
-from rerank.tuning.scale import Scale, fit_scale
+from rerank.tuning.pool_tuner import MERT, PoolTuner
+from rerank.tuning.scale import Scale, fit_scale_to_bleu
 from rerank.tuning.start import read_init_opt
-from rerank.weights import SUFFIXES, Weights, read_weights, vector, write_weights
+from rerank.weights import Weights, read_weights, write_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,105 +54,115 @@ class MosesTuning:
 def tune_moses(
     features: Sequence[str | Path],
     scores: Sequence[str | Path],
-    out: str | Path,
+    weights: TunedWeights,
     *,
-    start: str | Path | None = None,
     init: str | Path | None = None,
-    base: str | Path | None = None,
-    settings: Settings | None = None,
+    plan: Plan = USUAL,
     notices: Notices,
     announce: Announce = lambda line: None,
 ) -> MosesTuning:
-    """Tune weights on pairs of features.dat and scores.dat, and write them to `out`.
+    """Tune weights on pairs of features.dat and scores.dat.
 
-    All dense features are tuned. They start from `start`, any file of weights, or from `init`, an
-    init.opt, or from 0; what `start` says of sparse features counts, but is not tuned. `base` is a
-    moses.ini: `out` is then that file with the new weights in it. Of the pairs of all rounds of
-    mert-moses.pl, hypotheses that come again count once. O(n F) memory.
+    Dense features are tuned, all where none is named. They start from `weights.start`, any file of
+    weights, or from `init`, an init.opt, or from 0; what the former says of sparse features counts,
+    but is not tuned. Of the pairs of all rounds of mert-moses.pl, hypotheses that come again count
+    once; the first candidates, whose length is kept to, are those of the first pair. The files know
+    neither documents nor metrics but BLEU, and are one pool: UsageError for a plan with others.
+    O(n F) memory.
     """
-    settings = settings or Settings()
-    files = [*features, *scores, *(path for path in (start, init, base) if path)]
-    check_outputs([out], files)
-    if Path(out).suffix not in (SUFFIXES if base is None else (".ini",)):
-        expected = " or ".join(SUFFIXES) if base is None else ".ini, as --base is one"
-        raise UsageError(f"--out {out}: expected a weights file {expected}")
-    given = None if start is None else read_weights(start, notices)
-    frame = None if base is None else list(read_lines(base, notices))
+    given_files = [*features, *scores, *([] if init is None else [init])]
+    _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
+    weights.check(given_files)
+    given = None if weights.start is None else read_weights(weights.start, notices)
+    frame = None if weights.base is None else list(read_lines(weights.base, notices))
     data = read_extracted(features, scores, notices)
     announce(
         f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
         f"{data.n_repeated} that came again left out"
     )
-    begin = _Start.of(data, given, notices, files=(start, init), announce=announce)
-    if lacking := set(data.sparse.names) - begin.sparse.keys():
+    space = Space.of(data.labels, (), total=False)
+    wanted = _wanted(weights, given, init, space, notices=notices, announce=announce)
+    wanted.check(space, announce)
+    sparse = given.sparse if given else {}
+    if lacking := set(data.sparse.names) - sparse.keys():
         kind = "sparse feature without weight, counted as 0"
-        notices.add(kind, source=display(start or features[0]), count=len(lacking))
+        notices.add(kind, source=display(weights.start or features[0]), count=len(lacking))
     if frame is not None:  # refused before the work, not after it
-        zeros = _by_name(np.zeros_like(begin.dense), data.labels)
-        merged(frame, zeros, begin.sparse, None, Notices(), source=display(base or ""))
-    pool = data.pool(begin.sparse)
-    names = column_names(data.labels)
-    found = optimise(pool, begin.dense, notices, names=names, settings=settings)
-    best = found.best
-    if not best.weights.any():
+        zeros = by_name(np.zeros(space.width), space)
+        merged(frame, zeros, sparse, None, Notices(), source=display(weights.base or ""))
+    task = _Task.of(data, space, wanted, sparse, plan)
+    announce(f"maximised: {task.tuner.goal.name}")
+    found = task.tuner.tune(task.pool, task.start[task.tuned], notices)
+    full = task.full(found.best)
+    if not full.any():
         raise RerankError("tuning found no weights; give some to start from with --start")
-    scale = _scale(pool, best.weights, notices)
+    made = _provenance([*given_files, *weights.read], plan, task, found)
+    made |= {"flat": task.flatness(found.best, weights.plot)}
+    scale = task.scale(found.best, notices)
     if scale:
         announce(scale.to_text())
-    weights = Weights(
-        _by_name(best.weights, data.labels),
-        begin.sparse,
-        scale.alpha if scale else None,
-        _provenance(files, settings, best, scale),
+        made |= scale.to_provenance()
+    result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
+    write_weights(weights.out, result, base=frame, notices=notices)
+    best = found.best
+    return MosesTuning(result, best.bleu, best.ratio, found.start.bleu, found.start.ratio)
+
+
+def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
+    """UsageError for what does not go together, and for what the files know nothing of."""
+    plan.check(ranges=ranges, start=start)
+    aims = plan.aims
+    possible = Aims(
+        length=aims.length,
+        price=aims.price,
+        window=aims.window,
+        window_of=aims.window_of,
+        shrinkage=aims.shrinkage,
     )
-    write_weights(out, weights, base=frame, notices=notices)
-    return MosesTuning(weights, best.bleu, best.ratio, found.start.bleu, found.start.ratio)
+    if plan != Plan(algorithm=plan.algorithm, aims=possible, settings=plan.settings):
+        raise UsageError(
+            "files of Moses' extractor know neither documents nor other metrics: objectives, "
+            "pools, replicates and documents held out are for tune-mert"
+        )
+    if plan.algorithm != MERT and not isinstance(aims.length, str):
+        raise UsageError(
+            f"--length-ratio {aims.length:g}: --algorithm {plan.algorithm} goes its own way to "
+            "corpus BLEU; leave one of them out"
+        )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Start:
-    """Weights (F,) of the dense features to start from, and those of the sparse ones."""
-
-    dense: NDArray[np.float64]
-    sparse: Mapping[str, float]
-
-    @classmethod
-    def of(
-        cls,
-        data: Extracted,
-        given: Weights | None,
-        notices: Notices,
-        *,
-        files: tuple[str | Path | None, str | Path | None],
-        announce: Announce,
-    ) -> _Start:
-        """The start for the features of the data; `files` are those of --start and --init."""
-        start, init = (None if path is None else display(path) for path in files)
-        dense = np.zeros(data.features.shape[1])
-        if files[1] is not None:
-            ranges = read_init_opt(files[1], column_names(data.labels), notices)
-            if not ranges.usual:
-                notices.add(
-                    "ranges other than 0 to 1, not kept to: weights may leave them, as those of "
-                    "Moses' mert may",
-                    source=init or "",
-                )
-            dense = ranges.weights
-        if given is None or start is None:
-            return cls(dense, {})
-        if init is not None:
-            announce(f"start weights are those of {start}, not of {init}")
-        known = by_place(given.dense, data.labels, source=start)
-        missing = [label.name for label in data.labels if label.name not in known]
-        if missing:
-            announce(f"features that {start} has no weight for begin at 0: {', '.join(missing)}")
-        _refuse_columns(given, data, start)
-        return cls(vector(given, data.labels, default=0.0, source=start), given.sparse)
+def _wanted(
+    weights: TunedWeights,
+    given: Weights | None,
+    init: str | Path | None,
+    space: Space,
+    *,
+    notices: Notices,
+    announce: Announce,
+) -> Wanted:
+    """Which features are tuned, from the weights given, from those of an init.opt, or from 0."""
+    source = display(weights.start or "")
+    if init is not None:
+        ranges = read_init_opt(init, column_names(space.labels), notices)
+        if not ranges.usual:
+            notices.add(
+                "ranges other than 0 to 1, not kept to: weights may leave them, as those of "
+                "Moses' mert may; --range holds them",
+                source=display(init),
+            )
+        if given is not None:
+            announce(f"start weights are those of {source}, not of {display(init)}")
+        elif ranges.weights.any():
+            source, begin = display(init), Weights(by_name(ranges.weights, space))
+            return Wanted(weights.features, begin, source, weights.ranges)
+    if given is not None:
+        _refuse_columns(given, space, source)
+    return Wanted(weights.features, given, source, weights.ranges)
 
 
-def _refuse_columns(given: Weights, data: Extracted, source: str) -> None:
+def _refuse_columns(given: Weights, space: Space, source: str) -> None:
     """`InputError` for weights of `LM0_0`, which would be those of a sparse feature."""
-    columns = {f"{label.name}_{i}" for label in data.labels for i in range(label.width)}
+    columns = {f"{label.name}_{i}" for label in space.labels for i in range(label.width)}
     if wrong := sorted(columns & given.sparse.keys()):
         name = wrong[0].rpartition("_")[0]
         raise InputError(
@@ -157,30 +171,70 @@ def _refuse_columns(given: Weights, data: Extracted, source: str) -> None:
         )
 
 
-def _scale(pool: Pool, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
-    """The scale of weights (F,): the best candidates of each list by BLEU."""
-    quality = corpus_bleu(pool.statistics.astype(np.int64), effective_order=True)
-    return fit_scale(pool.scores(weights), quality, pool.offsets, notices)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """The pool of the G columns that are tuned, all F weights to start from, and the tuner."""
 
+    pool: Pool
+    tuned: NDArray[np.int64]
+    start: NDArray[np.float64]
+    tuner: PoolTuner
 
-def _by_name(weights: NDArray[np.float64], labels: Sequence[Label]) -> dict[str, tuple[float, ...]]:
-    ends = np.cumsum([label.width for label in labels])[:-1]
-    parts = np.split(weights, ends)
-    return {label.name: tuple(part.tolist()) for label, part in zip(labels, parts, strict=True)}
+    @classmethod
+    def of(
+        cls,
+        data: Extracted,
+        space: Space,
+        wanted: Wanted,
+        sparse: Mapping[str, float],
+        plan: Plan,
+    ) -> _Task:
+        """The task; columns that are not tuned count with their start weight."""
+        tuned, start, bounds = wanted.columns(space), wanted.start(space), wanted.bounds(space)
+        pool = data.pool(sparse)
+        held = np.setdiff1d(np.arange(space.width), tuned)
+        if len(held):
+            fixed = pool.fixed + pool.features[:, held] @ start[held]
+            pool = replace(pool, features=pool.features[:, tuned], fixed=fixed)
+        criterion = plan.aims.criterion(()) if plan.algorithm == MERT else Criterion(length="free")
+        scale = Axes.of(pool).scale if criterion.shrinkage > 0 else np.zeros(len(tuned))
+        names = column_names(space.labels)
+        tuner = PoolTuner(
+            plan.algorithm,
+            replace(plan.settings, criterion=criterion),
+            [names[column] for column in tuned],
+            Bounds(bounds.low[tuned], bounds.high[tuned]),
+            criterion.goal(pool.first, start[tuned], scale),
+        )
+        return cls(pool, tuned, start, tuner)
+
+    def full(self, best: Optimum) -> NDArray[np.float64]:
+        """All weights (F,) from the best ones (G,)."""
+        full = self.start.copy()
+        full[self.tuned] = best.weights
+        return full
+
+    def scale(self, best: Optimum, notices: Notices) -> Scale | None:
+        """The scale of the best weights; None, with a notice, where there is none."""
+        scores = self.pool.scores(best.weights)
+        return fit_scale_to_bleu(scores, self.pool.statistics, self.pool.offsets, notices)
+
+    def flatness(self, best: Optimum, plot: str | Path | None) -> dict[str, list[float | None]]:
+        """Flatness around the best weights, drawn where it is asked for."""
+        objective, names = self.tuner.goal.objective, self.tuner.names
+        return surface(self.pool, best.weights, objective, names, plot=plot)
 
 
 def _provenance(
-    files: Sequence[str | Path], settings: Settings, best: Optimum, scale: Scale | None
+    files: Sequence[str | Path], plan: Plan, task: _Task, found: Tuned
 ) -> dict[str, object]:
-    """What a weights file says of its making: objective, seed, digests of the inputs."""
+    """What a weights file says of its making, and of the optima that were found."""
+    optima = np.array([optimum.bleu for optimum in found.optima])
+    spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
     return {
-        "rerank": rerank.__version__,
-        "algorithm": "mert",
-        "objective": "corpus BLEU of the statistics of Moses' extractor",
-        "seed": settings.seed,
-        "random_starts": settings.random_starts,
-        "inputs": [{"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()],
-        "bleu": best.bleu,
-        "length_ratio": best.ratio,
-        **({"alpha_error": scale.error, "alpha_lists": scale.n_lists} if scale else {}),
+        **how_made(plan.algorithm, task.tuner.goal.name, plan.settings, files),
+        "statistics": "Moses' extractor",
+        "bleu": found.best.bleu,
+        "length_ratio": found.best.ratio,
+        "optima": {"found": len(optima), "bleu": spread},
     }

@@ -18,16 +18,14 @@ from rerank.outputs import check_outputs
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, say_search
-from rerank.pipeline.tuning_outcome import Tuning, by_name, flatness, made_by, reached, scored
+from rerank.pipeline.tuning_outcome import Tuning, by_name, made_by, reached, scored, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan, Task
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.tuning_runs import averaged, divided, tuned
 from rerank.pipeline.tuning_set import Choices
 from rerank.pipeline.wanted import Wanted
 from rerank.references import read_with_documents
-from rerank.tuning.ascent import Axes
 from rerank.tuning.rounds import total
-from rerank.tuning.surface import sections
 from rerank.weights import SUFFIXES, Weights, read_weights, write_weights
 
 
@@ -85,14 +83,14 @@ def tune_mert(
     none. The scale of the weights is fitted by likelihood under the path that they decode. Memory:
     see `TuningSet`.
     """
-    plan.check(ranges=bool(weights.ranges))
+    plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
     files = [*references, *weights.read, *plan.aims.files.values()]
     weights.check([*lists.files, *references, *plan.aims.files.values()])
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     given = None if weights.start is None else read_weights(weights.start, notices)
     wanted = Wanted(weights.features, given, display(weights.start or ""), weights.ranges)
     tokenizer = Tokenizer(tokenize)
-    search = _seeded(search, plan.settings.seed).at(given.alpha if given else None)
+    search = _followed(search, plan).at(given.alpha if given else None)
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with Opened(lists, notices, documents=documents) as opened:
         search = say_search(opened, search.listing(plan.n_best), announce).listing(1)
@@ -129,14 +127,18 @@ def tune_mert(
     return Tuning(result, *figures)
 
 
-def _seeded(search: Search, seed: int) -> Search:
+def _followed(search: Search, plan: Plan) -> Search:
     """The search with the seed of the tuner; UsageError for one that tuning cannot follow."""
     if search.method == "mbr":
         raise UsageError(
             "--search mbr: tune-mert follows the path of highest score, for which mbr does not "
             "look; take auto, viterbi, beam, or any other"
         )
-    return search.seeded(seed)
+    if plan.pools == "exact" and search.method not in ("auto", "viterbi"):
+        raise UsageError(
+            f"--search {search.method}: --pools exact follows Viterbi search; take that, or others"
+        )
+    return search.seeded(plan.settings.seed)
 
 
 def _searched(task: Task, announce: Announce) -> tuple[NDArray[np.float64], dict[str, object]]:
@@ -161,7 +163,7 @@ def _scaled(
     if scale is None:
         return None
     announce(scale.to_text())
-    made |= {"alpha_error": scale.error, "alpha_lists": scale.n_lists}
+    made |= scale.to_provenance()
     return scale.alpha
 
 
@@ -171,10 +173,4 @@ def _surface(
     """Flatness around weights (G,) under the path that they decode, drawn where it is asked for."""
     with task.opened.searching():
         pool = task.pool(path)
-    around = sections(pool, found, task.goal.objective)
-    if plot is not None:
-        from rerank.figures import plot_sections
-
-        spreads = Axes.of(pool).scale.tolist()
-        plot_sections(plot, around, task.names, spreads, title=task.goal.objective.name)
-    return flatness(around, task.names)
+    return surface(pool, found, task.goal.objective, task.names, plot=plot)

@@ -16,10 +16,14 @@ from rerank.features import Space
 from rerank.lines import digest
 from rerank.metrics import Metric
 from rerank.pipeline.lists import Opened
-from rerank.pipeline.tuning_plan import MERT, Plan, Task
-from rerank.tuning.objectives import Sums
+from rerank.pipeline.tuning_plan import Task
+from rerank.tuning.ascent import Axes
+from rerank.tuning.mert import Settings
+from rerank.tuning.objectives import Objective, Sums
+from rerank.tuning.pool import Pool
+from rerank.tuning.pool_tuner import MERT
 from rerank.tuning.rounds import total
-from rerank.tuning.surface import Section
+from rerank.tuning.surface import Section, sections
 from rerank.weights import Weights
 
 
@@ -64,21 +68,33 @@ def flatness(found: Sequence[Section], names: Sequence[str]) -> dict[str, list[f
     }
 
 
+def surface(
+    pool: Pool,
+    weights: NDArray[np.float64],
+    objective: Objective,
+    names: Sequence[str],
+    *,
+    plot: str | Path | None,
+) -> dict[str, list[float | None]]:
+    """Flatness of an objective around weights (F,), drawn to `plot` where it is asked for."""
+    around = sections(pool, weights, objective)
+    if plot is not None:
+        from rerank.figures import plot_sections
+
+        spreads = Axes.of(pool).scale.tolist()
+        plot_sections(plot, around, names, spreads, title=objective.name)
+    return flatness(around, names)
+
+
 def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
     """What a weights file says of its making: objective, seed, options, digests of the inputs."""
     lists, plan = opened.lists, task.plan
-    files = [*lists.files, *texts]
+    objective = task.goal.name if plan.algorithm == MERT else "corpus BLEU"
     return {
-        "rerank": rerank.__version__,
-        "algorithm": plan.algorithm,
-        "objective": task.goal.name if plan.algorithm == MERT else "corpus BLEU",
-        **_options(plan),
+        **how_made(plan.algorithm, objective, plan.settings, [*lists.files, *texts]),
         "pools": plan.pools,
         "top": lists.top,
         "diverse": lists.diverse,
-        "inputs": [  # what is no file cannot be read again
-            {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
-        ],
         "models": {
             scorer.name: {"folder": folder.name, "digest": scorer.digest}
             for scorer, (_, folder) in zip(opened.models, lists.lms, strict=True)
@@ -90,10 +106,24 @@ def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str
     }
 
 
-def _options(plan: Plan) -> dict[str, object]:
+def how_made(
+    algorithm: str, objective: str, settings: Settings, files: Sequence[str | Path]
+) -> dict[str, object]:
+    """What every weights file says of its making: by which tuner, from which files."""
+    return {
+        "rerank": rerank.__version__,
+        "algorithm": algorithm,
+        "objective": objective,
+        **_options(algorithm, settings),
+        "inputs": [  # what is no file cannot be read again
+            {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
+        ],
+    }
+
+
+def _options(algorithm: str, settings: Settings) -> dict[str, object]:
     """The seed, and what else the search for weights was told."""
-    settings = plan.settings
-    if plan.algorithm != MERT:
+    if algorithm != MERT:
         return {"seed": settings.seed}
     return {
         "seed": settings.seed,

@@ -11,7 +11,7 @@ from rerank.errors import UsageError
 from rerank.features import Space
 from rerank.kbest import column_names
 from rerank.notices import Notices
-from rerank.pipeline.criteria import Aims
+from rerank.pipeline.criteria import SHRINKAGE, Aims
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
@@ -20,15 +20,15 @@ from rerank.tuning.algorithms import ALGORITHMS, named
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.goals import SearchGoal
-from rerank.tuning.mert import Settings, optimise, report_features, unit_norm
+from rerank.tuning.mert import Settings
 from rerank.tuning.objectives import Sums
 from rerank.tuning.path_pool import Paths
 from rerank.tuning.pool import Pool
+from rerank.tuning.pool_tuner import MERT, PoolTuner
 from rerank.tuning.rounds import Find, Step
 
 Floats = NDArray[np.float64]
-MERT = "mert"
-POOLS = ("auto", "conditional", "documents", "exact")
+POOLS = ("auto", "sentences", "conditional", "documents", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class Plan:
     replicates: int = 1
     held_out: float = 0.0
 
-    def check(self, *, ranges: bool = False) -> None:
+    def check(self, *, ranges: bool = False, start: bool = True) -> None:
         """UsageError for what there is none of, and for options that would do nothing.
 
-        ranges: whether some weights have one.
+        ranges: whether some weights have one; start: whether start weights are given
         """
         if self.pools not in POOLS:
             kinds = ", ".join(POOLS)
@@ -67,6 +67,11 @@ class Plan:
         if not 0 <= self.held_out < 1:
             raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
         self.aims.check()
+        if self.aims.shrinkage not in (0, SHRINKAGE) and not start:
+            raise UsageError(
+                f"--shrink {self.aims.shrinkage:g}: no start weights are there to keep to; "
+                "give some by --start"
+            )
         if self.pools == "exact" and self.settings.directions == "gradient":
             raise UsageError("--directions gradient: --pools exact has none; take another")
         if ranges and self.pools == "documents":
@@ -206,36 +211,12 @@ class Task:
 
     def tuner(self, notices: Notices) -> Find:
         """The tuner of the plan, for pools of these features."""
-        return self._mert(notices) if self.plan.algorithm == MERT else self._other(notices)
-
-    def _mert(self, notices: Notices) -> Find:
+        how = PoolTuner(self.plan.algorithm, self.settings, self.names, self.bounds, self.goal)
         history: list[Floats] = []  # optima of earlier rounds are starts of later ones
 
         def find(pool: Pool, start: Floats) -> Optimum:
-            best = optimise(
-                pool,
-                start,
-                notices,
-                names=self.names,
-                settings=self.settings,
-                bounds=self.bounds,
-                goal=self.goal,
-                history=tuple(history),
-            ).best
+            best = how.tune(pool, start, notices, tuple(history)).best
             history.append(best.weights)
             return best
-
-        return find
-
-    def _other(self, notices: Notices) -> Find:
-        tune = named(self.plan.algorithm).load()
-
-        def find(pool: Pool, start: Floats) -> Optimum:
-            axes = Axes.of(pool)
-            report_features(axes, self.names, notices)
-            weights = tune(pool, start, rng=np.random.default_rng(self.settings.seed))
-            if not pool.fixed.any():
-                weights = unit_norm(weights, start=start, varying=axes.features)
-            return Optimum.at(pool, weights, self.goal)
 
         return find

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, corpus_bleu
+from rerank.bleu import WIDTH
 from rerank.columns import offsets_of
 from rerank.features import Document
 from rerank.notices import Notices
@@ -19,7 +19,7 @@ from rerank.tuning.document_line_search import ChainSet
 from rerank.tuning.objectives import Sums
 from rerank.tuning.path_pool import Paths
 from rerank.tuning.pool import Pool
-from rerank.tuning.scale import Scale, fit_scale
+from rerank.tuning.scale import Scale, fit_scale_to_bleu
 
 Choices = tuple[tuple[int, ...], ...]  # the choices for each document
 
@@ -123,10 +123,9 @@ class TuningSet:
         for document, choices in zip(self.documents, path, strict=True):
             scores.append(document.under(choices) @ weights + document.sparse)
             sizes.append(np.diff(document.offsets))
-        counts = np.concatenate([rows[:, :WIDTH] for rows in self.statistics]).astype(np.int64)
-        bleu = corpus_bleu(counts, effective_order=True)
         offsets = offsets_of(np.concatenate(sizes))
-        return fit_scale(np.concatenate(scores), bleu, offsets, notices)
+        counts = np.concatenate([rows[:, :WIDTH] for rows in self.statistics])
+        return fit_scale_to_bleu(np.concatenate(scores), counts, offsets, notices)
 
     def decode(self, weights: NDArray[np.float64], how: Search) -> tuple[Choices, Sums]:
         """The path that full weights (F,) choose, and its summed statistics (D, W)."""

@@ -56,10 +56,15 @@ class Wanted:
         names, start = column_names(space.labels), self.start(space)
         owners = [label.name for label in space.labels for _ in range(label.width)]
         bounds = Bounds.none(space.width)
+        moving = set(self.columns(space).tolist())
         for name, (low, high) in self.ranges.items():
             columns = [f for f, both in enumerate(zip(names, owners, strict=True)) if name in both]
             if not columns:
                 raise UsageError(f"--range {name}=…: no such feature; there are {', '.join(names)}")
+            if not moving.intersection(columns):
+                raise UsageError(
+                    f"--range {name}=…: this weight is not tuned; name its feature in --features"
+                )
             if not low <= high:
                 raise UsageError(f"--range {name}={low:g}:{high:g}: expected the least value first")
             bounds.low[columns], bounds.high[columns] = low, high

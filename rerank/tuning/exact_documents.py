@@ -50,6 +50,8 @@ class ExactDocuments:
         guess = self.find(self.pool(), start)
         guessed = Step(guess.weights, self.decode(guess.weights), guess)
         yield guessed
+        if not self.spreads.any():
+            return "no feature varies"
         best = max((begun, guessed), key=self._promise)
         weights = best.weights
         while True:

@@ -21,7 +21,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
+from rerank.tuning.objectives import Sums
 
 _CURE = "where one is needed, give --alpha"
 RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down
@@ -42,6 +44,10 @@ class Scale:
             f"alpha {self.alpha:.3g} ± {self.error:.2g} "
             f"(likelihood of the best candidates of {self.n_lists} lists)"
         )
+
+    def to_provenance(self) -> dict[str, object]:
+        """What a weights file says of it."""
+        return {"alpha_error": self.error, "alpha_lists": self.n_lists}
 
 
 def fit_scale(
@@ -76,6 +82,14 @@ def fit_scale(
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if lists.slope(middle) > 0 else (low, middle)
     return Scale(low / unit, 1 / math.sqrt(lists.variance(low)) / unit, len(lists.starts))
+
+
+def fit_scale_to_bleu(
+    scores: NDArray[np.float64], statistics: Sums, offsets: NDArray[np.int64], notices: Notices
+) -> Scale | None:
+    """`fit_scale` with the BLEU of each candidate as its quality; statistics: (n, W), of `Pool`."""
+    counts = statistics[:, :WIDTH].astype(np.int64, copy=False)
+    return fit_scale(scores, corpus_bleu(counts, effective_order=True), offsets, notices)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
