@@ -36,7 +36,7 @@ WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns"
 DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
 HOLES = {3, 7, 8}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
-FREE = Plan(aims=Aims(length="free"), settings=QUICK)  # nothing but BLEU
+FREE = Plan(aims=Aims(length="free", shrinkage=0.0), settings=QUICK)  # nothing but BLEU
 START = {"LM0": [1.0], "TM0": [0.5, 0.25]}
 PARTS = ("features", "start", "ranges", "base", "plot")  # of `TunedWeights`
 with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
@@ -67,6 +67,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write(name: str, lines: Sequence[str]) -> None:
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def read(name: str) -> list[str]:
+    return Path(name).read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def write_weights(
@@ -121,6 +125,28 @@ def test_without_context_tuning_never_loses_bleu(here: Path, start: str | None) 
     assert found.bleu > found.baseline_bleu
     assert found.bleu > bleu_of(lists(), "start.json")
     assert kept_round(said) == 1
+
+
+def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_length(
+    here: Path,
+) -> None:
+    """Five points for a ratio off by 1; BLEU and length are sacrebleu's."""
+    every = read("dev.kbest")
+    every[1::3] = [re.sub(r"^(\d+ \|\|\| )\w+ \w+ ", r"\1", line) for line in every[1::3]]
+    write("dev.kbest", every)
+
+    def value(weights: str) -> float:
+        bleu = bleu_of(lists(), weights)
+        lengths = [sum(map(len, map(str.split, read(name)))) for name in ("hyp.txt", "dev.ref")]
+        return bleu - 5 * abs(lengths[0] / lengths[1] - found.baseline_ratio)
+
+    said: list[str] = []
+    plan = Plan(aims=Aims(shrinkage=0.0), settings=QUICK)
+    found = tuned(lists(), said=said, start="start.json", plan=plan)
+    assert f"maximised: corpus BLEU − 5 |length ratio − {found.baseline_ratio:.3f}|" in said
+    assert value("out.json") > value("start.json")
+    assert value("out.json") >= found.baseline_bleu
+    assert any(line.endswith(f"{value('out.json'):.3f}") for line in said if "round 1" in line)
 
 
 @pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])

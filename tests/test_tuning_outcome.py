@@ -228,6 +228,26 @@ def test_a_base_that_cannot_be_followed_is_told_before_any_work(
     assert {path.name: path.read_bytes() for path in here.iterdir()} == before
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[weight]", "[weights]", r"moses\.ini: expected a section \[weight\]"),
+        ("TM0= 0.2 0.3", "TM0= 0.2", r"moses\.ini:13: expected 2 weights of TM0 .*, found 1"),
+    ],
+    ids=["no section", "another number of weights"],
+)
+def test_a_base_of_another_system_is_told_before_tuning(
+    here: Path, old: str, new: str, message: str
+) -> None:
+    Path("moses.ini").write_text(MOSES.replace(old, new), encoding="utf-8")
+    said: list[str] = []
+    weights = TunedWeights("out.ini", start="start.json", base="moses.ini")
+    with pytest.raises(InputError, match=message):
+        tune_mert(LISTS, ["dev.ref"], weights, notices=Notices(), announce=said.append)
+    assert not any(line.startswith("round") for line in said)
+    assert not Path("out.ini").exists()
+
+
 # Provenance
 
 
@@ -240,7 +260,9 @@ def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: st
     assert said["pools"] == "auto"
     if algorithm == "mert":
         ratio = f"{found.baseline_ratio:.3f}"
-        assert said["objective"] == f"corpus BLEU − 5 |length ratio − {ratio}|"
+        assert said["objective"] == (
+            f"corpus BLEU − 5 |length ratio − {ratio}|, − 1 (1 − cosine with the start)"
+        )
         assert (said["seed"], said["random_starts"], said["directions"]) == (1, 2, "coordinates")
     else:
         assert said["objective"] == "corpus BLEU"

@@ -71,6 +71,50 @@ def test_paths_have_the_sums_of_what_they_choose() -> None:
     assert paths.statistics.tolist() == np.concatenate(sums).tolist()
 
 
+def several() -> TuningSet:
+    """Documents a to d in two groups; one more row of gaps is of documents without candidates."""
+    (one,) = tuning_set().documents
+    groups = [tuple(replace(one, name=name) for name in names) for names in ("abc", "d")]
+    statistics = tuple(STATISTICS + 100 * d for d in range(4))
+    return TuningSet(tuple(groups), statistics, np.arange(5)[:, None] * GAPS)
+
+
+def test_some_of_the_documents_come_in_their_order_as_often_as_they_are_named() -> None:
+    found = several().of([3, 1, 0, 1])
+    assert [[document.name for document in group] for group in found.groups] == [
+        ["a", "b", "b"],
+        ["d"],
+    ]
+    assert [rows[0, 0] for rows in found.statistics] == [0, 100, 100, 300]
+    assert found.gaps[:, 8].tolist() == [0, 7, 7, 21]
+    path = ((0, 0), (1, 2), (0, 0), (1, 2))
+    whole = several().sums(((0, 0), (1, 2), (0, 0), (1, 2)))
+    assert found.sums(path)[[0, 1, 3]].tolist() == whole[[0, 1, 3]].tolist()
+    assert whole[4].tolist() == (4 * GAPS[0]).tolist()
+
+
+def test_groups_of_which_nothing_is_named_are_left_out() -> None:
+    assert [len(group) for group in several().of([3]).groups] == [1]
+    path, sums = several().of([3, 3]).decode(np.array([0.0, 1.0]), Search())
+    assert path == ((0, 0), (0, 0))
+    assert sums[0].tolist() == sums[1].tolist() == several().sums(path * 2)[3].tolist()
+
+
+def test_a_pool_knows_the_documents_of_its_lists() -> None:
+    pool = several().pool(several().first, np.array([0, 1]), np.zeros(2))
+    path = ((1, 2),) * 4
+    chosen = np.array([[5 * d + 1, 5 * d + 4] for d in range(4)]).ravel()
+    rows = np.concatenate([chosen, 20 + np.arange(5)])
+    assert pool.n_documents == 5
+    assert pool.sums(rows).tolist() == several().sums(path).tolist()
+
+
+def test_chains_decode_as_the_search_does() -> None:
+    for weights in np.random.default_rng(1).standard_normal((20, 2)):
+        sums = several().decode(weights, Search())[1]
+        assert several().chains().decoded(weights).tolist() == sums.tolist()
+
+
 def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:
     """The best of both lists is the last one; the path decides where it stands in one."""
     other = [PAIRS[0], np.array([[-3.0, -4.0, -5.0], [-9.0, -8.0, -7.0]])]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.bleu import Tokenizer, corpus_bleu, length_ratio
 from rerank.errors import UsageError
+from rerank.formats.moses_ini import merged
 from rerank.lines import display, read_lines
 from rerank.notices import Notices
 from rerank.outputs import check_outputs
@@ -98,6 +99,10 @@ def tune_mert(
         metrics = plan.aims.metrics(tokenizer, opened.given, notices)
         settings = replace(plan.settings, criterion=plan.criterion(metrics))
         corpus, space = read_set(opened, lines, metrics, wanted, announce)
+        sparse = given.sparse if given else {}
+        if frame is not None:  # refused before the work, not after it
+            begin = by_name(wanted.start(space), space)
+            merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
         whole = Task.of(
             opened, corpus, space, search, wanted, plan=plan, settings=settings, notices=notices
         )
@@ -115,7 +120,6 @@ def tune_mert(
         opened.report(announce)
         # while the copy of standard input is there to be digested
         made = {**made_by(opened, files, task), **reached(sums, metrics, len(references)), **made}
-    sparse = given.sparse if given else {}
     result = Weights(by_name(task.full(found), space), sparse, alpha, made)
     write_weights(weights.out, result, base=frame, notices=notices)
     counts, first = total(sums), total(baseline)

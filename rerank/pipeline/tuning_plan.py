@@ -65,6 +65,8 @@ class Plan:
                 f"--n-best {self.n_best}: only pools of documents hold paths; add --pools "
                 "documents, or leave it out"
             )
+        if self.replicates < 1:
+            raise UsageError(f"--replicates {self.replicates}: expected at least 1")
         if not 0 <= self.held_out < 1:
             raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
         self.aims.check()
