@@ -114,9 +114,9 @@ class Lines:
 def divided(hypotheses: Sequence[str]) -> tuple[Lines, list[Lines]]:
     """All lines, and those of each document; documents without candidates are one."""
     number: dict[tuple[int, str], float] = {}
-    for line, value in zip(read("dev.kbest"), read("dev.m"), strict=True):
-        t, text, *_ = line.split(" ||| ")
-        number[int(t), text] = float(value)
+    for line, score in zip(read("dev.kbest"), read("dev.m"), strict=True):
+        s, text, *_ = line.split(" ||| ")
+        number[int(s), text] = float(score)
     docs, whole, parts = read("dev.docs"), Lines(), dict[str, Lines]()
     filled = {docs[t] for t, _ in number}
     for t, (hypothesis, reference) in enumerate(zip(hypotheses, read("dev.ref"), strict=True)):

@@ -152,7 +152,7 @@ def aims_of(options: dict[str, Any]) -> Aims:
     from rerank.pipeline import Aims
 
     objectives = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
-    files = {}
+    files = dict[str, str]()
     for one in options.pop("metrics"):
         name, equals, path = one.partition("=")
         if not (name and equals and path):
