@@ -60,6 +60,7 @@ AIMS = {
     "no price": Aims((("chrf", 1.0),), price=0.0),
     "dear": Aims((("ter", 1.0),), price=200.0),
     "window": Aims(window=2),
+    "window, ter": Aims((("ter", 1.0),), window=2),
     "window, least": Aims((("chrf", 1.0),), window=1, window_of="min"),
 }
 
@@ -194,7 +195,9 @@ def test_the_value_told_is_that_of_the_output(tuning_lists: Path, name: str, giv
 
 
 @pytest.mark.parametrize("pools", ["conditional", "documents", "exact"])
-@pytest.mark.parametrize("name", ["ter", "file + chrf", "worst, file + ter", "ratio"])
+@pytest.mark.parametrize(
+    "name", ["ter", "file + chrf", "worst, file + ter", "ratio", "window, ter"]
+)
 def test_every_kind_of_pool_tells_what_is_decoded(
     tuning_lists: Path, name: str, pools: str
 ) -> None:
