@@ -132,13 +132,17 @@ def test_the_best_step_is_that_of_a_dense_grid_within_the_span(
         assert step.size == 0 or case.value_at(goal, step.size) == pytest.approx(best, abs=1e-9)
 
 
+@pytest.mark.parametrize("pull", [0.0, 0.5, 50.0])
 @pytest.mark.parametrize("price", [0.0, 3.0, 500.0])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(lists(), st.sampled_from([-1e3, 0.0, 2.0, 20.0]))
 def test_the_compiled_goal_takes_the_step_of_any_objective(
-    price: float, case: Lists, floor: float
+    price: float, pull: float, case: Lists, floor: float
 ) -> None:
-    fast, slow = BleuGoal(0.95, price), Goal(BleuGoal(0.95, price).objective)
+    anchor = np.arange(1.0, 1 + len(case.weights))
+    shrinkage = Shrinkage(anchor, np.ones_like(anchor), pull) if pull else None
+    fast = BleuGoal(0.95, price, shrinkage)
+    slow = Goal(fast.objective, None, shrinkage)
     line = case.line()
     one, other = fast.best(line, floor), slow.best(line, floor)
     assume(one.size == other.size or one.value > floor + GAIN)
@@ -286,9 +290,12 @@ def test_the_compiled_goal_is_taken_for_corpus_bleu_alone() -> None:
         goal_of(MeanOfDocuments()),
         goal_of(LengthPriced(MeanOfDocuments(), 0.9, 5.0)),
         goal_of(Corpus(), Window(1, "min")),
-        goal_of(Corpus(), None, shrinkage),
+        goal_of(MeanOfDocuments(), None, shrinkage),
     ):
         assert isinstance(goal, Goal)
+    pulled = goal_of(LengthPriced(Corpus(), 0.9, 5.0), None, shrinkage)
+    assert pulled == BleuGoal(0.9, 5.0, shrinkage)
+    assert pulled.name == Goal(pulled.objective, None, shrinkage).name
 
 
 def test_goals_say_what_they_maximise() -> None:

@@ -83,7 +83,7 @@ def test_bleu_never_falls_and_weights_give_what_is_reported(seed: int) -> None:
 def test_the_result_is_the_same_for_any_number_of_threads() -> None:
     pool = random_pool(0)
     one, three = (tuned(pool, np.ones(3), settings=replace(QUICK, threads=t)) for t in (1, 3))
-    assert len(one.optima) == len(three.optima) == 1 + 4 + 1 + 2 * 5  # expected BLEU's too
+    assert len(one.optima) == len(three.optima) == 1 + 5 + 2 * 5
     for a, b in zip(one.optima, three.optima, strict=True):
         np.testing.assert_array_equal(a.weights, b.weights)
     np.testing.assert_array_equal(one.best.weights, three.best.weights)
@@ -270,9 +270,7 @@ def test_kicks_of_random_directions_do_not_draw_the_same_numbers_again() -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(STRATEGIES, "random", first_draw)
         tuned(pool, np.ones(3), settings=settings)
-    assert (
-        len(drawn) == len(set(drawn)) == 6
-    )  # the start and its kick, zeros twice and theirs, expected BLEU's
+    assert len(drawn) == len(set(drawn)) == 6  # start, expected BLEU's, zeros twice, kicks
 
 
 def bounded(pool: Pool, start: list[float], bounds: Bounds, settings: Settings = QUICK) -> Tuned:
@@ -345,7 +343,7 @@ def test_earlier_weights_are_starts_and_clipped_to_bounds() -> None:
     )
     assert with_it.best.bleu >= max(good.bleu, without.best.bleu)
     assert len(with_it.optima) == len(without.optima) + 1
-    assert len(told) == 2 * len(with_it.optima) - 2  # starts are reported after the heat too
+    assert len(told) == 2 * len(with_it.optima) - 2  # two starts are told after the heat too
     within = optimise(
         pool,
         np.array([0.5, 0.25, 0.5]),

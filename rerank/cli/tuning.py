@@ -83,11 +83,12 @@ class _TuneMert(Headed):
 )
 @click.option(
     "--pools",
-    type=click.Choice(["auto", "conditional", "documents", "exact"]),
+    type=click.Choice(["auto", "sentences", "conditional", "documents", "exact"]),
     default="auto",
     show_default=True,
-    help="What weights are tuned on: lists of candidates, each in the context decoded last, lists "
-    "of paths through whole documents, or all paths (order 1). auto is conditional.",
+    help="What weights are tuned on: lists of candidates in the context of the first ones, or of "
+    "what was decoded last, lists of paths through whole documents, or all paths (order 1). auto "
+    "is conditional.",
 )
 @click.option(
     "--n-best",

@@ -11,7 +11,7 @@ from rerank.errors import UsageError
 from rerank.features import Space
 from rerank.kbest import column_names
 from rerank.notices import Notices
-from rerank.pipeline.criteria import Aims
+from rerank.pipeline.criteria import SHRINKAGE, Aims
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
@@ -28,7 +28,7 @@ from rerank.tuning.rounds import Find, Step
 
 Floats = NDArray[np.float64]
 MERT = "mert"
-POOLS = ("auto", "conditional", "documents", "exact")
+POOLS = ("auto", "sentences", "conditional", "documents", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Plan:
         if not 0 <= self.held_out < 1:
             raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
         self.aims.check()
-        if self.aims.shrinkage > 0 and not start:
+        if self.aims.shrinkage not in (0, SHRINKAGE) and not start:
             raise UsageError(
                 f"--shrink {self.aims.shrinkage:g}: no start weights are there to keep to; "
                 "give some by --start"

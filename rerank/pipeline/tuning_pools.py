@@ -16,15 +16,23 @@ from rerank.tuning.document_ascent import document_ascent
 from rerank.tuning.document_pools import DocumentPools
 from rerank.tuning.envelope import Direction
 from rerank.tuning.exact_documents import ExactDocuments
-from rerank.tuning.goals import Goal
+from rerank.tuning.goals import BleuGoal, Goal
 from rerank.tuning.mert import unit_norm
 from rerank.tuning.path_pool import PathPool
 from rerank.tuning.rounds import Pools
-from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
+from rerank.tuning.sentence_pools import CompletePool, ConditionalPools, FirstPool
 from rerank.tuning.strategies import strategy
 
 
-def sentence_pools(task: Task) -> Pools:
+def first_pool(task: Task) -> Pools:
+    """Lists of candidates in the context of the first ones, whatever is decoded."""
+    find, first = task.tuner(task.notices), task.corpus.first
+    if not task.contextual:
+        return CompletePool(task.pool(first), find)
+    return FirstPool(task.pool(first), lambda weights: task.decode(weights)[1], find)
+
+
+def conditional_pools(task: Task) -> Pools:
     """Lists of candidates: one pool of them all, or one for each context that was decoded."""
     find, first = task.tuner(task.notices), task.corpus.first
     if not task.contextual:
@@ -55,7 +63,7 @@ def document_pools(task: Task) -> Pools:
 def exact_pools(task: Task) -> Pools:
     """No pool: line searches over all paths of all documents; order 0 needs but one pool."""
     if not task.contextual:
-        return sentence_pools(task)
+        return conditional_pools(task)
     orders = [problem.order for problem in task.corpus.documents[0].problems]
     if any(order is None or order > 1 for order in orders):
         raise UsageError(
@@ -64,7 +72,7 @@ def exact_pools(task: Task) -> Pools:
         )
     chains, tuned = task.corpus.chains(), task.tuned
     goal = task.goal  # here of all weights, of which the tuned ones count
-    if isinstance(goal, Goal) and goal.shrinkage:
+    if isinstance(goal, BleuGoal | Goal) and goal.shrinkage:
         goal = replace(goal, shrinkage=goal.shrinkage.among(tuned, len(task.start)))
     varying = np.flatnonzero(chains.spreads[tuned] > 0)
     rng = np.random.default_rng(task.settings.seed)
@@ -99,7 +107,11 @@ def exact_pools(task: Task) -> Pools:
 
 
 KINDS: Mapping[str, Callable[[Task], Pools]] = dict(
-    zip(POOLS, (sentence_pools, sentence_pools, document_pools, exact_pools), strict=True)
+    zip(
+        POOLS,
+        (conditional_pools, first_pool, conditional_pools, document_pools, exact_pools),
+        strict=True,
+    )
 )
 
 

@@ -23,7 +23,8 @@ class Criterion:
 
     length: the length ratio to keep to: that of the first candidates, a number, or any
     price: of a length ratio off by 1, in units of the objective
-    shrinkage: price of leaving the start weights' direction altogether, see `goals.Shrinkage`
+    shrinkage: price of leaving the start weights' direction altogether, see `goals.Shrinkage`;
+    features with a start weight of 0 are free
     """
 
     objective: Objective = CORPUS
@@ -45,7 +46,8 @@ class Criterion:
             ratio = float(length_ratio(first[:WIDTH])) if self.length == "keep" else self.length
             objective = LengthPriced(objective, float(ratio), self.price)
         pull = self.shrinkage > 0 and bool((start * scale).any())
-        shrinkage = Shrinkage(start, scale, self.shrinkage) if pull else None
+        known = np.where(start != 0, scale, 0.0)  # a new feature leaves no direction
+        shrinkage = Shrinkage(start, known, self.shrinkage) if pull else None
         return goal_of(objective, self.window, shrinkage)
 
 

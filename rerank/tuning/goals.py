@@ -7,8 +7,9 @@ logarithms; `Goal` is any objective. Smoothing over neighbouring intervals is th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numba import njit
@@ -18,6 +19,12 @@ from rerank.bleu import WIDTH, score
 from rerank.tuning.line import Line, Step
 from rerank.tuning.objectives import BLEU, Corpus, LengthPriced, Objective, Sums
 
+Pull: TypeAlias = tuple[float, float, float, float, float, float]
+"""Price of a shrinkage, and along a line anchor · point, anchor · way, squares and their product.
+
+The anchor is a unit vector.
+"""
+_NO_PULL: Pull = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 GAIN = 1e-9  # sums of real numbers differ by their order; this is no gain
 _PULL = 1e-4  # gains below this share of the price on direction shrink for ever: they are none
 
@@ -96,12 +103,15 @@ class Shrinkage:
         steps: NDArray[np.float64],
     ) -> NDArray[np.float64]:
         """Prices (m,) at the steps (m,) along a line; weights of zeros cost all of it."""
+        pull = self.along(weights, direction)
+        return np.array([_cost(step, pull) for step in steps.tolist()])
+
+    def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Pull:
+        """What the price along a line depends on, in units of the anchor's length."""
         anchor, point, way = (v * self.scale for v in (self.anchor, weights, direction))
-        products = anchor @ point + steps * (anchor @ way)
-        squares = point @ point + 2 * steps * (point @ way) + steps**2 * (way @ way)
-        norms = np.sqrt(np.maximum(squares, 0.0) * (anchor @ anchor))
-        cosines = np.divide(products, norms, out=np.zeros_like(norms), where=norms > 0)
-        return np.asarray(self.price * (1 - cosines))
+        anchor = anchor / np.linalg.norm(anchor)
+        ahead = float(anchor @ point), float(anchor @ way)
+        return (self.price, *ahead, float(point @ point), float(point @ way), float(way @ way))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,10 +166,14 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class BleuGoal:
-    """Corpus BLEU less price · |length ratio − ratio|, compiled. O(m) for m sorted breaks."""
+    """Corpus BLEU less price · |length ratio − ratio|, and less a shrinkage's price; compiled.
+
+    O(m) for m sorted breaks.
+    """
 
     ratio: float = 1.0
     price: float = 0.0
+    shrinkage: Shrinkage | None = None
     smoothed = False
 
     @property
@@ -170,23 +184,34 @@ class BleuGoal:
 
     @property
     def name(self) -> str:
-        """Corpus BLEU, and its price on length."""
-        return self.objective.name
+        """Corpus BLEU, and its prices."""
+        return Goal(self.objective, None, self.shrinkage).name
 
     def value(self, sums: Sums, weights: NDArray[np.float64]) -> float:
         """At a point."""
-        return float(_priced(sums.sum(axis=0).astype(np.int64), self.ratio, self.price))
+        value = float(_priced(sums.sum(axis=0).astype(np.int64), self.ratio, self.price))
+        return value - _cost(0.0, self._pull(weights, np.zeros_like(weights)))
 
     def best(self, line: Line, here: float) -> Step:
         """The best step; of intervals as good the one with the least steps."""
+        gain = _PULL * self.shrinkage.price if self.shrinkage else 0.0
         place, value = _best_interval(
-            line.breaks, line.order, line.changes, line.span, (self.ratio, self.price), here
+            line.breaks,
+            line.order,
+            line.changes,
+            (*line.span, line.unit),
+            (self.ratio, self.price),
+            self._pull(line.weights, line.direction),
+            here + gain,
         )
         if place < 0:
             return Step(0.0, here, here, here)
         ends = np.append(line.breaks[line.order[place : place + 2]], np.inf)[:2]
         size = float(line.inside(*np.clip(ends, *line.span)[:, None])[0])
         return Step(size, value, here, value) if np.isfinite(size) else Step(0.0, here, here, here)
+
+    def _pull(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Pull:
+        return self.shrinkage.along(weights, direction) if self.shrinkage else _NO_PULL
 
 
 CORPUS_BLEU = BleuGoal()
@@ -197,11 +222,11 @@ def goal_of(
     objective: Objective, window: Window | None = None, shrinkage: Shrinkage | None = None
 ) -> SearchGoal:
     """The goal, compiled where there is a compiled one."""
-    if window is None and shrinkage is None:
+    if window is None:
         if objective == Corpus(BLEU):
-            return CORPUS_BLEU
+            return BleuGoal(shrinkage=shrinkage) if shrinkage else CORPUS_BLEU
         if isinstance(objective, LengthPriced) and objective.objective == Corpus(BLEU):
-            return BleuGoal(objective.ratio, objective.price)
+            return BleuGoal(objective.ratio, objective.price, shrinkage)
     return Goal(objective, window, shrinkage)
 
 
@@ -210,13 +235,15 @@ def _best_interval(
     breaks: NDArray[np.float64],
     order: NDArray[np.int64],
     changes: Sums,
-    span: tuple[float, float],
+    steps: tuple[float, float, float],
     length: tuple[float, float],
+    pull: Pull,
     floor: float,
 ) -> tuple[int, float]:
     """Place in `order` of the break that opens the best interval, and its value; −1 if none.
 
-    `length`: ratio and price, as in `BleuGoal`.
+    `steps`: least and greatest one allowed, and one of ordinary size; `length`: ratio and price, as
+    in `BleuGoal`.
     """
     total = np.zeros(WIDTH, dtype=np.int64)
     best, value = -1, floor
@@ -224,11 +251,14 @@ def _best_interval(
     for i in range(len(order)):
         for k in range(WIDTH):
             total[k] += changes[order[i], k]
-        right = breaks[order[i + 1]] if i + 1 < len(order) else np.inf
-        if max(breaks[order[i]], span[0]) >= min(right, span[1]):
+        left = max(breaks[order[i]], steps[0])
+        right = min(breaks[order[i + 1]] if i + 1 < len(order) else np.inf, steps[1])
+        if left >= right:
             continue  # an interval without width
         if _ceiling(total) >= worth:
             this = _priced(total, length[0], length[1])
+            if pull[0] > 0 and this > value:
+                this -= _cost(_inside(left, right, steps[2]), pull)
             if this > value:
                 best, value = i, this
                 worth = _worth(value)
@@ -241,6 +271,27 @@ def _priced(total: NDArray[np.int64], ratio: float, price: float) -> float:
     length = total[4] / total[8] if total[8] > 0 else 0.0
     value: float = score(total, False) - price * abs(length - ratio)
     return value
+
+
+@njit(cache=True, nogil=True)
+def _inside(left: float, right: float, unit: float) -> float:
+    """A step inside an interval, as `Line.inside` has it."""
+    if left == -np.inf and right == np.inf:
+        return 0.0
+    if left == -np.inf:
+        return right - max(abs(right), unit)
+    if right == np.inf:
+        return left + max(abs(left), unit)
+    return left + (right - left) / 2
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _cost(step: float, pull: Pull) -> float:
+    """The price of shrinkage at a step; `pull` as `Shrinkage.along` has it."""
+    price, anchored, anchored_way, square, crossed, square_way = pull
+    norm = math.sqrt(max(square + 2 * step * crossed + step * step * square_way, 0.0))
+    cosine = (anchored + step * anchored_way) / norm if norm > 0 else 0.0
+    return price * (1 - cosine)
 
 
 @njit(cache=True, nogil=True)

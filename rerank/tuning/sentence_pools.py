@@ -43,6 +43,26 @@ class CompletePool:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FirstPool:
+    """One pool, in the context of the first candidates: what tuners of sentences do.
+
+    decode: summed statistics (D, W) of what weights (F,) choose
+    """
+
+    pool: Pool
+    decode: Callable[[NDArray[np.float64]], Sums]
+    find: Find
+    patience: int = 1
+
+    def steps(self, start: NDArray[np.float64]) -> Steps:
+        """The start and one round."""
+        yield Step(start, self.decode(start))
+        found = self.find(self.pool, start)
+        yield Step(found.weights, self.decode(found.weights), found)
+        return "the pool is not made again"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ConditionalPools(Generic[P]):
     """A pool for each round; a path of type P holds the choices for all documents.
 
