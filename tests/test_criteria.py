@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from rerank.pipeline import (
     tune_mert,
 )
 from rerank.tuning.criterion import PRICE, Criterion
-from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal
+from rerank.tuning.goals import CORPUS_BLEU, BleuGoal
 from rerank.tuning.objectives import Corpus, MeanOfDocuments, WeightedSum, WorstDocuments
 
 ALONE = Lists("dev.kbest", "dev.docs")
@@ -60,6 +60,7 @@ AIMS = {
     "no price": Aims((("chrf", 1.0),), price=0.0),
     "dear": Aims((("ter", 1.0),), price=200.0),
     "window": Aims(window=2),
+    "window, ter": Aims((("ter", 1.0),), window=2),
     "window, least": Aims((("chrf", 1.0),), window=1, window_of="min"),
 }
 
@@ -114,9 +115,9 @@ class Lines:
 def divided(hypotheses: Sequence[str]) -> tuple[Lines, list[Lines]]:
     """All lines, and those of each document; documents without candidates are one."""
     number: dict[tuple[int, str], float] = {}
-    for line, value in zip(read("dev.kbest"), read("dev.m"), strict=True):
-        t, text, *_ = line.split(" ||| ")
-        number[int(t), text] = float(value)
+    for line, score in zip(read("dev.kbest"), read("dev.m"), strict=True):
+        s, text, *_ = line.split(" ||| ")
+        number[int(s), text] = float(score)
     docs, whole, parts = read("dev.docs"), Lines(), dict[str, Lines]()
     filled = {docs[t] for t, _ in number}
     for t, (hypothesis, reference) in enumerate(zip(hypotheses, read("dev.ref"), strict=True)):
@@ -174,7 +175,7 @@ def kept(said: Sequence[str]) -> int:
 @pytest.mark.parametrize("given", [ALONE, PAIRED], ids=["alone", "pairs"])
 @pytest.mark.parametrize("name", AIMS)
 def test_the_value_told_is_that_of_the_output(tuning_lists: Path, name: str, given: Lists) -> None:
-    aims, said = AIMS[name], list[str]()
+    aims, said = replace(AIMS[name], shrinkage=0.0), list[str]()
     found = tuned(aims, given, said)
     decode(given, "out.json", "hyp.txt", notices=Notices())
     output, rounds = read("hyp.txt"), told(said)
@@ -194,11 +195,13 @@ def test_the_value_told_is_that_of_the_output(tuning_lists: Path, name: str, giv
 
 
 @pytest.mark.parametrize("pools", ["conditional", "documents", "exact"])
-@pytest.mark.parametrize("name", ["ter", "file + chrf", "worst, file + ter", "ratio"])
+@pytest.mark.parametrize(
+    "name", ["ter", "file + chrf", "worst, file + ter", "ratio", "window, ter"]
+)
 def test_every_kind_of_pool_tells_what_is_decoded(
     tuning_lists: Path, name: str, pools: str
 ) -> None:
-    aims, said = AIMS[name], list[str]()
+    aims, said = replace(AIMS[name], shrinkage=0.0), list[str]()
     tuned(aims, PAIRED, said, pools=pools)
     decode(PAIRED, "out.json", "hyp.txt", notices=Notices())
     rounds = told(said)
@@ -255,7 +258,7 @@ def test_aims_become_the_objective_that_they_name() -> None:
         aims.check()
         return aims.criterion(aims.metrics(Tokenizer("none"), _nothing, Notices()))
 
-    assert of(Aims()) == Criterion()
+    assert of(Aims(shrinkage=0.0)) == Criterion()
     assert isinstance(of(Aims(documents=True)).objective, MeanOfDocuments)
     assert isinstance(of(Aims(worst=0.5)).objective, WorstDocuments)
     both = of(Aims((("ter", 2.0), ("chrf", 1.0)), length=0.9, price=3.0, shrinkage=1.5))
@@ -281,8 +284,10 @@ def test_the_goal_has_a_price_on_length_only_where_there_is_one() -> None:
     assert Criterion(price=0.0).goal(first, zeros, zeros) == CORPUS_BLEU
     assert Criterion(length=1.25, price=2.0).goal(first, zeros, zeros) == BleuGoal(1.25, 2.0)
     shrunk = Criterion(shrinkage=1.0)
-    assert isinstance(shrunk.goal(first, np.ones(2), np.ones(2)), Goal)
-    assert isinstance(shrunk.goal(first, zeros, np.ones(2)), BleuGoal)  # no direction to keep
+    pulled = shrunk.goal(first, np.ones(2), np.ones(2))
+    assert isinstance(pulled, BleuGoal)
+    assert pulled.shrinkage
+    assert shrunk.goal(first, zeros, np.ones(2)) == BleuGoal(0.9, PRICE)  # no direction to keep
 
 
 # Refusals

@@ -16,7 +16,7 @@ from rerank.tuning.document_ascent import document_ascent
 from rerank.tuning.document_pools import DocumentPools
 from rerank.tuning.envelope import Direction
 from rerank.tuning.exact_documents import ExactDocuments
-from rerank.tuning.goals import Goal
+from rerank.tuning.goals import BleuGoal, Goal
 from rerank.tuning.mert import unit_norm
 from rerank.tuning.path_pool import PathPool
 from rerank.tuning.rounds import Pools
@@ -72,7 +72,7 @@ def exact_pools(task: Task) -> Pools:
         )
     chains, tuned = task.corpus.chains(), task.tuned
     goal = task.goal  # here of all weights, of which the tuned ones count
-    if isinstance(goal, Goal) and goal.shrinkage:
+    if isinstance(goal, BleuGoal | Goal) and goal.shrinkage:
         goal = replace(goal, shrinkage=goal.shrinkage.among(tuned, len(task.start)))
     varying = np.flatnonzero(chains.spreads[tuned] > 0)
     rng = np.random.default_rng(task.settings.seed)

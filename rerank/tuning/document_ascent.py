@@ -101,6 +101,7 @@ class DocumentPoint:
         self.sums = axes.documents.decoded(self.weights)
         self.value = goal.value(self.sums, self.weights)
         self._unaries = axes.documents.unaries(self.weights)
+        self._reached = -math.inf
 
     @property
     def exhausted(self) -> bool:
@@ -131,15 +132,21 @@ class DocumentPoint:
         )
 
     def take(self, way: Vector, step: Step) -> bool:
-        """Whether a step does gain, or smoothed is what it promised; it is taken only then."""
+        """Whether a step does gain, or smoothed is what it promised; it is taken only then.
+
+        Smoothed values have to rise from step to step, as in `rerank.tuning.ascent.Point`.
+        """
         weights = self.bounds.clipped(self.weights + step.size * way)
         if step.size == 0 or np.array_equal(weights, self.weights):
+            return False
+        if self.goal.smoothed and step.value <= self._reached + GAIN:
             return False
         sums = self.axes.documents.decoded(weights)
         value = self.goal.value(sums, weights)
         if value <= min(self.value, step.promised - GAIN):
             return False
         self.weights, self.sums, self.value = weights, sums, value
+        self._reached = step.value
         self._unaries = self.axes.documents.unaries(weights)
         return True
 
