@@ -11,9 +11,10 @@ from rerank.cli import cli
 from rerank.cli.tuning_options import aims_of, settings_of
 from rerank.errors import UsageError
 from rerank.pipeline import Aims, MertSettings
-from rerank.pipeline.tuning_plan import MERT, POOLS
+from rerank.pipeline.tuning_plan import POOLS
 from rerank.registry import METRICS
 from rerank.tuning.algorithms import ALGORITHMS
+from rerank.tuning.pool_tuner import MERT
 from rerank.tuning.strategies import STRATEGIES
 
 
