@@ -38,7 +38,7 @@ def test_the_default_is_corpus_bleu_at_the_length_of_the_first_candidates() -> N
 
 def test_the_length_is_that_of_words_whatever_the_metric_counts() -> None:
     wide = np.concatenate([FIRST, [7.5, 2.5]])
-    goal = Criterion(MeanOfDocuments()).goal(wide, START, SCALE)
+    goal = Criterion(MeanOfDocuments(), "keep").goal(wide, START, SCALE)
     assert isinstance(goal, Goal)
     assert goal.objective == LengthPriced(MeanOfDocuments(), 0.9, 5.0)
 

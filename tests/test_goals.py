@@ -300,6 +300,6 @@ def test_the_compiled_goal_is_taken_for_corpus_bleu_alone() -> None:
 
 def test_goals_say_what_they_maximise() -> None:
     goal = Goal(Corpus(), Window(3, "min"), Shrinkage(np.ones(2), np.ones(2), 0.5))
-    assert goal.name == "corpus BLEU, min of ±3 intervals, − 0.5 (1 − cosine with the start)"
+    assert goal.name == "corpus BLEU, min of ±3 intervals − 0.5 (1 − cosine with the start)"
     assert CORPUS_BLEU.name == "corpus BLEU"
     assert BleuGoal(1.0, 5.0).name == "corpus BLEU − 5 |length ratio − 1.000|"

@@ -267,7 +267,7 @@ def test_what_made_the_weights_is_written_with_them(here: Path) -> None:
     assert [one["file"] for one in made["inputs"]] == ["features.dat", "scores.dat", "init.opt"]
     assert made["bleu"] == found.bleu
     assert made["seed"] == QUICK.seed
-    assert made["objective"].startswith("corpus BLEU − 5 |length ratio − ")
+    assert made["objective"] == "corpus BLEU − 1 (1 − cosine with the start)"
     assert made["statistics"] == "Moses' extractor"
     assert made["flat"].keys() == {"LM0", "TM0_0", "TM0_1"}
     least, middle, most = made["optima"]["bleu"]
@@ -304,7 +304,10 @@ def test_plans_for_more_than_the_files_know_are_refused(here: Path, plan: Plan) 
     [
         (Plan(algorithm="mert2"), "'mert2'"),
         (Plan(algorithm="mira", settings=QUICK), "--algorithm mira goes its own way to corpus"),
-        (Plan(algorithm="pro", aims=Aims(length=0.9)), "--length-ratio 0.9: --algorithm pro goes"),
+        (
+            Plan(algorithm="pro", aims=Aims(length=0.9)),
+            "--algorithm pro goes its own way to corpus",
+        ),
     ],
 )
 def test_tuners_that_heed_no_such_plan_are_refused(here: Path, plan: Plan, message: str) -> None:

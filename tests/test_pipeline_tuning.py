@@ -141,7 +141,7 @@ def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_lengt
         return bleu - 5 * abs(lengths[0] / lengths[1] - found.baseline_ratio)
 
     said: list[str] = []
-    plan = Plan(aims=Aims(shrinkage=0.0), settings=QUICK)
+    plan = Plan(aims=Aims(length="keep", shrinkage=0.0), settings=QUICK)
     found = tuned(lists(), said=said, start="start.json", plan=plan)
     assert f"maximised: corpus BLEU − 5 |length ratio − {found.baseline_ratio:.3f}|" in said
     assert value("out.json") > value("start.json")

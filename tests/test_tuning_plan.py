@@ -126,7 +126,7 @@ def test_ranges_are_for_tuners_that_keep_to_them() -> None:
 
 def test_other_documents_have_a_goal_of_their_own_length() -> None:
     """Statistics of the first candidates: 4 words for 8, then 36 for 40."""
-    made = task(Plan())
+    made = task(Plan(aims=Aims(length="keep")))
     (document,) = made.corpus.documents
     more = np.arange(45).reshape(5, 9) + np.array([0] * 8 + [100])
     both = TuningSet(

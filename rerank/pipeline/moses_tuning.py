@@ -26,7 +26,7 @@ from rerank.tuning.bounds import Bounds
 from rerank.tuning.extracted import Extracted, read_extracted
 from rerank.tuning.mert import Tuned
 from rerank.tuning.pool import Pool
-from rerank.tuning.pool_tuner import MERT, PoolTuner
+from rerank.tuning.pool_tuner import PoolTuner
 from rerank.tuning.scale import Scale, fit_scale_to_bleu
 from rerank.tuning.start import read_init_opt
 from rerank.weights import Weights, read_weights, write_weights
@@ -122,11 +122,6 @@ def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
         raise UsageError(
             "files of Moses' extractor know neither documents nor other metrics: objectives, "
             "pools, replicates and documents held out are for tune-mert"
-        )
-    if plan.algorithm != MERT and not isinstance(aims.length, str):
-        raise UsageError(
-            f"--length-ratio {aims.length:g}: --algorithm {plan.algorithm} goes its own way to "
-            "corpus BLEU; leave one of them out"
         )
 
 

@@ -129,7 +129,7 @@ class Goal:
         if self.window:
             name += f", {self.window.kind} of ±{self.window.size} intervals"
         if self.shrinkage:
-            name += f", − {self.shrinkage.price:g} (1 − cosine with the start)"
+            name += f" − {self.shrinkage.price:g} (1 − cosine with the start)"
         return name
 
     @property
