@@ -306,7 +306,7 @@ def test_plans_for_more_than_the_files_know_are_refused(here: Path, plan: Plan) 
         (Plan(algorithm="mira", settings=QUICK), "--algorithm mira goes its own way to corpus"),
         (
             Plan(algorithm="pro", aims=Aims(length=0.9)),
-            "--algorithm pro goes its own way to corpus",
+            "--algorithm pro goes its own way",
         ),
     ],
 )

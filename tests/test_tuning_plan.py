@@ -23,6 +23,7 @@ from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
 from rerank.tuning.algorithms import ALGORITHMS
 from rerank.tuning.ascent import Optimum
+from rerank.tuning.criterion import Criterion
 from rerank.tuning.mert import Settings
 from rerank.tuning.rounds import Step
 from rerank.weights import Weights
@@ -126,7 +127,7 @@ def test_ranges_are_for_tuners_that_keep_to_them() -> None:
 
 def test_other_documents_have_a_goal_of_their_own_length() -> None:
     """Statistics of the first candidates: 4 words for 8, then 36 for 40."""
-    made = task(Plan(aims=Aims(length="keep")))
+    made = task(Plan(settings=Settings(Criterion(length="keep"))))
     (document,) = made.corpus.documents
     more = np.arange(45).reshape(5, 9) + np.array([0] * 8 + [100])
     both = TuningSet(
