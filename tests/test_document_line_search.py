@@ -226,5 +226,5 @@ def test_decoded_statistics_are_those_of_the_decoder() -> None:
 
 
 def test_gaps_of_other_documents_are_refused() -> None:
-    with pytest.raises(ValueError, match="gaps of 2, 1 documents"):
-        ChainSet.of([chain_of(np.random.default_rng(0), [2])], GAPS[:2])
+    with pytest.raises(ValueError, match="gaps of 3, 1 documents"):
+        ChainSet.of([chain_of(np.random.default_rng(0), [2])], np.repeat(GAPS[:1], 3, axis=0))

@@ -210,7 +210,7 @@ def test_every_strategy_gives_the_same_for_any_number_of_threads(
 def test_no_strategy_ends_below_the_start_of_any_objective(directions: str, seed: int) -> None:
     pool = replace(random_pool(seed, lists=6), documents=np.array([2, 0, 1, 1, 0, 2]))
     start = np.random.default_rng(seed).standard_normal(3)
-    criterion = Criterion(WorstDocuments(0.34), shrinkage=2.0)
+    criterion = Criterion(WorstDocuments(0.34), "keep", shrinkage=2.0)
     settings = Settings(criterion, random_starts=2, kicks=2, directions=directions)
     result = tuned(pool, start, settings=settings)
     assert result.best.value >= result.start.value - 1e-9
@@ -402,7 +402,7 @@ def test_a_price_on_length_keeps_the_length_of_the_first_candidates() -> None:
     pool = random_pool(16)
     off = []
     for price in (0.0, 1e4):
-        settings = replace(QUICK, criterion=Criterion(price=price))
+        settings = replace(QUICK, criterion=Criterion(length="keep", price=price))
         best = tuned(pool, np.ones(3), settings=settings).best
         off.append(abs(best.ratio - float(length_ratio(pool.first))))
     assert off[1] <= off[0]

@@ -117,7 +117,7 @@ def test_what_is_told_is_what_decoding_gives(pools: str, replicates: int) -> Non
     assert found.bleu == bleu_of([*SIZES])
     assert found.weights.provenance["pools"] == pools
     assert sum(line.startswith("kept: round ") for line in said) == replicates
-    assert any(line.startswith("maximised: corpus BLEU − 5 |length ratio − ") for line in said)
+    assert any(line.startswith("maximised: corpus BLEU") for line in said)
 
 
 @pytest.mark.parametrize("pools", ["auto", "documents"])

@@ -50,6 +50,8 @@ class Chrf:
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """chrF2 (…) of summed statistics (…, 18), whole numbers of any type."""
         rows = np.ascontiguousarray(summed).astype(np.int64, copy=False)
+        if (rows != summed).any():
+            raise TypeError("statistics of chrF are counts: whole numbers")
         return _scores(rows.reshape(-1, WIDTH)).reshape(rows.shape[:-1])
 
     def shown(self, score: float) -> float:
