@@ -92,7 +92,13 @@ def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str
     objective = task.goal.name if plan.algorithm == MERT else "corpus BLEU"
     return {
         **how_made(plan.algorithm, objective, plan.settings, [*lists.files, *texts]),
+        "tuned": task.names,
+        "ranges": {
+            name: [end if math.isfinite(end) else None for end in ends]
+            for name, ends in task.wanted.ranges.items()
+        },
         "pools": plan.pools,
+        "n_best": plan.n_best,
         "top": lists.top,
         "diverse": lists.diverse,
         "models": {
@@ -129,6 +135,7 @@ def _options(algorithm: str, settings: Settings) -> dict[str, object]:
         "seed": settings.seed,
         "random_starts": settings.random_starts,
         "directions": settings.directions,
+        "norm": settings.norm,
     }
 
 

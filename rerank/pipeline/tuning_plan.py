@@ -191,6 +191,12 @@ class Task:
         full[self.tuned] = weights
         return full
 
+    def norm(self, weights: Floats) -> float:
+        """Norm of weights (G,) that is to be 1; 1 for all weights where their scale is settled."""
+        order = {"l1": 1, "l2": 2}[self.settings.norm]
+        free = not self.fixed and self.bounds.free_of_scale and weights.any()
+        return float(np.linalg.norm(weights, order)) if free else 1.0
+
     def value(self, step: Step) -> float:
         """What is maximised, of a step with weights (G,)."""
         return self.goal.value(step.statistics, step.weights)

@@ -57,7 +57,10 @@ class Averaged:
 
 
 def averaged(task: Task, announce: Announce) -> Averaged:
-    """Replicates of a tuning, each on as many documents drawn anew, and with a seed of its own."""
+    """Replicates of a tuning, each on as many documents drawn anew, and with a seed of its own.
+
+    All weights are divided by one number, so that their mean has norm 1.
+    """
     rng = np.random.default_rng(task.settings.seed)
     n_documents = len(task.corpus.documents)
     found, bleu = [], []
@@ -68,7 +71,8 @@ def averaged(task: Task, announce: Announce) -> Averaged:
         sums = task.decode(found[-1])[1]
         announce(scored(f"replicate {r + 1}, all documents:", sums))
         bleu.append(float(corpus_bleu(total(sums))))
-    return Averaged(Replicates(np.array(found)), tuple(bleu))
+    weights = np.array(found)
+    return Averaged(Replicates(weights / task.norm(weights.mean(axis=0))), tuple(bleu))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
