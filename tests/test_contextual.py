@@ -12,13 +12,16 @@ from decoders.lockstep import forced, path_score
 from decoders.search import Options, decode, decode_all
 from lm.checkpoint import Saved, load_model
 from lm.machine import Machine
+from lm.model import Config, DocumentLM
+from lm.recurrence import RECURRENCES
+from lm.scorer import Scorer
 from rerank.cache import Cache
 from rerank.documents import Documents
 from rerank.formats.rows import read_rows
 from rerank.kbest import KBest, documents_of
 from rerank.notices import Notices
 from rerank.scorers import Scored
-from rerank.scorers.contextual import Contextual
+from rerank.scorers.contextual import Contextual, advanced
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
 
@@ -111,6 +114,30 @@ def test_made_up_contexts_have_the_same_bits_where_bits_matter(
             forced(found.problem, path), forced(fresh.problem, path), strict=True
         ):
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("recurrence", sorted(RECURRENCES))
+@pytest.mark.parametrize("hidden", [6, 64, 256])
+def test_a_context_advances_with_the_same_bits_alone_and_among_others(
+    hidden: int, recurrence: str
+) -> None:
+    """As a beam, a move and a made-up history advance it; products differ with their rows."""
+    config = Config("hrnnlm", 15, embed=hidden, hidden=hidden, recurrence=recurrence)
+    model = DocumentLM.seeded(config, 0)
+    generator = torch.Generator().manual_seed(0)
+    contexts = torch.randn(17, model.context.size, generator=generator)
+    summaries = torch.randn(17, hidden, generator=generator)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        scorer = Scorer.of(model, Machine(deterministic=True))
+        alone = [advanced(scorer, contexts[[m]], summaries[[m]]) for m in range(17)]
+        torch.set_num_threads(3)
+        for begin, end in [(0, 17), (1, 3), (2, 7), (5, 6), (8, 16)]:
+            found = advanced(scorer, contexts[begin:end], summaries[begin:end])
+            assert torch.equal(found, torch.cat(alone[begin:end]))
+    finally:
+        torch.set_num_threads(threads)
 
 
 @every_model

@@ -176,7 +176,7 @@ def test_requests_together_score_as_each_alone_however_much_fits(
     assert after(scorer, []) == []
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm"])
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "drnnlm", "hrnnlm"])
 def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

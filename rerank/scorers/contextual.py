@@ -133,7 +133,8 @@ class Contextual(DocumentProblem):
         n, k, _ = found.shape
         pairs = advanced(self.scorer, given.repeat_interleave(k, dim=0), found.flatten(0, 1))
         shares = torch.from_numpy(weights).to(pairs)
-        means = torch.einsum("nk,nkc->kc", shares, pairs.view(n, k, -1))
+        with self.scorer.machine.at_work():
+            means = torch.einsum("nk,nkc->kc", shares, pairs.view(n, k, -1))
         rows = means.cpu().contiguous().view(torch.uint8).numpy()
         keys = [hashlib.blake2b(row.tobytes(), digest_size=KEY_BYTES).digest() for row in rows]
         return Histories(before.t + 1, keys, means, np.ones(k, dtype=np.bool_))
@@ -317,11 +318,19 @@ def told(fault: ScoreError, t: int) -> str:
 
 
 def advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:
-    """Contexts (M, C) after sentences with summaries (M, U)."""
+    """Contexts (M, C) after sentences with summaries (M, U).
+
+    One at a time where the machine is deterministic: the bits of a row of a product may depend
+    on how many rows there are, and on where in memory it lies, hence the copies.
+    """
     import torch
 
-    with torch.no_grad():
-        return scorer.model.context.advance(contexts, summaries)
+    advance = scorer.model.context.advance
+    with scorer.machine.at_work():
+        if not scorer.machine.deterministic:
+            return advance(contexts, summaries)
+        rows = zip(torch.split(contexts, 1), torch.split(summaries, 1), strict=True)
+        return torch.cat([advance(context.clone(), summary.clone()) for context, summary in rows])
 
 
 def _table(kept: Kept) -> dict[tuple[int, bytes], Scores]:
