@@ -30,7 +30,7 @@ from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.wanted import Wanted
 from rerank.references import read_with_documents
 from rerank.tuning.ascent import Axes, Optimum, Point, climb
-from rerank.tuning.criterion import Criterion
+from rerank.tuning.criterion import BLEU_ALONE
 from rerank.tuning.goals import CORPUS_BLEU
 from rerank.tuning.mert import Settings, optimise
 from rerank.tuning.pool import Pool
@@ -42,7 +42,6 @@ SETS = {
     "dev2010": ("ted-zh-en", "dev2010.nbest.gz", None),
     "tune": ("tvsub-zh-en", "tune.nbest.xz", None),
 }
-BLEU_ALONE = Criterion(length="free")
 
 
 @dataclass(frozen=True)

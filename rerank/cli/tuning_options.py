@@ -93,11 +93,9 @@ steady_goal_options = _all(
     click.option(
         "--shrink",
         type=click.FloatRange(0),
-        default=1.0,
-        show_default=True,
         metavar="POINTS",
         help="Price of leaving the direction of the start weights, in points of the objective; "
-        "features that start at 0 are free.",
+        "features that start at 0 are free [default: 1, with a --metric 0].",
     ),
 )
 

@@ -50,7 +50,13 @@ class Aims:
     price: float = PRICE
     window: int = 0
     window_of: Literal["mean", "min"] = "mean"
-    shrinkage: float = SHRINKAGE
+    shrinkage: float | None = None
+
+    @property
+    def pull(self) -> float:
+        """The price of direction: `SHRINKAGE`, nothing where a metric's points are not known."""
+        usual = 0.0 if self.files else SHRINKAGE
+        return usual if self.shrinkage is None else self.shrinkage
 
     def check(self) -> None:
         """UsageError for what cannot be maximised, before any work."""
@@ -67,7 +73,7 @@ class Aims:
                 raise UsageError(f"--metric {name}=…: {name} is counted here; take another name")
             if name not in names:
                 raise UsageError(f"--metric {name}=…: not used; add --objective {name}")
-        for option, number in (("--length-price", self.price), ("--shrink", self.shrinkage)):
+        for option, number in (("--length-price", self.price), ("--shrink", self.pull)):
             if not 0 <= number < math.inf:
                 raise UsageError(f"{option} {number:g}: expected a finite number, at least 0")
         if self.price == 0 and isinstance(self.length, float):
@@ -106,7 +112,7 @@ class Aims:
         (weight, only), *more = parts
         whole = only if weight == 1 and not more else WeightedSum(tuple(parts))
         window = Window(self.window, self.window_of) if self.window else None
-        return Criterion(whole, self.length, self.price, window, self.shrinkage)
+        return Criterion(whole, self.length, self.price, window, self.pull)
 
     def _objective(self, measure: Measure) -> Objective:
         if self.worst is not None:

@@ -20,6 +20,7 @@ from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, say_search
 from rerank.pipeline.tuning_outcome import Tuning, by_name, made_by, reached, scored, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan, Task
+from rerank.pipeline.tuning_pools import refuse_orders
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.tuning_runs import averaged, divided, tuned
 from rerank.pipeline.tuning_set import Choices
@@ -98,16 +99,16 @@ def tune_mert(
             estimate(opened, search, announce)
         metrics = plan.aims.metrics(tokenizer, opened.given, notices)
         settings = replace(plan.settings, criterion=plan.criterion(metrics))
-        corpus, space = read_set(opened, lines, metrics, wanted, announce)
         sparse = given.sparse if given else {}
-        if frame is not None:  # refused before the work, not after it
-            begin = by_name(wanted.start(space), space)
-            merged(frame, begin, sparse, None, Notices(), source=display(weights.base or ""))
+        _refuse(opened, wanted, plan, weights.base, frame, sparse)
+        corpus, space = read_set(opened, lines, metrics, wanted, announce)
+        if (plan.aims.documents or plan.aims.worst) and len(corpus.gaps) > len(corpus.documents):
+            notices.add("documents without any candidate, counted as one more document")
         whole = Task.of(
             opened, corpus, space, search, wanted, plan=plan, settings=settings, notices=notices
         )
-        announce(f"maximised: {whole.goal.name}")
         task, held = divided(whole)
+        announce(f"maximised: {task.goal.name}")
         baseline = task.corpus.sums(task.corpus.first)
         announce(scored("first candidates", baseline))
         found, made = _searched(task, announce)
@@ -125,6 +126,24 @@ def tune_mert(
     counts, first = total(sums), total(baseline)
     figures = [float(score(c)) for c in (counts, first) for score in (corpus_bleu, length_ratio)]
     return Tuning(result, *figures)
+
+
+def _refuse(
+    opened: Opened,
+    wanted: Wanted,
+    plan: Plan,
+    base: str | Path | None,
+    frame: Sequence[bytes] | None,
+    sparse: Mapping[str, float],
+) -> None:
+    """What would be refused after the work, refused before it: orders, and the file to write."""
+    if plan.pools == "exact":
+        refuse_orders([scorer.order for scorer in opened.scorers])
+    first = opened.first_with_candidates()
+    if frame is not None and first is not None:
+        space = opened.space(first[1], total=wanted.total)
+        begin = by_name(wanted.start(space), space)
+        merged(frame, begin, sparse, None, Notices(), source=display(base or ""))
 
 
 def _followed(search: Search, plan: Plan) -> Search:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,6 +97,7 @@ def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str
             name: [end if math.isfinite(end) else None for end in ends]
             for name, ends in task.wanted.ranges.items()
         },
+        "search": {"method": task.search.method, **_given(task.search.options.given())},
         "pools": plan.pools,
         "n_best": plan.n_best,
         "top": lists.top,
@@ -110,6 +111,11 @@ def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str
             for scorer in opened.outside
         },
     }
+
+
+def _given(options: Mapping[str, object]) -> dict[str, object]:
+    """Options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def how_made(

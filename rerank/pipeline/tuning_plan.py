@@ -13,7 +13,7 @@ from rerank.features import Space
 from rerank.kbest import column_names
 from rerank.metrics import Metric
 from rerank.notices import Notices
-from rerank.pipeline.criteria import SHRINKAGE, Aims
+from rerank.pipeline.criteria import Aims
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
@@ -70,7 +70,7 @@ class Plan:
         if not 0 <= self.held_out < 1:
             raise UsageError(f"--hold-out {self.held_out:g}: expected a share, at least 0, below 1")
         self.aims.check()
-        if self.aims.shrinkage not in (0, SHRINKAGE) and not start:
+        if self.aims.shrinkage and not start:
             raise UsageError(
                 f"--shrink {self.aims.shrinkage:g}: no start weights are there to keep to; "
                 "give some by --start"
@@ -133,6 +133,14 @@ class Task:
         """The task; `settings` are the plan's, with the criterion that its aims amount to."""
         tuned, start = wanted.columns(space), wanted.start(space)
         scale = np.zeros(len(tuned))
+        if _settled(corpus, start, tuned) and settings.criterion.shrinkage > 0:
+            if plan.aims.shrinkage:
+                raise UsageError(
+                    f"--shrink {plan.aims.shrinkage:g}: a part of the scores is not tuned, beside "
+                    "which the size of the weights matters, not their direction; leave it out"
+                )
+            criterion = replace(settings.criterion, shrinkage=0.0)
+            settings = replace(settings, criterion=criterion)
         if settings.criterion.shrinkage > 0:
             scale = Axes.of(corpus.pool(corpus.first, tuned, start)).scale
         first = corpus.sums(corpus.first).sum(axis=0)
@@ -182,8 +190,7 @@ class Task:
     @property
     def fixed(self) -> bool:
         """Whether scores have a part that is not tuned."""
-        held = np.delete(self.start, self.tuned)
-        return bool(held.any()) or any(d.sparse.any() for d in self.corpus.documents)
+        return _settled(self.corpus, self.start, self.tuned)
 
     def full(self, weights: Floats) -> Floats:
         """All weights (F,) from those of the tuned columns (G,)."""
@@ -198,7 +205,7 @@ class Task:
         return float(np.linalg.norm(weights, order)) if free else 1.0
 
     def value(self, step: Step) -> float:
-        """What is maximised, of a step with weights (G,)."""
+        """What is maximised, of a step with weights (G,); a window smooths lines, not steps."""
         return self.goal.value(step.statistics, step.weights)
 
     def pool(self, path: Choices) -> Pool:
@@ -233,3 +240,8 @@ class Task:
             return best
 
         return find
+
+
+def _settled(corpus: TuningSet, start: Floats, tuned: NDArray[np.int64]) -> bool:
+    """Whether scores have a part that is not tuned, which settles the scale of the others."""
+    return bool(np.delete(start, tuned).any()) or any(d.sparse.any() for d in corpus.documents)

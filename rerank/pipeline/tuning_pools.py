@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.notices import Notices
-from rerank.pipeline.tuning_plan import POOLS, Task
+from rerank.pipeline.tuning_plan import Task
 from rerank.tuning.ascent import Optimum
 from rerank.tuning.document_ascent import document_ascent
 from rerank.tuning.document_pools import DocumentPools
@@ -60,22 +60,26 @@ def document_pools(task: Task) -> Pools:
     )
 
 
-def exact_pools(task: Task) -> Pools:
-    """No pool: line searches over all paths of all documents; order 0 needs but one pool."""
-    if not task.contextual:
-        return conditional_pools(task)
-    orders = [problem.order for problem in task.corpus.documents[0].problems]
+def refuse_orders(orders: Sequence[int | None]) -> None:
+    """UsageError where some scorer looks further back than a search of all paths can."""
     if any(order is None or order > 1 for order in orders):
         raise UsageError(
             "--pools exact: a feature looks further back than one sentence, so that a line search "
             "cannot see all paths; take --pools conditional or documents"
         )
+
+
+def exact_pools(task: Task) -> Pools:
+    """No pool: line searches over all paths of all documents; order 0 needs but one pool."""
+    if not task.contextual:
+        return conditional_pools(task)
+    refuse_orders([problem.order for problem in task.corpus.documents[0].problems])
     chains, tuned = task.corpus.chains(), task.tuned
     goal = task.goal  # here of all weights, of which the tuned ones count
     if isinstance(goal, BleuGoal | Goal) and goal.shrinkage:
         goal = replace(goal, shrinkage=goal.shrinkage.among(tuned, len(task.start)))
     varying = np.flatnonzero(chains.spreads[tuned] > 0)
-    rng = np.random.default_rng(task.settings.seed)
+    rng = np.random.default_rng([task.settings.seed, 1])
 
     def climb(weights: NDArray[np.float64]) -> Optimum:
         found = document_ascent(
@@ -106,13 +110,13 @@ def exact_pools(task: Task) -> Pools:
     )
 
 
-KINDS: Mapping[str, Callable[[Task], Pools]] = dict(
-    zip(
-        POOLS,
-        (conditional_pools, first_pool, conditional_pools, document_pools, exact_pools),
-        strict=True,
-    )
-)
+KINDS: Mapping[str, Callable[[Task], Pools]] = {
+    "auto": conditional_pools,
+    "sentences": first_pool,
+    "conditional": conditional_pools,
+    "documents": document_pools,
+    "exact": exact_pools,
+}
 
 
 def make_pools(task: Task) -> Pools:

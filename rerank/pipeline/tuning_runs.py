@@ -34,7 +34,8 @@ def tuned(task: Task, announce: Announce) -> Weights:
     weights = ended.best.step.weights
     if not task.full(weights).any():
         raise RerankError("tuning found no weights; give some to start from with --start")
-    return weights
+    given = np.array_equal(weights, task.start[task.tuned])  # they stay as they are
+    return weights if given else weights / task.norm(weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +72,7 @@ def averaged(task: Task, announce: Announce) -> Averaged:
         sums = task.decode(found[-1])[1]
         announce(scored(f"replicate {r + 1}, all documents:", sums))
         bleu.append(float(corpus_bleu(total(sums))))
-    weights = np.array(found)
+    weights = np.array([one / task.norm(one) for one in found])
     return Averaged(Replicates(weights / task.norm(weights.mean(axis=0))), tuple(bleu))
 
 
@@ -93,7 +94,11 @@ class HeldOut:
         for what, sums in paths.items():
             announce(scored(f"held out, {what}:", sums))
         bleu = {what: float(corpus_bleu(total(sums))) for what, sums in paths.items()}
-        return {"held_out": {"documents": names, "bleu": bleu}}
+        values = {what: task.goal.objective.value(sums) for what, sums in paths.items()}
+        if values != bleu:
+            told = ", ".join(f"{what} {value:.3f}" for what, value in values.items())
+            announce(f"held out, {task.goal.objective.name}: {told}")
+        return {"held_out": {"documents": names, "bleu": bleu, "objective": values}}
 
 
 def divided(task: Task) -> tuple[Task, HeldOut | None]:

@@ -67,6 +67,8 @@ class Wanted:
                 )
             if not low <= high:
                 raise UsageError(f"--range {name}={low:g}:{high:g}: expected the least value first")
+            if not (np.isinf(bounds.low[columns]) & np.isinf(bounds.high[columns])).all():
+                raise UsageError(f"--range {name}=…: a second range of one weight")
             bounds.low[columns], bounds.high[columns] = low, high
             for f in columns:
                 if not low <= start[f] <= high:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.tuning.ascent import Axes, Point
-from rerank.tuning.goals import SearchGoal, goal_of
+from rerank.tuning.goals import goal_of
 from rerank.tuning.objectives import Objective
 from rerank.tuning.pool import Pool
 
@@ -48,7 +48,7 @@ class Section:
 def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> list[Section]:
     """A section of each feature that varies, through weights (F,). O(n) for each."""
     axes = Axes.of(pool)
-    point = Point(axes, weights, _searched(objective))
+    point = Point(axes, weights, goal_of(objective))
     found = []
     for axis, feature in enumerate(axes.features.tolist()):
         line = point.line(point.axis(axis))
@@ -57,7 +57,3 @@ def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> 
         here = float(weights[feature])
         found.append(Section(feature, here, here + left, values[places]))
     return found
-
-
-def _searched(objective: Objective) -> SearchGoal:
-    return goal_of(objective)
