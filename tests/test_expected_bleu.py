@@ -54,7 +54,7 @@ def test_value_and_probabilities_are_those_of_the_definition(seed: int, norm: fl
     probabilities = np.empty(len(pool.features))
     value, _ = log_expected_bleu(space, point, probabilities)
     expected = np.full(9, 1e-6)
-    scores = point @ space.columns
+    scores = space.rows @ point
     for a, b in pairwise(pool.offsets):
         p = np.exp(scores[a:b] - np.logaddexp.reduce(scores[a:b]))
         np.testing.assert_allclose(probabilities[a:b], p, rtol=1e-9, atol=1e-300)

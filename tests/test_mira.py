@@ -34,7 +34,7 @@ def by_definition(
     seen, averages = [], []
     for _ in range(passes):
         for s in rng.permutation(len(space.pool.offsets) - 1):
-            dx = space.columns[:, 2 * s] - space.columns[:, 2 * s + 1]
+            dx = space.rows[2 * s] - space.rows[2 * s + 1]
             gain = bleu_within(np.array(GOOD), background) - bleu_within(np.array(BAD), background)
             if gain > abs(w @ dx):  # hope is the good one and fear the bad one
                 w = w + min(LARGEST, float((gain - w @ dx) / (dx @ dx))) * dx
@@ -57,8 +57,8 @@ def test_on_lists_of_two_steps_and_averages_are_those_of_the_closed_form(seed: i
 def test_a_step_leaves_no_loss_or_is_the_largest(size: float, bound: bool) -> None:
     """One list, one pass from zeros: afterwards w · Δx = Δgain, unless C binds."""
     whole = Standardised.of(lists_of_two(1), np.zeros(2))
-    space = replace(whole, columns=size * whole.columns)
-    dx = space.columns[:, 0] - space.columns[:, 1]
+    space = replace(whole, rows=size * whole.rows)
+    dx = space.rows[0] - space.rows[1]
     background = np.array(_BACKGROUND)
     gain = bleu_within(np.array(GOOD), background) - bleu_within(np.array(BAD), background)
     after = next(iter(_averages(space, space.point, np.random.default_rng(0))))

@@ -62,12 +62,12 @@ def test_another_seed_draws_other_pairs() -> None:
 @pytest.mark.parametrize("size", [0.0, 1.0, 1000.0])
 def test_the_loss_and_its_gradient_are_those_of_the_definition(size: float) -> None:
     rng = np.random.default_rng(1)
-    differences, point = rng.standard_normal((3, 50)), size * rng.standard_normal(3)
+    differences, point = rng.standard_normal((50, 3)), size * rng.standard_normal(3)
     gradient = np.ones(3)
     loss = _logistic(differences, point, gradient)
-    margins = point @ differences
+    margins = differences @ point
     assert loss == pytest.approx(np.logaddexp(0, -margins).mean(), rel=1e-12)
-    truth = 1 - (differences * expit(-margins)).mean(axis=1)
+    truth = 1 - expit(-margins) @ differences / 50
     np.testing.assert_allclose(gradient, truth, rtol=1e-12)
 
 
@@ -77,9 +77,9 @@ def test_the_optimum_is_one() -> None:
     found = pro(pool, np.zeros(2), rng=np.random.default_rng(7))
     space = Standardised.of(pool, found)
     better, worse = _pairs(pool.offsets, bleu_plus_one(pool.statistics), np.random.default_rng(7))
-    differences = space.columns[:, better] - space.columns[:, worse]
+    differences = space.rows[better] - space.rows[worse]
     point = found * space.spreads
-    gradient = L2 * point - (differences * expit(-(point @ differences))).mean(axis=1)
+    gradient = L2 * point - expit(-(differences @ point)) @ differences / len(differences)
     assert np.abs(gradient).max() < 1e-4
 
 

@@ -32,7 +32,7 @@ def test_the_best_point_is_the_one_that_chooses_best(fixed: float) -> None:
     points = np.random.default_rng(0).standard_normal((50, len(space.spreads)))
     best, bleu = _best(space, points)
     inside = np.maximum(points, space.bounds)
-    truth = [corpus_bleu(pool.total(pool.choices(p @ space.columns))) for p in inside]
+    truth = [corpus_bleu(pool.total(pool.choices(space.rows @ p))) for p in inside]
     assert bleu == max(truth)
     np.testing.assert_array_equal(best, inside[np.argmax(truth)])
     assert not fixed or best[-1] >= LEAST

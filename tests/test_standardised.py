@@ -33,12 +33,12 @@ def choices(pool: Pool, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     return pool.choices(pool.scores(weights))
 
 
-def test_columns_have_spread_one_and_begin_with_zero() -> None:
+def test_features_have_spread_one_and_begin_with_zero() -> None:
     pool = random_pool(0, fixed=3.0)
     space = Standardised.of(pool, np.ones(3))
     np.testing.assert_array_equal(space.features, [0, 2])
     np.testing.assert_array_equal(space.spreads[:2], Axes.of(pool).spreads)
-    of_lists = [space.columns[:, a:b] for a, b in zip(pool.offsets, pool.offsets[1:], strict=False)]
+    of_lists = [space.rows[a:b].T for a, b in zip(pool.offsets, pool.offsets[1:], strict=False)]
     squares = [((c - c.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for c in of_lists if c.size]
     np.testing.assert_allclose(np.sum(squares, axis=0), len(pool.features), rtol=1e-12)
     for column in of_lists:
@@ -72,7 +72,7 @@ def test_a_point_chooses_what_its_weights_choose(seed: int, fixed: float) -> Non
     point = np.random.default_rng(seed).standard_normal(len(space.spreads))
     point = np.maximum(point, space.bounds)
     np.testing.assert_array_equal(
-        pool.choices(point @ space.columns), choices(pool, space.weights(point))
+        pool.choices(space.rows @ point), choices(pool, space.weights(point))
     )
 
 
@@ -93,12 +93,12 @@ def test_start_weights_far_above_fixed_scores_are_drawn_towards_them() -> None:
 
 
 @pytest.mark.parametrize("exponent", [-900, 900])
-def test_features_of_any_size_have_the_same_columns(exponent: int) -> None:
+def test_features_of_any_size_have_the_same_rows(exponent: int) -> None:
     pool = random_pool(2)
     plain = Standardised.of(pool, np.ones(3))
     scaled = replace(pool, features=np.ldexp(pool.features, exponent))
     other = Standardised.of(scaled, np.ldexp(np.ones(3), -exponent))
-    np.testing.assert_array_equal(other.columns, plain.columns)
+    np.testing.assert_array_equal(other.rows, plain.rows)
     np.testing.assert_array_equal(other.point, plain.point)
     weights = np.ldexp(other.weights(other.point), exponent)
     np.testing.assert_array_equal(weights[[0, 2]], plain.weights(plain.point)[[0, 2]])

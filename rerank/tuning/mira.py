@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.pool import Pool
 from rerank.tuning.real_bleu import bleu_within
-from rerank.tuning.standardised import Standardised
+from rerank.tuning.standardised import SUMS, Standardised
 
 PASSES = 60
 LARGEST = 0.1  # C
@@ -57,14 +57,14 @@ def _averages(
     for done in range(1, PASSES + 1):
         order = rng.permutation(lists)
         state = (point, sums, background)
-        _pass(pool.offsets, space.columns, pool.statistics, order, bounds, state)
+        _pass(pool.offsets, space.rows, pool.statistics, order, bounds, state)
         yield sums / (done * len(lists))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
 def _pass(
     offsets: NDArray[np.int64],
-    columns: NDArray[np.float64],
+    rows: NDArray[np.float64],
     statistics: NDArray[np.integer],
     order: NDArray[np.int64],
     bounds: NDArray[np.float64],
@@ -75,10 +75,10 @@ def _pass(
     scores = np.empty((offsets[1:] - offsets[:-1]).max())
     for s in order:
         start, end = offsets[s], offsets[s + 1]
-        scores[:] = 0.0
-        for h in range(len(point)):
-            for row in range(start, end):
-                scores[row - start] += point[h] * columns[h, row]
+        for row in range(start, end):
+            scores[row - start] = 0.0
+            for h in range(len(point)):
+                scores[row - start] += point[h] * rows[row, h]
         hope = fear = start
         highest = lowest = -np.inf
         hope_gain = fear_gain = 0.0
@@ -90,7 +90,7 @@ def _pass(
                 fear, lowest, fear_gain = row, score - gain, gain
         if hope != fear:
             lead = scores[hope - start] - scores[fear - start]
-            _step(point, columns[:, hope] - columns[:, fear], hope_gain - fear_gain - lead, bounds)
+            _step(point, rows[hope] - rows[fear], hope_gain - fear_gain - lead, bounds)
             for k in range(len(background)):
                 background[k] = _DECAY * background[k] + statistics[hope, k]
         for h in range(len(point)):

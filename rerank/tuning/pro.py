@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.pool import Pool
 from rerank.tuning.real_bleu import bleu_plus_one
-from rerank.tuning.standardised import Standardised
+from rerank.tuning.standardised import SUMS, Standardised
 
 L2 = 1e-4  # weights for features in units of their spread
 _DRAWN, _KEPT = 5000, 50
@@ -46,7 +46,7 @@ def pro(pool: Pool, start: NDArray[np.float64], *, rng: np.random.Generator) -> 
     better, worse = _pairs(pool.offsets, bleu_plus_one(pool.statistics), rng)
     if len(better) == 0:
         return space.best()
-    differences = space.columns[:, better] - space.columns[:, worse]
+    differences = space.rows[better] - space.rows[worse]
 
     def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         gradient = L2 * point
@@ -76,23 +76,21 @@ def _pairs(
     return better, worse
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
 def _logistic(
     differences: NDArray[np.float64],
     point: NDArray[np.float64],
     gradient: NDArray[np.float64],
 ) -> float:
-    """Mean of log(1 + exp(−point · differences)), (H, m); its gradient is added to one (H,)."""
-    margins = np.zeros(differences.shape[1])
-    for h in range(len(point)):
-        for i in range(len(margins)):
-            margins[i] += point[h] * differences[h, i]
+    """Mean of log(1 + exp(−difference · point)) over rows (m, H); adds its gradient to (H,)."""
     total = 0.0
-    for i in range(len(margins)):
-        power = math.exp(-abs(margins[i]))
-        total += math.log1p(power) - min(margins[i], 0.0)
-        margins[i] = (power if margins[i] > 0 else 1.0) / (1 + power) / len(margins)
-    for h in range(len(point)):
-        for i in range(len(margins)):
-            gradient[h] -= margins[i] * differences[h, i]
-    return total / len(margins)
+    for i in range(len(differences)):
+        margin = 0.0
+        for h in range(len(point)):
+            margin += point[h] * differences[i, h]
+        power = math.exp(-abs(margin))
+        total += math.log1p(power) - min(margin, 0.0)
+        slope = (power if margin > 0 else 1.0) / (1 + power) / len(differences)
+        for h in range(len(point)):
+            gradient[h] -= slope * differences[i, h]
+    return total / len(differences)

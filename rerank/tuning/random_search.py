@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rerank.bleu import WIDTH, corpus_bleu
 from rerank.tuning.pool import Pool
-from rerank.tuning.standardised import Standardised
+from rerank.tuning.standardised import SUMS, Standardised
 
 AT_LARGE = AROUND = 500  # points
 ROUNDS, ROUND = 30, 30  # rounds of refinement, points in each
@@ -60,34 +60,32 @@ def _best(space: Standardised, points: NDArray[np.float64]) -> tuple[NDArray[np.
     """The first best of points (B, H), moved within the bounds, and its BLEU."""
     points = np.maximum(points, space.bounds)
     sums = np.zeros((len(points), WIDTH), dtype=np.int64)
-    _choose(space.pool.offsets, space.columns, space.pool.statistics, points, sums)
+    _choose(space.pool.offsets, space.rows, space.pool.statistics, points, sums)
     bleu = corpus_bleu(sums)
     best = int(bleu.argmax())
     return points[best], float(bleu[best])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=SUMS)
 def _choose(
     offsets: NDArray[np.int64],
-    columns: NDArray[np.float64],
+    rows: NDArray[np.float64],
     statistics: NDArray[np.integer],
     points: NDArray[np.float64],
     sums: NDArray[np.int64],
 ) -> None:
     """Add to sums (B, 9) the statistics of what each point (B, H) chooses; a list at a time."""
-    scores = np.empty((offsets[1:] - offsets[:-1]).max())
     for s in range(len(offsets) - 1):
         start, end = offsets[s], offsets[s + 1]
         if start == end:
             continue
         for b in range(len(points)):
-            scores[:] = 0.0
-            for h in range(points.shape[1]):
-                for row in range(start, end):
-                    scores[row - start] += points[b, h] * columns[h, row]
-            best = start
-            for row in range(start + 1, end):
-                if scores[row - start] > scores[best - start]:
-                    best = row
+            best, highest = start, -np.inf
+            for row in range(start, end):
+                score = 0.0
+                for h in range(points.shape[1]):
+                    score += points[b, h] * rows[row, h]
+                if score > highest:
+                    best, highest = row, score
             for k in range(WIDTH):
                 sums[b, k] += statistics[best, k]

@@ -21,6 +21,7 @@ from rerank.tuning.ascent import Optimum
 from rerank.tuning.envelope import Direction
 from rerank.tuning.pool import Pool
 
+SUMS = {"reassoc", "nsz", "contract"}  # of compiled loops over rows: in any order, vectorised
 LEAST = 1e-3  # weight of fixed scores, in spreads; points have a length of about 1
 
 
@@ -30,8 +31,8 @@ class Standardised:
 
     pool: the pool itself; start: (F,) weights, finite
     features: (G,) int64, the varying ones among its F features
-    columns: (H, n) float64, distance from the first candidate of the list ÷ spread; H is G, or
-    G + 1 with fixed scores as the last row
+    rows: (n, H) float64, distance from the first candidate of the list ÷ spread; H is G, or G + 1
+    with fixed scores as the last column
     spreads: (H,)
 
     A point (H,) holds weights · spreads, up to a positive factor.
@@ -40,7 +41,7 @@ class Standardised:
     pool: Pool
     start: NDArray[np.float64]
     features: NDArray[np.int64]
-    columns: NDArray[np.float64]
+    rows: NDArray[np.float64]
     spreads: NDArray[np.float64]
 
     @classmethod
@@ -49,20 +50,15 @@ class Standardised:
         if not np.isfinite(start).all():
             raise ValueError(f"start weights that are not finite: {start.tolist()}")
         firsts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
-        n, width = pool.features.shape
-        columns = np.empty((width + 1, n))  # rows that are not used cost no memory
-        varying: list[int] = []
-        spreads: list[float] = []
-        for feature, values in enumerate((*pool.features.T, pool.fixed)):
-            distances = np.subtract(values, values[firsts], out=columns[len(varying)])
-            spread = Direction.of(pool, distances).spread if distances.any() else 0.0
-            if spread > 0:
-                distances /= spread
-                varying.append(feature)
-                spreads.append(spread)
-        features = np.array([feature for feature in varying if feature < width], dtype=np.int64)
-        weights = start.astype(np.float64)
-        return cls(pool, weights, features, columns[: len(varying)], np.array(spreads))
+        columns = (*pool.features.T, pool.fixed)
+        spreads = np.array([_spread(pool, column - column[firsts]) for column in columns])
+        varying = np.flatnonzero(spreads)
+        rows = np.empty((len(firsts), len(varying)))
+        for place, feature in enumerate(varying):
+            column = columns[feature]
+            np.divide(column - column[firsts], spreads[feature], out=rows[:, place])
+        features = varying[varying < pool.features.shape[1]]
+        return cls(pool, start.astype(np.float64), features, rows, spreads[varying])
 
     @property
     def anchored(self) -> bool:
@@ -118,3 +114,8 @@ class Standardised:
                 if found > bleu:
                     best, bleu = weights, found
         return best.copy()
+
+
+def _spread(pool: Pool, distances: NDArray[np.float64]) -> float:
+    """Spread of a feature (n,) within lists. O(n)."""
+    return Direction.of(pool, distances).spread if distances.any() else 0.0
