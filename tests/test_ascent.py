@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from rerank.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.ascent import Axes, Optimum, Point, Strategy, climb
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.goals import CORPUS_BLEU, Goal, Shrinkage, Window
+from rerank.tuning.goals import CORPUS_BLEU, Goal
 from rerank.tuning.objectives import Corpus, MeanOfDocuments, Measure, WorstDocuments
 from rerank.tuning.pool import Pool
+from rerank.tuning.regularisation import Shrinkage, Window
 from rerank.tuning.strategies import best_of_all, coordinates, in_turn
 
 

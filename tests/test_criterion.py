@@ -7,8 +7,9 @@ import pytest
 
 from rerank.bleu import WIDTH, corpus_bleu
 from rerank.tuning.criterion import Criterion, Length
-from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal, Window
+from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal
 from rerank.tuning.objectives import Corpus, LengthPriced, MeanOfDocuments
+from rerank.tuning.regularisation import Window
 
 FIRST = np.array([80, 60, 40, 30, 90, 80, 70, 60, 100])
 """Summed statistics of first candidates that are a tenth shorter than their references."""

@@ -20,8 +20,9 @@ from rerank.tuning.bounds import Bounds
 from rerank.tuning.document_ascent import DocumentStrategy, document_ascent
 from rerank.tuning.document_chain import DocumentChain
 from rerank.tuning.document_line_search import ChainSet, document_line_search
-from rerank.tuning.goals import CORPUS_BLEU, Goal, Window
+from rerank.tuning.goals import CORPUS_BLEU, Goal
 from rerank.tuning.objectives import Corpus
+from rerank.tuning.regularisation import Window
 from rerank.tuning.strategies import STRATEGIES, coordinates, in_turn, random_directions
 
 ALL = np.arange(3)

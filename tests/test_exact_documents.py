@@ -149,7 +149,9 @@ def test_nothing_given_is_changed() -> None:
     spreads = np.ones(2)
     spreads.flags.writeable = False
     pools = ExactDocuments(no_pool, at(1, 1), Climber(), decoded, spreads, 1, height, NOTHING)
-    list(islice(pools.steps(start), 5))
+    list(islice(pools.steps(start), 5))  # writing to them would raise
+    assert start.tolist() == [0.5, 1.0]
+    assert spreads.tolist() == [1.0, 1.0]
 
 
 def ended(climb: Climb, start: tuple[float, float] = (2.5, 1.0)) -> tuple[Ended, list[Round]]:

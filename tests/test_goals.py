@@ -180,7 +180,7 @@ def test_statistics_that_are_floats_give_the_same_corpus_bleu() -> None:
 
 
 def smoothed(values: list[float], window: Window) -> list[float]:
-    """What `Window.over` is to give, value by value."""
+    """What a window is to give, value by value."""
     found = []
     for i in range(len(values)):
         around = values[max(i - window.size, 0) : i + window.size + 1]
@@ -189,14 +189,6 @@ def smoothed(values: list[float], window: Window) -> list[float]:
 
 
 WINDOWS = st.builds(Window, st.integers(0, 12), st.sampled_from(["mean", "min"]))
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.lists(st.floats(-100, 100), min_size=1, max_size=9), WINDOWS)
-def test_a_window_is_cut_at_the_ends(values: list[float], window: Window) -> None:
-    np.testing.assert_allclose(
-        window.over(np.array(values)), smoothed(values, window), rtol=1e-12, atol=1e-12
-    )
 
 
 @settings(deadline=None, max_examples=200)
@@ -240,46 +232,6 @@ def test_a_goal_that_shrinks_takes_the_best_of_the_steps_into_intervals(
     else:
         assert step.value == pytest.approx(max(case.value_at(goal, s) for s in inner), abs=1e-8)
         assert case.value_at(goal, step.size) == pytest.approx(step.value, abs=1e-8)
-
-
-VECTORS = st.lists(st.floats(-10, 10), min_size=3, max_size=3).map(np.array)
-
-
-@settings(deadline=None, max_examples=200)
-@given(VECTORS, VECTORS, VECTORS, st.floats(-100, 100))
-def test_the_price_of_a_direction_is_one_less_the_cosine(
-    anchor: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    direction: NDArray[np.float64],
-    step: float,
-) -> None:
-    scale = np.array([1.0, 0.25, 8.0])
-    there = (weights + step * direction) * scale
-    base = anchor * scale
-    norms = float(np.linalg.norm(there) * np.linalg.norm(base))
-    size = np.linalg.norm(weights * scale) + abs(step) * np.linalg.norm(direction * scale)
-    assume(np.linalg.norm(there) > 1e-3 * size and np.linalg.norm(base) > 1e-3)
-    cost = Shrinkage(anchor, scale, 7.0).cost(weights, direction, np.array([step]))
-    assert cost[0] == pytest.approx(7 * (1 - float(base @ there) / norms), abs=1e-8)
-
-
-@pytest.mark.parametrize(
-    ("weights", "cost"),
-    [
-        pytest.param([2.0, 1.0], 0.0, id="at the anchor"),
-        pytest.param([6e9, 3e9], 0.0, id="whatever the size"),
-        pytest.param([-1.0, 2.0], 4.0, id="at a right angle"),
-        pytest.param([-2.0, -1.0], 8.0, id="opposite"),
-        pytest.param([0.0, 0.0], 4.0, id="zeros"),
-        pytest.param([1.0, 3.0], 4 * (1 - math.sqrt(0.5)), id="at half of one"),
-    ],
-)
-def test_prices_of_directions_in_closed_form(weights: list[float], cost: float) -> None:
-    shrinkage = Shrinkage(np.array([2.0, 1.0]), np.ones(2), 4.0)
-    at, still = np.array(weights), np.zeros(1)
-    assert shrinkage.cost(at, at, still)[0] == pytest.approx(cost, abs=1e-12)
-    sums = np.zeros((1, WIDTH), dtype=np.int64)
-    assert Goal(Corpus(), None, shrinkage).value(sums, at) == pytest.approx(-cost, abs=1e-12)
 
 
 def test_the_compiled_goal_is_taken_for_corpus_bleu_alone() -> None:

@@ -14,7 +14,6 @@ from rerank.notices import Notices
 from rerank.tuning.ascent import Axes, Optimum, Point
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.criterion import Criterion
-from rerank.tuning.goals import Window
 from rerank.tuning.mert import Norm, Settings, Tuned, optimise, unit_norm
 from rerank.tuning.objectives import (
     Corpus,
@@ -24,6 +23,7 @@ from rerank.tuning.objectives import (
     WorstDocuments,
 )
 from rerank.tuning.pool import Pool
+from rerank.tuning.regularisation import Window
 from rerank.tuning.strategies import STRATEGIES
 
 QUICK = Settings(Criterion(length="free"), random_starts=5, kicks=5)

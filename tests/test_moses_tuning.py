@@ -220,7 +220,8 @@ def test_a_file_may_end_nowhere_but_between_blocks() -> None:
 def test_any_lines_are_blocks_or_an_input_error(lines: list[str]) -> None:
     for read in (features, statistics):
         with suppress(InputError):
-            read("\n".join(lines))
+            blocks = read("\n".join(lines))
+            assert len(blocks) == sum("BEGIN" in line for line in lines)
 
 
 def test_names_of_extractor_are_labels() -> None:

@@ -200,7 +200,9 @@ def test_the_shell_does_what_the_function_does(here: Path) -> None:
 
 def test_weights_keep_to_their_ranges(here: Path) -> None:
     ranges = {"LM0": (0.75, 1.25), "TM0": (0.25, 0.5)}
-    dense = tuned(init="init.opt", ranges=ranges).weights.dense
+    weights = tuned(init="init.opt", ranges=ranges).weights
+    assert weights.provenance["ranges"] == {"LM0": [0.75, 1.25], "TM0": [0.25, 0.5]}
+    dense = weights.dense
     assert 0.75 <= dense["LM0"][0] <= 1.25
     assert all(0.25 <= weight <= 0.5 for weight in dense["TM0"])
 
@@ -269,6 +271,8 @@ def test_what_made_the_weights_is_written_with_them(here: Path) -> None:
     assert made["seed"] == QUICK.seed
     assert made["objective"] == "corpus BLEU − 1 (1 − cosine with the start)"
     assert made["statistics"] == "Moses' extractor"
+    assert made["tuned"] == ["LM0", "TM0_0", "TM0_1"]
+    assert made["ranges"] == {}
     assert made["flat"].keys() == {"LM0", "TM0_0", "TM0_1"}
     least, middle, most = made["optima"]["bleu"]
     assert least <= middle <= most

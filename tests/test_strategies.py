@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.tuning.ascent import Axes, Optimum, Point, climb
-from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal, SearchGoal, Window
+from rerank.tuning.goals import CORPUS_BLEU, BleuGoal, Goal, SearchGoal
 from rerank.tuning.line import Step
 from rerank.tuning.objectives import MeanOfDocuments, WorstDocuments
 from rerank.tuning.pool import Pool
+from rerank.tuning.regularisation import Window
 from rerank.tuning.strategies import (
     RANDOM,
     STRATEGIES,

@@ -17,7 +17,6 @@ from rerank.notices import Notices
 from rerank.registry import METRICS, metric
 from rerank.scorers.outside import Given
 from rerank.tuning.criterion import PRICE, Criterion, Length
-from rerank.tuning.goals import Window
 from rerank.tuning.objectives import BLEU as BLEU_COLUMNS
 from rerank.tuning.objectives import (
     Corpus,
@@ -27,6 +26,7 @@ from rerank.tuning.objectives import (
     WeightedSum,
     WorstDocuments,
 )
+from rerank.tuning.regularisation import Window
 
 BLEU = "bleu"
 SHRINKAGE = 1.0  # what carried over best from few documents, and cost nothing with many

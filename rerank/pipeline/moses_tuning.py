@@ -18,7 +18,7 @@ from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
 from rerank.pipeline.lists import Announce
 from rerank.pipeline.tuning import TunedWeights
-from rerank.pipeline.tuning_outcome import by_name, how_made, surface
+from rerank.pipeline.tuning_outcome import asked, by_name, how_made, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan
 from rerank.pipeline.wanted import Wanted
 from rerank.tuning.ascent import Axes, Optimum
@@ -96,6 +96,7 @@ def tune_moses(
     if not full.any():
         raise RerankError("tuning found no weights; give some to start from with --start")
     made = _provenance([*given_files, *weights.read], plan, task, found)
+    made |= asked(task.tuner.names, wanted.ranges)
     made |= {"flat": task.flatness(found.best, weights.plot)}
     scale = task.scale(found.best, notices)
     if scale:

@@ -114,7 +114,7 @@ def tune_mert(
         found, made = _searched(task, announce)
         path, sums = task.decode(found)
         if held:
-            made |= held.to_provenance(found, announce)
+            made |= held.evaluated(found, announce)
         alpha = _scaled(task, path, found, made, announce)
         made |= {"flat": _surface(task, path, found, weights.plot)}
         opened.warn()

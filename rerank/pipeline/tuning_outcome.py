@@ -92,11 +92,7 @@ def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str
     objective = task.goal.name if plan.algorithm == MERT else "corpus BLEU"
     return {
         **how_made(plan.algorithm, objective, plan.settings, [*lists.files, *texts]),
-        "tuned": task.names,
-        "ranges": {
-            name: [end if math.isfinite(end) else None for end in ends]
-            for name, ends in task.wanted.ranges.items()
-        },
+        **asked(task.names, task.wanted.ranges),
         "search": {"method": task.search.method, **_given(task.search.options.given())},
         "pools": plan.pools,
         "n_best": plan.n_best,
@@ -116,6 +112,15 @@ def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str
 def _given(options: Mapping[str, object]) -> dict[str, object]:
     """Options that were given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def asked(names: Sequence[str], ranges: Mapping[str, tuple[float, float]]) -> dict[str, object]:
+    """Which columns were tuned, and the ranges that were given; None: no end."""
+    ends = {
+        name: [float(e) if math.isfinite(e) else None for e in ends]
+        for name, ends in ranges.items()
+    }
+    return {"tuned": list(names), "ranges": ends}
 
 
 def how_made(

@@ -82,8 +82,11 @@ class HeldOut:
 
     task: Task
 
-    def to_provenance(self, weights: Weights, announce: Announce) -> dict[str, object]:
-        """BLEU of the first candidates, the start and the weights (G,) there, told and returned."""
+    def evaluated(self, weights: Weights, announce: Announce) -> dict[str, object]:
+        """What a weights file says of them: BLEU of the first candidates, the start, the weights.
+
+        All are decoded and told here; weights: (G,).
+        """
         task = self.task
         names = [document.name for document in task.corpus.documents]
         announce(f"held out: {', '.join(names)}")

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.bleu import WIDTH, length_ratio
-from rerank.tuning.goals import SearchGoal, Shrinkage, Window, goal_of
+from rerank.tuning.goals import SearchGoal, goal_of
 from rerank.tuning.objectives import Corpus, LengthPriced, Objective, Sums
+from rerank.tuning.regularisation import Shrinkage, Window
 
 Length: TypeAlias = Literal["keep", "free"] | float
 CORPUS = Corpus()
@@ -23,8 +24,8 @@ class Criterion:
 
     length: the length ratio to keep to: that of the first candidates, a number, or any
     price: of a length ratio off by 1, in units of the objective
-    shrinkage: price of leaving the start weights' direction altogether, see `goals.Shrinkage`;
-    features with a start weight of 0 are free
+    shrinkage: price of leaving the start weights' direction altogether (`regularisation`); features
+    with a start weight of 0 are free
     """
 
     objective: Objective = CORPUS

@@ -44,7 +44,7 @@ class ExactDocuments:
 
     def steps(self, start: NDArray[np.float64]) -> Steps:
         """The start, the optimum of the pool, a climb from the better of both, then from kicks."""
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng([self.seed, 2])  # not that of `find`, nor of `climb`
         begun = Step(start, self.decode(start))
         yield begun
         guess = self.find(self.pool(), start)

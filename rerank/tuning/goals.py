@@ -1,15 +1,13 @@
 """What a line search looks for: the best interval of a line, plainly or with regularisation.
 
-`BleuGoal` is corpus BLEU, with a price on length, in one compiled pass that leaves out most
-logarithms; `Goal` is any objective. Smoothing over neighbouring intervals is that of Cer et al.
-(2008), https://aclanthology.org/W08-0304.
+`BleuGoal` is corpus BLEU, less prices of length and of leaving the start, in one compiled pass that
+leaves out most logarithms; `Goal` is any objective.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -18,13 +16,8 @@ from numpy.typing import NDArray
 from rerank.bleu import WIDTH, score
 from rerank.tuning.line import Line, Step
 from rerank.tuning.objectives import BLEU, Corpus, LengthPriced, Objective, Sums
+from rerank.tuning.regularisation import FREE, Pull, Shrinkage, Window, cost
 
-Pull: TypeAlias = tuple[float, float, float, float, float, float]
-"""Price of a shrinkage, and along a line anchor · point, anchor · way, squares and their product.
-
-The anchor is a unit vector.
-"""
-_NO_PULL: Pull = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 GAIN = 1e-9  # sums of real numbers differ by their order; this is no gain
 _PULL = 1e-4  # gains below this share of the price on direction shrink for ever: they are none
 
@@ -54,64 +47,6 @@ class SearchGoal(Protocol):
     def best(self, line: Line, here: float) -> Step:
         """The best step; `here` is the value at step 0."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Values replaced by the mean or least of the `size` intervals on each side and their own."""
-
-    size: int
-    kind: Literal["mean", "min"]
-
-    def over(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Smoothed values (m,); the window is cut at the ends. O(m size)."""
-        fill = 0.0 if self.kind == "mean" else np.inf
-        size = min(self.size, len(values))
-        around = np.full(size, fill)
-        windows = np.lib.stride_tricks.sliding_window_view(
-            np.concatenate([around, values, around]), 2 * size + 1
-        )
-        if self.kind == "min":
-            return np.asarray(windows.min(axis=1))
-        places = np.arange(len(values))
-        before, after = np.minimum(places, size), np.minimum(places[::-1], size)
-        return np.asarray(windows.sum(axis=1) / (before + after + 1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shrinkage:
-    """A price for leaving the direction of `anchor` (F,): price · (1 − cosine).
-
-    `scale` (F,) makes the features alike: cosines are those of weights · scale. It is free of the
-    weights' size, as BLEU is.
-    """
-
-    anchor: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    price: float
-
-    def among(self, columns: NDArray[np.int64], n_features: int) -> Shrinkage:
-        """The same for weights of which these columns count."""
-        anchor, scale = np.zeros((2, n_features))
-        anchor[columns], scale[columns] = self.anchor, self.scale
-        return Shrinkage(anchor, scale, self.price)
-
-    def cost(
-        self,
-        weights: NDArray[np.float64],
-        direction: NDArray[np.float64],
-        steps: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Prices (m,) at the steps (m,) along a line; weights of zeros cost all of it."""
-        pull = self.along(weights, direction)
-        return np.array([_cost(step, pull) for step in steps.tolist()])
-
-    def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Pull:
-        """What the price along a line depends on, in units of the anchor's length."""
-        anchor, point, way = (v * self.scale for v in (self.anchor, weights, direction))
-        anchor = anchor / np.linalg.norm(anchor)
-        ahead = float(anchor @ point), float(anchor @ way)
-        return (self.price, *ahead, float(point @ point), float(point @ way), float(way @ way))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +125,7 @@ class BleuGoal:
     def value(self, sums: Sums, weights: NDArray[np.float64]) -> float:
         """At a point."""
         value = float(_priced(sums.sum(axis=0).astype(np.int64), self.ratio, self.price))
-        return value - _cost(0.0, self._pull(weights, np.zeros_like(weights)))
+        return value - cost(0.0, self._pull(weights, np.zeros_like(weights)))
 
     def best(self, line: Line, here: float) -> Step:
         """The best step; of intervals as good the one with the least steps."""
@@ -211,7 +146,7 @@ class BleuGoal:
         return Step(size, value, here, value) if np.isfinite(size) else Step(0.0, here, here, here)
 
     def _pull(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Pull:
-        return self.shrinkage.along(weights, direction) if self.shrinkage else _NO_PULL
+        return self.shrinkage.along(weights, direction) if self.shrinkage else FREE
 
 
 CORPUS_BLEU = BleuGoal()
@@ -258,7 +193,7 @@ def _best_interval(
         if _ceiling(total) >= worth:
             this = _priced(total, length[0], length[1])
             if pull[0] > 0 and this > value:
-                this -= _cost(_inside(left, right, steps[2]), pull)
+                this -= cost(_inside(left, right, steps[2]), pull)
             if this > value:
                 best, value = i, this
                 worth = _worth(value)
@@ -283,15 +218,6 @@ def _inside(left: float, right: float, unit: float) -> float:
     if right == np.inf:
         return left + max(abs(left), unit)
     return left + (right - left) / 2
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _cost(step: float, pull: Pull) -> float:
-    """The price of shrinkage at a step; `pull` as `Shrinkage.along` has it."""
-    price, anchored, anchored_way, square, crossed, square_way = pull
-    norm = math.sqrt(max(square + 2 * step * crossed + step * step * square_way, 0.0))
-    cosine = (anchored + step * anchored_way) / norm if norm > 0 else 0.0
-    return price * (1 - cosine)
 
 
 @njit(cache=True, nogil=True)

@@ -79,13 +79,15 @@ def optimise(
 ) -> Tuned:
     """Best weights (F,) of the features `names` for a pool; never worth less than `start`.
 
-    (Where the goal smooths, that is said of smoothed values, each on its own lines.)
-    (Zeros with nothing fixed are no weights: where they start, it may be.) Weights have norm 1,
-    unless fixed scores or bounds settle their scale. Features that vary in no list keep their share
-    of the norm. Where nothing tells weights apart, `start` comes back. `goal`: instead of that of
-    the settings' criterion on this pool. `history`: more weights to start from, clipped to
-    `bounds`; ValueError where `start` is outside them. About 40 line searches for each start and
-    kick.
+    Two exceptions: a start of zeros with nothing fixed is no weights, and yields to any; where the
+    goal smooths, smoothed values do not fall, each taken along its own line.
+
+    Weights have norm 1, unless fixed scores or bounds settle their scale. Features that vary in no
+    list keep their share of the norm. Where nothing tells weights apart, `start` comes back.
+
+    goal: instead of that of the settings' criterion on this pool; history: more weights to start
+    from, clipped to `bounds`. ValueError where `start` is outside them. About 40 line searches for
+    each start and kick.
     """
     axes = Axes.of(pool)
     bounds = bounds or Bounds.none(len(start))
