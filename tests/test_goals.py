@@ -19,8 +19,6 @@ from rerank.tuning.goals import (
     BleuGoal,
     Goal,
     SearchGoal,
-    Shrinkage,
-    Window,
     goal_of,
 )
 from rerank.tuning.line import EVERYWHERE, Line
@@ -32,6 +30,7 @@ from rerank.tuning.objectives import (
     Sums,
     WorstDocuments,
 )
+from rerank.tuning.regularisation import Shrinkage, Window
 
 STEPS = np.arange(-12, 12, 0.5) + 0.25  # in all intervals between whole numbers and halves
 
