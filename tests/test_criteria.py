@@ -6,6 +6,7 @@ with the weights that were written, scored by sacrebleu, or by plain sums for a 
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -58,7 +59,6 @@ AIMS = {
     "free": Aims(length="free"),
     "keep": Aims(length="keep"),
     "ratio": Aims(length=0.97, price=60.0),
-    "no price": Aims((("chrf", 1.0),), length="keep", price=0.0),
     "dear": Aims((("ter", 1.0),), length="keep", price=200.0),
     "window": Aims(window=2),
     "window, ter": Aims((("ter", 1.0),), window=2),
@@ -76,12 +76,14 @@ def read(name: str) -> list[str]:
 def tuned(
     aims: Aims, given: Lists = ALONE, said: list[str] | None = None, **options: Any
 ) -> Tuning:
+    tokenize = options.pop("tokenize", "none")
     plan = Plan(options.pop("pools", "auto"), aims=aims, settings=options.pop("settings", QUICK))
     return tune_mert(
         given,
         ["dev.ref"],
         TunedWeights("out.json", **{"start": "start.json", **options}),
         plan=plan,
+        tokenize=tokenize,
         notices=Notices(),
         announce=(said if said is not None else list[str]()).append,
     )
@@ -206,6 +208,8 @@ def test_every_kind_of_pool_tells_what_is_decoded(
     tuning_lists: Path, name: str, pools: str
 ) -> None:
     aims, said = replace(AIMS[name], shrinkage=0.0), list[str]()
+    if pools == "documents":
+        aims = replace(aims, window=0)  # is refused there
     tuned(aims, PAIRED, said, pools=pools)
     decode(PAIRED, "out.json", "hyp.txt", notices=Notices())
     rounds = told(said)
@@ -260,7 +264,7 @@ def test_numbers_of_a_file_are_maximised(tuning_lists: Path) -> None:
 def test_aims_become_the_objective_that_they_name() -> None:
     def of(aims: Aims) -> Criterion:
         aims.check()
-        return aims.criterion(aims.metrics(Tokenizer("none"), _nothing, Notices()))
+        return aims.criterion(aims.metrics(Tokenizer("none"), _nothing, Path, Notices()))
 
     assert of(Aims(shrinkage=0.0)) == Criterion()
     assert isinstance(of(Aims(documents=True)).objective, MeanOfDocuments)
@@ -319,6 +323,7 @@ def test_the_goal_has_a_price_on_length_only_where_there_is_one() -> None:
         (Aims(shrinkage=math.nan), "--shrink nan: expected a finite number, at least 0"),
         (Aims(shrinkage=-1.0), "--shrink -1: expected a finite number, at least 0"),
         (Aims(length=0.9, price=0.0), "--length-ratio 0.9: nothing is paid for it"),
+        (Aims(length="keep", price=0.0), "--length-ratio keep: nothing is paid for it"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -336,9 +341,10 @@ def test_what_cannot_be_maximised_is_refused(aims: Aims, message: str) -> None:
         ("1\nnan\n", InputError, r"^other\.m:2: expected a finite decimal number for m"),
         ("1\n-inf\n", InputError, r"^other\.m:2: expected a finite decimal number for m"),
         ("1\n1,5\n", InputError, r"^other\.m:2: expected a finite decimal number for m"),
+        ("1\n-1e101\n", InputError, r"^other\.m:2: expected a number up to 1e\+100 for m"),
         (None, RerankError, r"no file other\.m"),
     ],
-    ids=["short", "nan", "infinite", "comma", "missing"],
+    ids=["short", "nan", "infinite", "comma", "huge", "missing"],
 )
 def test_files_of_numbers_that_are_wrong_are_told_with_their_line(
     tuning_lists: Path, content: str | None, fault: type[RerankError], message: str
@@ -366,3 +372,27 @@ def test_an_unknown_metric_is_told_with_those_there_are_and_how_others_are_given
 def test_a_price_on_direction_needs_a_direction(tuning_lists: Path) -> None:
     with pytest.raises(UsageError, match=r"--shrink 2: no start weights .* give some by --start"):
         tuned(Aims(shrinkage=2.0), start=None)
+
+
+def test_numbers_of_another_tool_may_come_from_standard_input(
+    tuning_lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are read twice, to be counted first."""
+    truth = tuned(Aims((("m", 1.0),), M)).weights.dense
+    with open("dev.m", "rb") as numbers:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(numbers))
+        assert tuned(Aims((("m", 1.0),), {"m": "-"})).weights.dense == truth
+
+
+def test_bleu_of_other_words_is_told_beside_that_of_the_words_as_given(tuning_lists: Path) -> None:
+    said: list[str] = []
+    found = tuned(Aims(), ALONE, said, tokenize="char")
+    decode(ALONE, "out.json", "hyp.txt", notices=Notices())
+    line = next(line for line in said if line.startswith("decoded: "))
+    for tokenizer in ("char", "none"):
+        truth = sacrebleu.corpus_bleu(
+            read("hyp.txt"), [read("dev.ref")], tokenize=tokenizer, force=True
+        )
+        assert re.search(rf"BLEU {truth.score:.2f} \(nrefs:1\|[^)]*\|tok:{tokenizer}\|", line)
+    assert "tok:char" in str(found.weights.provenance["signature"])
+    assert "tok:none" in str(found.weights.provenance["metrics"])

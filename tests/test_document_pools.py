@@ -132,7 +132,13 @@ def test_paths_are_counted_once() -> None:
         pool = pool.joined(documents.decode(weights))
     start = documents.pools().first.joined(documents.decode(START))
     assert len(start) + sum(counts) <= len(pool)  # a last round that added none is not told
-    assert all(count > 0 for count in counts[1:])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_that_was_decoded_is_told_whether_its_paths_are_new_or_not(seed: int) -> None:
+    documents = Documents(seed, n_documents=2, n_sentences=3, k=2)
+    ended, _ = rounds_of(documents)
+    assert ended.best.bleu == max(documents.bleu(weights) for weights in [*documents.decoded])
 
 
 def test_documents_of_one_path_end_at_once() -> None:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from rerank.bleu import ORDER, WIDTH, corpus_bleu
 from rerank.tuning.envelope import Direction, Scratch
-from rerank.tuning.goals import CORPUS_BLEU
+from rerank.tuning.goals import CORPUS_BLEU, Goal, SearchGoal
 from rerank.tuning.line_search import Way, line_search
+from rerank.tuning.objectives import Corpus
 from rerank.tuning.pool import Pool
 
 
@@ -89,6 +90,31 @@ def test_the_best_step_is_the_best_of_all_intervals_and_scores_as_predicted(pool
     assert bleu == best  # the same statistics, the same function: the same bits
     if best > 0:
         assert bleu_at(pool, step) == bleu
+
+
+@pytest.mark.parametrize("goal", [CORPUS_BLEU, Goal(Corpus())], ids=["compiled", "any"])
+@pytest.mark.parametrize("seed", range(100))
+def test_what_is_promised_is_kept_where_breaks_differ_by_rounding_alone(
+    seed: int, goal: SearchGoal
+) -> None:
+    """Features are counts: lists share breaks, but for rounding."""
+    rng = np.random.default_rng(seed)
+    offsets = np.arange(0, 161, 8)
+    counts = rng.integers(0, 4, size=(160, 3)).astype(np.float64)
+    pool = Pool(offsets, counts, statistics_of(rng, offsets), np.zeros(160))
+    scores = counts @ rng.standard_normal(3)
+    step = line_search(
+        pool,
+        np.zeros(3),
+        scores,
+        pool.choices(scores),
+        Way(np.eye(3)[0], Direction.of(pool, counts[:, 0])),
+        goal=goal,
+        here=-1.0,
+        scratch=Scratch(pool),
+    )
+    there = pool.choices(scores + step.size * counts[:, 0])
+    assert corpus_bleu(pool.statistics[there].sum(axis=0)) == pytest.approx(step.value, abs=1e-12)
 
 
 @settings(deadline=None, max_examples=100)

@@ -198,6 +198,15 @@ def test_the_shell_does_what_the_function_does(here: Path) -> None:
     assert Path("shell.json").read_text() == Path("out.json").read_text()
 
 
+def test_features_that_are_not_named_keep_their_weights(here: Path) -> None:
+    files = "--features features.dat --scores scores.dat --start bad.ini --out out.json"
+    Path("bad.ini").write_text("LM0= -1\nTM0= 0.5 0.25\n")
+    assert run(f"tune-moses {files} --tune LM0 --quiet".split()) == 0
+    dense = read_weights("out.json", Notices()).dense
+    assert dense["TM0"] == (0.5, 0.25)
+    assert dense["LM0"] > (0.0,)
+
+
 def test_weights_keep_to_their_ranges(here: Path) -> None:
     ranges = {"LM0": (0.75, 1.25), "TM0": (0.25, 0.5)}
     weights = tuned(init="init.opt", ranges=ranges).weights
@@ -328,6 +337,16 @@ def test_tuners_that_heed_no_such_plan_are_refused(here: Path, plan: Plan, messa
         ({"ranges": {"LM1": (0, 1)}}, UsageError, "--range LM1=…: no such feature; .* LM0, TM0_0"),
         ({"init": "init.opt", "ranges": {"LM0": (2, 3)}}, UsageError, "start weight of LM0 is 1;"),
         ({"plan": Plan(aims=Aims(shrinkage=2))}, UsageError, "--shrink 2: no start weights are"),
+        (
+            {"plan": Plan(aims=Aims(shrinkage=2)), "start": "start.json"},
+            UsageError,
+            "--shrink 2: a part of the scores is not tuned",
+        ),
+        (
+            {"plan": Plan(aims=Aims(shrinkage=2)), "init": "zeros.opt"},
+            UsageError,
+            "--shrink 2: all weights that are tuned start at 0",
+        ),
         ({"start": "short.ini"}, InputError, "short.ini: expected 2 weights for 'TM0'"),
         ({"start": "columns.ini"}, InputError, "columns.ini: .* 'TM0= w w', found one of 'TM0_1'"),
         ({"start": "two.txt"}, InputError, "two.txt: expected 3 weights without names"),
@@ -349,6 +368,7 @@ def test_what_does_not_fit_is_refused_before_the_work(
     Path("short.ini").write_text("[weight]\nTM0= 1\n")
     Path("columns.ini").write_text("LM0= 1\nTM0_1= 1\n")
     Path("two.txt").write_text("1 2\n")
+    Path("zeros.opt").write_text("0 0 0\n0 0 0\n1 1 1\n")
     monkeypatch.setattr("rerank.tuning.pool_tuner.optimise", None)
     before = sorted(here.iterdir())
     with pytest.raises(error, match=message):

@@ -202,7 +202,7 @@ def test_on_pools_of_documents_what_is_told_is_decoded_too(
     assert found.weights.provenance["pools"] == "documents"
     counts = [int(n) for n in re.findall(r"(\d+) new paths", "\n".join(said))]
     assert len(counts) == len(decoded) - 1
-    assert all(counts)
+    assert counts[0] > 0
     assert sum(line.startswith("stopped: ") for line in said) == 1
 
 

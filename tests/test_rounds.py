@@ -57,7 +57,8 @@ def test_each_round_is_told_as_it_comes() -> None:
 def test_patience_ends_with_that_many_rounds_without_gain(patience: int) -> None:
     made = Made([1, 3, 2, 4, 4, 4, 4, 4, 9], patience)
     found = ended(made)
-    assert found.reason == f"{patience} rounds without gain"
+    rounds = "a round" if patience == 1 else f"{patience} rounds"
+    assert found.reason == f"{rounds} without gain"
     assert made.asked == {1: 2, 2: 5, 4: 7}[patience]
     assert found.best.number == {1: 1, 2: 3, 4: 3}[patience]
 
@@ -72,6 +73,17 @@ def test_zeros_are_no_result_unless_fixed_scores_make_up_for_them() -> None:
     assert ended(Made([5, 3, 2]), ZEROS).best.number == 1
     assert ended(Made([5, 3, 2]), ZEROS, fixed=True).best.number == 0
     assert ended(Made([0, 0, 0]), ZEROS).best.number == 0  # where BLEU is 0, nothing is found
+
+
+def test_what_a_smoothed_goal_finds_is_kept_though_the_start_has_a_better_value() -> None:
+    def kept(*matches: int) -> int:
+        return tune_in_rounds(
+            Made(matches), ONES, fixed=False, report=lambda done: None, smoothed=True
+        ).best.number
+
+    assert kept(5, 3, 4, 2) == 2  # of what it finds, the best
+    assert kept(5, 0) == 0  # where BLEU is 0, nothing is found
+    assert ended(Made([5, 3, 4, 2])).best.number == 0
 
 
 def test_zeros_are_not_taken_in_place_of_weights() -> None:

@@ -21,7 +21,7 @@ from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
 from rerank.pipeline import Aims, Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
-from rerank.pipeline.tuning_outcome import by_name, flatness, reached, scored
+from rerank.pipeline.tuning_outcome import by_name, figures, flatness, reached, scored
 from rerank.tuning.surface import NEAR, Section
 from rerank.weights import Weights, read_weights
 
@@ -112,13 +112,15 @@ def test_what_was_reached_is_told_of_every_metric_as_people_know_it() -> None:
     """Three errors in twenty words, and one in ten: error rates are positive."""
     sums = np.array([[20] * 4 + [20] * 5 + [3.0, 20.0], [10] * 4 + [10] * 5 + [1.0, 10.0]])
     bleu, ter = Bleu(Tokenizer("none")), Ter()
-    found = cast(dict[str, Any], reached(sums, [bleu, ter], 2))
+    scores = reached(sums, [bleu, ter], 2)
+    assert scores[1].to_text() == f"TER 13.33 ({ter.signature(2)})"
+    found = cast(dict[str, Any], figures(sums, scores))
     assert found["bleu"] == pytest.approx(100)
     assert found["length_ratio"] == 1
     assert "nrefs:2" in found["signature"]
     assert found["metrics"]["TER"]["score"] == pytest.approx(100 * 4 / 30)
     assert found["metrics"]["TER"]["signature"] == ter.signature(2)
-    assert "metrics" not in reached(sums[:, :9], [bleu], 2)
+    assert "metrics" not in figures(sums[:, :9], reached(sums[:, :9], [bleu], 2))
 
 
 # Flatness

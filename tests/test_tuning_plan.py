@@ -82,6 +82,11 @@ def test_kinds_of_pools_that_are_none_are_refused() -> None:
         (Plan(held_out=-0.5), "--hold-out -0.5: expected a share"),
         (Plan(held_out=float("nan")), "--hold-out nan: expected a share"),
         (Plan(replicates=0), "--replicates 0: expected at least 1"),
+        (Plan(settings=Settings(Criterion(length=0.9))), "settings have a criterion; say what"),
+        (
+            Plan("documents", aims=Aims(window=2)),
+            "--window 2: pools of documents go by",
+        ),
         (Plan(algorithm="mirra"), "'mirra'; did you mean mira"),
         (Plan("exact", algorithm="pro"), "--pools exact: .* for --algorithm mert alone"),
         (Plan("exact", settings=Settings(directions="gradient")), "gradient: --pools exact has"),

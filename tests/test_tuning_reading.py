@@ -38,7 +38,7 @@ def made(
     lists, notices = Lists("dev.kbest", "dev.docs", **options), notices or Notices()
     documents, lines = read_with_documents(lists.docs, lists.no_docs, ["dev.ref"], notices)
     with Opened(lists, notices, documents=documents) as opened:
-        metrics = aims.metrics(Tokenizer("none"), opened.given, notices)
+        metrics = aims.metrics(Tokenizer("none"), opened.given, opened.copied, notices)
         wanted = wanted or Wanted((), START, "start.json")
         return *read_set(opened, lines, metrics, wanted, lambda line: None), metrics
 

@@ -11,6 +11,7 @@ from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.tuning_options import (
     algorithm_option,
     bleu_aims_of,
+    names_of,
     range_option,
     ranges_of,
     settings_of,
@@ -55,6 +56,10 @@ class _TuneMoses(Headed):
     "features it lacks begin at 0.",
 )
 @click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
+@click.option(
+    "--tune",
+    help="Comma-separated features to tune; the others keep their start weight [default: all].",
+)
 @range_option
 @steady_goal_options
 @algorithm_option
@@ -73,6 +78,7 @@ def tune_moses(
     init: str | None,
     start: str | None,
     base: str | None,
+    tune: str | None,
     algorithm: str,
     plot: str | None,
     strict: bool,
@@ -95,7 +101,7 @@ def tune_moses(
             features,
             scores,
             pipeline.TunedWeights(
-                out, start=start, ranges=ranges_of(options), base=base, plot=plot
+                out, names_of(tune), start, ranges_of(options), base=base, plot=plot
             ),
             init=init,
             plan=pipeline.Plan(algorithm=algorithm, aims=aims, settings=settings),

@@ -13,6 +13,7 @@ from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
     aims_of,
     algorithm_option,
+    names_of,
     objective_options,
     range_option,
     ranges_of,
@@ -107,7 +108,7 @@ def tune_mert(
             references,
             pipeline.TunedWeights(
                 out,
-                tuple(name for name in (features or "").split(",") if name),
+                names_of(features),
                 start,
                 ranges,
                 base,

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rerank.pipeline import Aims, MertSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_POSITIVE = click.FloatRange(0, min_open=True)
 
 
 def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -230,6 +229,11 @@ def ranges_of(options: dict[str, Any]) -> Mapping[str, tuple[float, float]]:
                 param_hint="--range",
             )
     return ranges
+
+
+def names_of(listed: str | None) -> tuple[str, ...]:
+    """Names between commas."""
+    return tuple(name for name in (listed or "").split(",") if name)
 
 
 def settings_of(options: dict[str, Any]) -> MertSettings:

@@ -43,8 +43,11 @@ class Bleu:
         return counted(kbest, self.statistics(lines_of(kbest), references))
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`."""
-        return corpus_bleu(summed)
+        """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`.
+
+        They are counts, though beside those of other metrics they may be float64.
+        """
+        return corpus_bleu(summed.astype(np.int64))
 
     def shown(self, score: float) -> float:
         """The same."""

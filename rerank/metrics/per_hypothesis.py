@@ -23,19 +23,21 @@ from rerank.scorers.hypothesis_scores import HypothesisScores
 from rerank.scorers.outside import Given
 from rerank.signature import LENGTH, signature
 
+LARGEST = 1e100  # of a number: sums of any corpus stay finite
+
 
 class _Finite(HypothesisScores):
     """The lines of the file; no infinity stands for a number, whatever lists may have."""
 
     def number(self, token: bytes, line: int) -> float:
-        """A finite number; InputError with its place."""
+        """A finite number, not above `LARGEST` in size; InputError with its place."""
         stripped = token.strip(b" \t\r")
-        if tokens.NUMBER.fullmatch(stripped):
-            value = float(stripped)
-            if math.isfinite(value):
-                return value
+        value = float(stripped) if tokens.NUMBER.fullmatch(stripped) else math.nan
+        if abs(value) <= LARGEST:
+            return value
+        kind = f"number up to {LARGEST:g}" if math.isfinite(value) else "finite decimal number"
         raise self.fault(
-            f"expected a finite decimal number for {self.name}, found {tokens.shown(stripped)}; "
+            f"expected a {kind} for {self.name}, found {tokens.shown(stripped)}; "
             f"write one for each line of {self.given.kbest}, in their order",
             line,
         )

@@ -76,9 +76,10 @@ class Aims:
         for option, number in (("--length-price", self.price), ("--shrink", self.pull)):
             if not 0 <= number < math.inf:
                 raise UsageError(f"{option} {number:g}: expected a finite number, at least 0")
-        if self.price == 0 and isinstance(self.length, float):
+        if self.price == 0 and self.length != "free":
+            ratio = self.length if isinstance(self.length, str) else f"{self.length:g}"
             raise UsageError(
-                f"--length-ratio {self.length:g}: nothing is paid for it under --length-price 0; "
+                f"--length-ratio {ratio}: nothing is paid for it under --length-price 0; "
                 "leave one of them out"
             )
         if self.worst is not None and not 0 < self.worst <= 1:
@@ -87,16 +88,25 @@ class Aims:
             raise UsageError("--worst and --per-document: the worst documents count alike anyway")
 
     def metrics(
-        self, tokenizer: Tokenizer, given: Callable[[], Given], notices: Notices
+        self,
+        tokenizer: Tokenizer,
+        given: Callable[[], Given],
+        copied: Callable[[str | Path], Path],
+        notices: Notices,
     ) -> tuple[Metric, ...]:
-        """The metrics to count: BLEU first, whatever the objective; lengths come from there."""
+        """The metrics to count: BLEU first, whatever the objective; lengths come from there.
+
+        Then those of the objective, and BLEU of the words as they are given, to be told beside that
+        of another tokenizer. `copied` gives the path of a file that can be read twice.
+        """
         found: list[Metric] = [Bleu(tokenizer)]
         for name, _ in self.objectives:
             if name in self.files:
-                found.append(PerHypothesis.read(name, Path(self.files[name]), given(), notices))
+                found.append(PerHypothesis.read(name, copied(self.files[name]), given(), notices))
             elif name != BLEU:
                 found.append(_ours(name))
-        return tuple(found)
+        given_words = Tokenizer()
+        return (*found, *([] if tokenizer.name == given_words.name else [Bleu(given_words)]))
 
     def criterion(self, metrics: Sequence[Metric]) -> Criterion:
         """The criterion on statistics that hold the columns of these metrics, in their order."""

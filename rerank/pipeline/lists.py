@@ -124,9 +124,13 @@ class Opened:
         given = self.given()
         for option, named in self.lists.outside.items():
             for name, path in named:
-                copy = self._stack.enter_context(spool(path))
+                copy = self.copied(path)
                 with self.watch.lap("scores"):
                     yield open_outside(option, name, copy, given, self.notices)
+
+    def copied(self, path: str | Path) -> Path:
+        """A path that can be read twice while this is open: of standard input, a copy."""
+        return self._stack.enter_context(spool(path))
 
     def given(self) -> Given:
         """What readers of files that go with the lists must know of them."""

@@ -191,9 +191,8 @@ class _Task:
         if len(held):
             fixed = pool.fixed + pool.features[:, held] @ start[held]
             pool = replace(pool, features=pool.features[:, tuned], fixed=fixed)
-        criterion = plan.criterion(())
-        if pool.fixed.any():  # it settles the size of the weights, which matters, not direction
-            criterion = replace(criterion, shrinkage=0.0)
+        settled = bool(pool.fixed.any())
+        criterion = plan.kept_to(plan.criterion(()), start[tuned], settled=settled)
         scale = Axes.of(pool).scale if criterion.shrinkage > 0 else np.zeros(len(tuned))
         names = column_names(space.labels)
         tuner = PoolTuner(

@@ -18,7 +18,15 @@ from rerank.outputs import check_outputs
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, say_search
-from rerank.pipeline.tuning_outcome import Tuning, by_name, made_by, reached, scored, surface
+from rerank.pipeline.tuning_outcome import (
+    Tuning,
+    by_name,
+    figures,
+    made_by,
+    reached,
+    scored,
+    surface,
+)
 from rerank.pipeline.tuning_plan import USUAL, Plan, Task
 from rerank.pipeline.tuning_pools import refuse_orders
 from rerank.pipeline.tuning_reading import read_set
@@ -97,7 +105,7 @@ def tune_mert(
         search = say_search(opened, search.listing(plan.n_best), announce).listing(1)
         if opened.scorers:
             estimate(opened, search, announce)
-        metrics = plan.aims.metrics(tokenizer, opened.given, notices)
+        metrics = plan.aims.metrics(tokenizer, opened.given, opened.copied, notices)
         settings = replace(plan.settings, criterion=plan.criterion(metrics))
         sparse = given.sparse if given else {}
         _refuse(opened, wanted, plan, weights.base, frame, sparse)
@@ -119,13 +127,16 @@ def tune_mert(
         made |= {"flat": _surface(task, path, found, weights.plot)}
         opened.warn()
         opened.report(announce)
+        scores = reached(sums, metrics, len(references))
+        if len(scores) > 1:
+            announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # while the copy of standard input is there to be digested
-        made = {**made_by(opened, files, task), **reached(sums, metrics, len(references)), **made}
+        made = {**made_by(opened, files, task), **figures(sums, scores), **made}
     result = Weights(by_name(task.full(found), space), sparse, alpha, made)
     write_weights(weights.out, result, base=frame, notices=notices)
     counts, first = total(sums), total(baseline)
-    figures = [float(score(c)) for c in (counts, first) for score in (corpus_bleu, length_ratio)]
-    return Tuning(result, *figures)
+    both = [float(score(c)) for c in (counts, first) for score in (corpus_bleu, length_ratio)]
+    return Tuning(result, *both)
 
 
 def _refuse(

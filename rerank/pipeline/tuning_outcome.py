@@ -150,18 +150,33 @@ def _options(algorithm: str, settings: Settings) -> dict[str, object]:
     }
 
 
-def reached(sums: Sums, metrics: Sequence[Metric], n_references: int) -> dict[str, object]:
-    """What a weights file says of the tuning set: every metric counted, with its signature."""
-    counts = total(sums)
-    found: dict[str, object] = {
-        "bleu": float(corpus_bleu(counts)),
-        "length_ratio": float(length_ratio(counts)),
-        "signature": metrics[0].signature(n_references),
-    }
-    begin, others = metrics[0].width, {}
-    for metric in metrics[1:]:
-        columns = np.asarray(sums.sum(axis=0)[begin : begin + metric.width])
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A metric of the decoded tuning set: name, score as people know it, signature."""
+
+    name: str
+    score: float
+    signature: str
+
+    def to_text(self) -> str:
+        """One line for people."""
+        return f"{self.name} {self.score:.2f} ({self.signature})"
+
+
+def reached(sums: Sums, metrics: Sequence[Metric], n_references: int) -> list[Reached]:
+    """Every metric counted, of summed statistics (D, W) that hold them side by side."""
+    whole, begin, found = sums.sum(axis=0), 0, list[Reached]()
+    for metric in metrics:
+        score = metric.shown(float(metric.scores(np.asarray(whole[begin : begin + metric.width]))))
+        found.append(Reached(metric.name, score, metric.signature(n_references)))
         begin += metric.width
-        score = metric.shown(float(metric.scores(columns)))
-        others[metric.name] = {"score": score, "signature": metric.signature(n_references)}
-    return {**found, **({"metrics": others} if others else {})}
+    return found
+
+
+def figures(sums: Sums, reached: Sequence[Reached]) -> dict[str, object]:
+    """What a weights file says of the tuning set: BLEU, which comes first, and other metrics."""
+    bleu, *others = reached
+    more = {one.name: {"score": one.score, "signature": one.signature} for one in others}
+    ratio = float(length_ratio(total(sums)))
+    found = {"bleu": bleu.score, "length_ratio": ratio, "signature": bleu.signature}
+    return {**found, **({"metrics": more} if more else {})}

@@ -65,6 +65,13 @@ class Plan:
                 f"--n-best {self.n_best}: only pools of documents hold paths; add --pools "
                 "documents, or leave it out"
             )
+        if self.settings.criterion != BLEU_ALONE:
+            raise UsageError("settings have a criterion; say what to maximise by the plan's aims")
+        if self.aims.window and self.pools == "documents":
+            raise UsageError(
+                f"--window {self.aims.window}: pools of documents go by what single points decode "
+                "to, which nothing smooths; take other --pools"
+            )
         if self.replicates < 1:
             raise UsageError(f"--replicates {self.replicates}: expected at least 1")
         if not 0 <= self.held_out < 1:
@@ -95,6 +102,23 @@ class Plan:
     def criterion(self, metrics: Sequence[Metric]) -> Criterion:
         """What its aims amount to on statistics of these metrics; for other tuners corpus BLEU."""
         return self.aims.criterion(metrics) if self.algorithm == MERT else BLEU_ALONE
+
+    def kept_to(self, criterion: Criterion, start: Floats, *, settled: bool) -> Criterion:
+        """The criterion, without shrinkage where no direction of tuned weights is there to keep to.
+
+        settled: whether a part of the scores is not tuned. UsageError where shrinkage was asked for
+        """
+        if criterion.shrinkage == 0 or (start.any() and not settled):
+            return criterion
+        if self.aims.shrinkage:
+            why = (
+                "a part of the scores is not tuned, beside which the size of the weights matters, "
+                "not their direction"
+                if settled
+                else "all weights that are tuned start at 0"
+            )
+            raise UsageError(f"--shrink {self.aims.shrinkage:g}: {why}; leave it out")
+        return replace(criterion, shrinkage=0.0)
 
 
 USUAL = Plan()
@@ -133,14 +157,9 @@ class Task:
         """The task; `settings` are the plan's, with the criterion that its aims amount to."""
         tuned, start = wanted.columns(space), wanted.start(space)
         scale = np.zeros(len(tuned))
-        if _settled(corpus, start, tuned) and settings.criterion.shrinkage > 0:
-            if plan.aims.shrinkage:
-                raise UsageError(
-                    f"--shrink {plan.aims.shrinkage:g}: a part of the scores is not tuned, beside "
-                    "which the size of the weights matters, not their direction; leave it out"
-                )
-            criterion = replace(settings.criterion, shrinkage=0.0)
-            settings = replace(settings, criterion=criterion)
+        settled = _settled(corpus, start, tuned)
+        criterion = plan.kept_to(settings.criterion, start[tuned], settled=settled)
+        settings = replace(settings, criterion=criterion)
         if settings.criterion.shrinkage > 0:
             scale = Axes.of(corpus.pool(corpus.first, tuned, start)).scale
         first = corpus.sums(corpus.first).sum(axis=0)
@@ -230,12 +249,17 @@ class Task:
         return self.corpus.paths(listed, self.tuned, self.start)
 
     def tuner(self, notices: Notices) -> Find:
-        """The tuner of the plan, for pools of these features."""
+        """The tuner of the plan, for pools of these features.
+
+        All rounds begin at the same random points, so that rounds that change nothing end alike;
+        what is constant is told of the first pool.
+        """
         how = PoolTuner(self.plan.algorithm, self.settings, self.names, self.bounds, self.goal)
         history: list[Floats] = []  # optima of earlier rounds are starts of later ones
 
         def find(pool: Pool, start: Floats) -> Optimum:
-            best = how.tune(pool, start, notices, tuple(history)).best
+            told = Notices() if history else notices
+            best = how.tune(pool, start, told, tuple(history)).best
             history.append(best.weights)
             return best
 

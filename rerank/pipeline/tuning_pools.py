@@ -46,8 +46,7 @@ def document_pools(task: Task) -> Pools:
     lists = task.pool(first)
     columns = np.ascontiguousarray(lists.features.T)
     spreads = np.array([Direction.of(lists, column).spread for column in columns])
-    for g in np.flatnonzero(spreads == 0):
-        task.notices.add(f"constant feature {task.names[g]}: its weight stays as given")
+    _tell_constant(task, spreads)
     paths = task.corpus.paths([(choices,) for choices in first], task.tuned, task.start)
     return DocumentPools(
         PathPool(paths, task.corpus.gaps),
@@ -58,6 +57,12 @@ def document_pools(task: Task) -> Pools:
         task.settings.seed,
         task.value,
     )
+
+
+def _tell_constant(task: Task, spreads: NDArray[np.float64]) -> None:
+    """Notices of the tuned features (G,) that vary nowhere."""
+    for g in np.flatnonzero(spreads == 0):
+        task.notices.add(f"constant feature {task.names[g]}: its weight stays as given")
 
 
 def refuse_orders(orders: Sequence[int | None]) -> None:
@@ -75,6 +80,7 @@ def exact_pools(task: Task) -> Pools:
         return conditional_pools(task)
     refuse_orders([problem.order for problem in task.corpus.documents[0].problems])
     chains, tuned = task.corpus.chains(), task.tuned
+    _tell_constant(task, chains.spreads[tuned])
     goal = task.goal  # here of all weights, of which the tuned ones count
     if isinstance(goal, BleuGoal | Goal) and goal.shrinkage:
         goal = replace(goal, shrinkage=goal.shrinkage.among(tuned, len(task.start)))
@@ -100,7 +106,7 @@ def exact_pools(task: Task) -> Pools:
 
     return ExactDocuments(
         lambda: task.pool(task.corpus.first),
-        task.tuner(task.notices),
+        task.tuner(Notices()),  # what is constant after the first candidates need not be
         climb,
         lambda weights: chains.decoded(task.full(weights)),
         chains.spreads[tuned],

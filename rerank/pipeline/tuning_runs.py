@@ -28,6 +28,7 @@ def tuned(task: Task, announce: Announce) -> Weights:
         fixed=task.fixed,
         report=lambda done: announce(done.to_text()),
         value=task.value,
+        smoothed=task.goal.smoothed,
     )
     announce(f"stopped: {ended.reason}")
     announce(f"kept: round {ended.best.number}")
@@ -65,10 +66,11 @@ def averaged(task: Task, announce: Announce) -> Averaged:
     rng = np.random.default_rng(task.settings.seed)
     n_documents = len(task.corpus.documents)
     found, bleu = [], []
-    for r in range(task.plan.replicates):
+    seeds = np.random.SeedSequence(task.settings.seed).generate_state(task.plan.replicates)
+    for r, seed in enumerate(seeds.tolist()):
         announce(f"replicate {r + 1} of {task.plan.replicates}")
         drawn = task.corpus.of(resampled(n_documents, rng))
-        found.append(tuned(task.on(drawn, task.settings.seed + r), announce))
+        found.append(tuned(task.on(drawn, seed), announce))
         sums = task.decode(found[-1])[1]
         announce(scored(f"replicate {r + 1}, all documents:", sums))
         bleu.append(float(corpus_bleu(total(sums))))

@@ -54,9 +54,9 @@ class DocumentPools:
     def steps(self, start: NDArray[np.float64]) -> Steps:
         """Rounds until one adds no path to the pool; each tells the best point that it decoded.
 
-        Where it adds none, points farther away are tried before the end.
+        Where it adds none and gains nothing, points farther away are tried before the end.
         """
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng([self.seed, 3])  # a stream of its own, not that of `find`
         pool, best = self._decoded(self.first, start)
         yield best
         radius = RADIUS
@@ -76,10 +76,10 @@ class DocumentPools:
                     break
             last = max(tried, key=self.value)
             best = max([best, last], key=self.value)
-            new = len(pool) - known
-            if new:
+            new, gained = len(pool) - known, self.value(best) > before
+            if new or gained:
                 yield Step(last.weights, last.statistics, found, there, new)
-                radius *= 1.0 if self.value(best) > before else SHRINK
+                radius *= 1.0 if gained else SHRINK
             elif radius < WIDEST:
                 radius *= 2
             else:

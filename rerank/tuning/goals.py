@@ -14,7 +14,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.bleu import WIDTH, score
-from rerank.tuning.line import Line, Step
+from rerank.tuning.line import NARROW, Line, Step
 from rerank.tuning.objectives import BLEU, Corpus, LengthPriced, Objective, Sums
 from rerank.tuning.regularisation import FREE, Pull, Shrinkage, Window, cost
 
@@ -190,7 +190,7 @@ def _best_interval(
         right = min(breaks[order[i + 1]] if i + 1 < len(order) else np.inf, steps[1])
         if left >= right:
             continue  # an interval without width
-        if _ceiling(total) >= worth:
+        if _ceiling(total) >= worth and _wide(left, right, steps[2]):
             this = _priced(total, length[0], length[1])
             if pull[0] > 0 and this > value:
                 this -= cost(_inside(left, right, steps[2]), pull)
@@ -206,6 +206,14 @@ def _priced(total: NDArray[np.int64], ratio: float, price: float) -> float:
     length = total[4] / total[8] if total[8] > 0 else 0.0
     value: float = score(total, False) - price * abs(length - ratio)
     return value
+
+
+@njit(cache=True, nogil=True)
+def _wide(left: float, right: float, unit: float) -> bool:
+    """Whether an interval has width, as `Line.intervals` has it."""
+    size = max(abs(left), abs(right), unit)
+    wide: bool = right - left > NARROW * (size if size < np.inf else 0.0)
+    return wide
 
 
 @njit(cache=True, nogil=True)

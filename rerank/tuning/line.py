@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rerank.tuning.objectives import Sums
 
 EVERYWHERE = (-math.inf, math.inf)
+NARROW = 2.0**-40  # width ÷ size of an interval that rounding made of one break, or may miss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,11 +37,18 @@ class Line:
     unit: float
 
     def intervals(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Numbers of the intervals that have width within the span, left ends, right ends."""
+        """Numbers of the intervals that have width within the span, left ends, right ends.
+
+        Breaks of several lists may be one step but for rounding: what seems to lie between them is
+        no choice of any weights.
+        """
         left = self.breaks[self.order]
         right = np.append(left[1:], math.inf)
         left, right = np.maximum(left, self.span[0]), np.minimum(right, self.span[1])
-        kept = np.flatnonzero(left < right)
+        size = np.maximum(np.maximum(np.abs(left), np.abs(right)), self.unit)
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ is of no width
+            wide = right - left > NARROW * np.where(np.isinf(size), 0.0, size)
+        kept = np.flatnonzero(wide)
         return kept, left[kept], right[kept]
 
     def inside(self, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -127,10 +127,13 @@ def tune_in_rounds(
     fixed: bool,
     report: Callable[[Round], None],
     value: Value = bleu,
+    smoothed: bool = False,
 ) -> Ended:
     """The best of the rounds from start weights (F,); `report` sees each of them, 0 first.
 
     fixed: whether scores have a part that is not tuned. Without it a start of zeros is no result.
+    smoothed: whether the tuner looks at more than the value of points. Then what it finds may have
+    less of it than the start, which is a result only where nothing else is.
     Stops when `pools` have no further round, when `patience` rounds running do not raise the value
     of what is decoded, or after 15 rounds.
     """
@@ -146,9 +149,11 @@ def tune_in_rounds(
         last = Round(last.number + 1, step, value(step))
         report(last)
         # zeros choose, but say nothing; nor does BLEU 0
-        says, said = (fixed or one.step.weights.any() for one in (last, best))
+        says, said = (fixed or bool(one.step.weights.any()) for one in (last, best))
+        said = said and not (smoothed and best.number == 0)
         if says and (last.value > best.value or (last.bleu > 0 and not said)):
             best = last
         if last.number - best.number >= pools.patience:
-            return Ended(best, f"{pools.patience} rounds without gain")
+            rounds = "a round" if pools.patience == 1 else f"{pools.patience} rounds"
+            return Ended(best, f"{rounds} without gain")
     return Ended(best, f"{MOST_ROUNDS} rounds")
