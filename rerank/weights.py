@@ -30,7 +30,6 @@ from rerank.lines import display, read_lines
 from rerank.notices import Notices
 
 SCHEMA = 1
-SUFFIXES = (".json", ".ini")  # of the files that are written
 _KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
@@ -82,26 +81,35 @@ def write_weights(
     base: Sequence[bytes] | None = None,
     notices: Notices | None = None,
 ) -> None:
-    """Write a weights file: JSON, or by the suffix `.ini` a Moses rescore.ini.
+    """Write a weights file: JSON, to standard output too, or by the suffix `.ini` a rescore.ini.
 
     `base` are the lines of a moses.ini, which is then written with these weights in it: see
     `rerank.formats.moses_ini.merged`, whose notices go to `notices`. Provenance is left out of it.
     """
     from rerank.outputs import atomic
 
-    suffix = Path(path).suffix
-    if suffix not in SUFFIXES:
-        raise UsageError(f"expected a weights file .json or .ini, found {str(path)!r}")
-    if base is not None and suffix != ".ini":
-        raise UsageError(f"expected a file .ini to write a moses.ini to, found {str(path)!r}")
+    kind = kind_of(path, merged=base is not None)
     if base is not None:
         dense, sparse = weights.dense, weights.sparse
         lines = merged(base, dense, sparse, weights.alpha, notices or Notices())
         content = b"".join(line + b"\n" for line in lines)
     else:
-        content = to_json(weights) if suffix == ".json" else to_ini(weights)
+        content = to_json(weights) if kind == ".json" else to_ini(weights)
     with atomic(path) as file:
         file.write(content)
+
+
+def kind_of(path: str | Path, *, merged: bool) -> str:
+    """What is written to a path, `.json` or `.ini`; UsageError for another suffix.
+
+    merged: whether it is a moses.ini with the weights in it. `-`, standard output, has no suffix.
+    """
+    kinds = [".ini"] if merged else [".json", ".ini"]
+    suffix = kinds[0] if str(path) == "-" else Path(path).suffix
+    if suffix not in kinds:
+        expected = ".ini, as --base is one" if merged else ".json or .ini"
+        raise UsageError(f"--out {path}: expected a weights file {expected}")
+    return suffix
 
 
 def to_json(weights: Weights) -> bytes:

@@ -77,6 +77,14 @@ def test_quiet_leaves_nothing_to_say(
     assert Path("out.json").exists()
 
 
+def test_weights_may_go_to_standard_output(
+    tuning_lists: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert run([*TUNE.split(), "--out", "-"]) == 0
+    assert run([*TUNE.split(), "--out", "out.json", "-q"]) == 0
+    assert capfdbinary.readouterr().out == Path("out.json").read_bytes()
+
+
 def test_threads_change_no_byte_of_what_is_written(tuning_lists: Path) -> None:
     files = []
     for n in ("1", "2"):

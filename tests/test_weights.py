@@ -78,6 +78,16 @@ def test_files_read_back(tmp_path: Path, suffix: str) -> None:
     assert read_weights(tmp_path / f"w{suffix}", Notices()) == weights
 
 
+def test_standard_output_gets_json_and_with_a_base_that_file(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    weights = Weights({"LM0": (0.5,)})
+    write_weights("-", weights)
+    assert capsysbinary.readouterr().out == to_json(weights)
+    write_weights("-", weights, base=[b"[weight]", b"LM0= 1"])
+    assert capsysbinary.readouterr().out == b"[weight]\nLM0= 0.5\n"
+
+
 def test_another_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"expected a weights file .json or .ini"):
         write_weights(tmp_path / "w.txt", Weights({"LM0": (0.1,)}))
@@ -99,7 +109,7 @@ def test_a_moses_ini_is_written_with_the_weights_in_it(tmp_path: Path) -> None:
         "[feature]\nKENLM name=LM0\n# alpha: 3.0\n[weight]\nLM0= 0.5 # was 1\n[threads]\n4\n"
     )
     assert read_weights(tmp_path / "moses.ini", Notices()) == replace(weights, provenance={})
-    with pytest.raises(UsageError, match=r"expected a file .ini to write a moses.ini to"):
+    with pytest.raises(UsageError, match=r"expected a weights file .ini, as --base is one"):
         write_weights(tmp_path / "moses.json", weights, base=base)
 
 

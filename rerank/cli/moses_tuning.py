@@ -47,7 +47,9 @@ class _TuneMoses(Headed):
     help="scores.dat of the same run of extractor, with BLEU; repeatable.",
 )
 @click.option(
-    "--out", required=True, help="Weights file to write: .json or .ini (with --base, moses.ini)."
+    "--out",
+    required=True,
+    help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
 )
 @click.option("--init", help="init.opt to start from: three lines, start, least, largest values.")
 @click.option(

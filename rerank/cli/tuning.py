@@ -42,7 +42,9 @@ class _TuneMert(Headed):
 @list_options
 @click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
 @click.option(
-    "--out", required=True, help="Weights file to write: .json or .ini (with --base, moses.ini)."
+    "--out",
+    required=True,
+    help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
 )
 @click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")

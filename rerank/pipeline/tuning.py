@@ -35,7 +35,7 @@ from rerank.pipeline.tuning_set import Choices
 from rerank.pipeline.wanted import Wanted
 from rerank.references import read_with_documents
 from rerank.tuning.rounds import total
-from rerank.weights import SUFFIXES, Weights, read_weights, write_weights
+from rerank.weights import Weights, kind_of, read_weights, write_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,7 @@ class TunedWeights:
         """UsageError where nothing can be written, or one of the files read is there."""
         outputs = [self.out, *([self.plot] if self.plot else [])]
         check_outputs(outputs, [*others, *self.read])
-        if Path(self.out).suffix not in (SUFFIXES if self.base is None else (".ini",)):
-            expected = " or ".join(SUFFIXES) if self.base is None else ".ini, as --base is one"
-            raise UsageError(f"--out {self.out}: expected a weights file {expected}")
+        kind_of(self.out, merged=self.base is not None)
         if self.plot:
             from rerank.figures import check_figure
 
