@@ -19,13 +19,14 @@ import shutil
 import statistics
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from run import CORPORA, Condition, Corpus, Recipe, references
 
 CODCLM = Condition("codclm", ("codclm",))
-CCDCLM = Condition("ccdclm", ("ccdclm",), ("--top", "10", "--beam", "2"))
+CCDCLM = Condition("ccdclm", ("ccdclm",), ("--top", "10", "--search", "greedy"))
 STATIC = Condition("static")
 TESTS = (("tvsub", "test"), ("tvsub", "test3ref"), ("ted", "tst2010"))
 
@@ -144,7 +145,7 @@ def scored(recipe: Recipe, corpus: Corpus, stem: str, out: Path) -> tuple[float,
 
 
 def three_talks(data: Path, work: Path) -> Recipe:
-    """A recipe on the first three talks of the lectures' sets, which are written to `work`."""
+    """A recipe on the three shortest talks of the lectures' sets, which are written to `work`."""
     corpus = CORPORA["ted"]
     target = work / "three"
     folder = target / corpus.folder
@@ -153,16 +154,20 @@ def three_talks(data: Path, work: Path) -> Recipe:
     shutil.copy(source / "moses.rescore.ini", folder)
     for stem in (corpus.tune, "tst2010"):
         names = (source / f"{stem}.docids").read_text().splitlines()
-        kept = list(dict.fromkeys(names))[:3]
-        n = sum(name in kept for name in names)
-        (folder / f"{stem}.docids").write_text("".join(f"{name}\n" for name in names[:n]))
-        lines = (source / f"{stem}.en").read_bytes().split(b"\n")[:n]
-        (folder / f"{stem}.en").write_bytes(b"".join(line + b"\n" for line in lines))
+        shortest = [name for name, _ in Counter(names).most_common()[-3:]]
+        kept = [i for i, name in enumerate(names) if name in shortest]
+        (folder / f"{stem}.docids").write_text("".join(f"{names[i]}\n" for i in kept))
+        lines = (source / f"{stem}.en").read_bytes().split(b"\n")
+        (folder / f"{stem}.en").write_bytes(b"".join(lines[i] + b"\n" for i in kept))
+        numbers = {i: n for n, i in enumerate(kept)}
         with (
             gzip.open(source / f"{stem}.nbest.gz") as lists,
             gzip.open(folder / f"{stem}.nbest.gz", "wb") as out,
         ):
-            out.writelines(line for line in lists if int(line.split(b" ", 1)[0]) < n)
+            for line in lists:
+                sentence, rest = line.split(b" ", 1)
+                if int(sentence) in numbers:
+                    out.write(b"%d %s" % (numbers[int(sentence)], rest))
     for model in ("codclm", "ccdclm"):
         if not (target / model).exists():
             (target / model).symlink_to(work.resolve() / model)
@@ -173,7 +178,7 @@ TABLES = {
     "length": ("Length ratio, the list's own features", LENGTH),
     "steady": ("Replicates and other tuners, the list's own features", STEADY),
     "pools": ("Pools for codclm", POOLS),
-    "unbounded": ("Pools for ccdclm, 10-best, beam 2, three talks", UNBOUNDED),
+    "unbounded": ("Pools for ccdclm, 10-best, greedy, the three shortest talks", UNBOUNDED),
 }
 
 
