@@ -38,7 +38,7 @@ def expected_bleu(
     """Weights (F,) of the best expected BLEU; `start` where none have a better BLEU on the pool.
 
     Of the maxima under falling penalties, the one whose choices have the best BLEU is taken.
-    Nothing is random: `rng` is not used. O(n F) for each of some 200 gradients; 8 bytes a candidate
+    Nothing is random: `rng` is not used. O(n F) for each of some 150 gradients; 8 bytes a candidate
     and feature, and 8 a candidate.
     """
     space = Standardised.of(pool, start)
