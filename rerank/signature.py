@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import rerank
-from rerank.lines import digest
+from rerank.files.lines import digest
 
 LENGTH = 8  # hexadecimal digits of a digest
 

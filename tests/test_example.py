@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rerank.documents import Documents
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, read_documents
 from rerank.example import EMBEDDED, Set
-from rerank.kbest import KBest, read_documents
-from rerank.lines import read_lines
+from rerank.files.lines import read_lines
+from rerank.formats.weights import read_weights, vector
 from rerank.notices import Notices
-from rerank.weights import read_weights, vector
 
 GENERATOR = Path(__file__).parents[1] / "recipes" / "toy" / "generate.py"
 SETS = pytest.mark.parametrize("chosen", [EMBEDDED.tune, EMBEDDED.test], ids=["tune", "test"])

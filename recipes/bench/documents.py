@@ -17,18 +17,18 @@ from pathlib import Path
 
 import numpy as np
 
-from rerank.bleu import corpus_bleu
+from rerank.corpus.references import read_with_documents
+from rerank.formats.weights import read_weights
+from rerank.metrics.bleu import corpus_bleu
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists, Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.wanted import Wanted
-from rerank.references import read_with_documents
 from rerank.tuning.document_line_search import document_line
 from rerank.tuning.goals import CORPUS_BLEU
 from rerank.tuning.rounds import total
-from rerank.weights import read_weights
 
 CONTEXT = 0.1  # weight of a feature that the start weights lack
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from lm.vocabulary import SPECIAL, Vocabulary
-from rerank.documents import Documents
-from rerank.kbest import read_documents
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import read_documents
 from rerank.notices import Notices
 
 KBest = list[list[int]]

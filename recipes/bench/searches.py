@@ -141,11 +141,11 @@ def row(name: str, n: int, width: int, seconds: float, obvious: float | None) ->
 def share(model: Path, kbest: Path, docs: Path) -> None:
     """How a decoding with a beam of 64 divides between scorer and search."""
     from decoders.search import Options
-    from rerank.features import prepare
     from rerank.notices import Notices
     from rerank.pipeline import Lists, Scoring, Search
     from rerank.pipeline.lists import Opened
     from rerank.pipeline.searching import searched
+    from rerank.scorers.features import prepare
 
     lists = Lists(kbest, docs, lms=(("lm", model),), top=25, scoring=Scoring(no_cache=True))
     with Opened(lists, Notices()) as opened:

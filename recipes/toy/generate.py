@@ -12,7 +12,7 @@ from pathlib import Path
 from lists import WEIGHTS, candidates
 from stories import Dice, document
 
-from rerank.outputs import atomic
+from rerank.files.outputs import atomic
 
 DOCUMENTS = {"lm.train": 750, "lm.valid": 30, "tune": 24, "test": 24}
 

@@ -20,13 +20,13 @@ from lm.checkpoint import load_model
 from lm.scorer import Scorer
 from lm.scoring import after
 from lm.trie import Candidates
-from rerank.documents import Documents
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import read_documents
+from rerank.files.lines import read_lines
+from rerank.files.outputs import atomic
 from rerank.formats.moses_writing import append_features
-from rerank.kbest import read_documents
-from rerank.lines import read_lines
 from rerank.notices import Notices
-from rerank.outputs import atomic
-from rerank.progress import progress
+from rerank.pipeline.progress import progress
 
 
 def main(condition: str, model: str, kbest: str, docids: str, reference: str, out: str) -> None:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from rerank.cache.folder import abandoned, shard_path, shards_of, size_of
 from rerank.cache.shards import packed, unpacked
 from rerank.errors import RerankError
-from rerank.lines import display
+from rerank.files.lines import display
+from rerank.files.outputs import atomic
 from rerank.notices import Notices
-from rerank.outputs import atomic
 
 _DAMAGED = "damaged score cache shard, computed again"
 _TOO_LARGE = "document with more scores than the cache may hold, not kept; raise RERANK_CACHE_GB"

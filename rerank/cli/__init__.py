@@ -25,7 +25,7 @@ from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.searching import listing
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
-from rerank.interrupts import Terminated
+from rerank.files.interrupts import Terminated
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

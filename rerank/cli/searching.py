@@ -157,7 +157,7 @@ def decoders(form: str) -> None:
       rerank list decoders --format json
     """
     from rerank import pipeline
-    from rerank.outputs import to_json
+    from rerank.files.outputs import to_json
 
     table = pipeline.list_decoders()
     click.echo(to_json(table.to_dict()).decode() if form == "json" else table.to_text())

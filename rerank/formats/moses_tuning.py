@@ -29,16 +29,16 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH
 from rerank.errors import InputError
 from rerank.formats.moses import SPARSE, Label
 from rerank.formats.number_lines import read_numbers
 from rerank.formats.tokens import NUMBER, shown
+from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 
 _COUNT = re.compile(rb"[0-9]{1,9}")
 _COLUMN = re.compile(r"(.*)_([0-9]{1,9})")  # LM0_0: the name of a function, and which of its values
-_OURS = [0, 2, 4, 6, 1, 3, 5, 7, 8]  # columns of theirs in the order of `rerank.bleu`
+_OURS = [0, 2, 4, 6, 1, 3, 5, 7, 8]  # columns of theirs in the order of `rerank.metrics.bleu`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class Block:
     """The n hypotheses of a block.
 
     line: number of its first line in the file; values: (n, W), features, or statistics as
-    `rerank.bleu` orders them; sparse: by row, where there are any.
+    `rerank.metrics.bleu` orders them; sparse: by row, where there are any.
     """
 
     line: int

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.kbest import KBest
-from rerank.texts import Texts
+from rerank.corpus.kbest import KBest
+from rerank.metrics.texts import Texts
 
 Rows: TypeAlias = NDArray[Any]
 """Rows of statistics, shape (…, width): int64 where they are counts, else float64."""

@@ -19,11 +19,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import Statistics
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 from rerank.metrics import Counted, Rows, counted_in_place
-from rerank.ngrams import add_matches, trie
-from rerank.texts import Bytes, Texts, blank, check_sentences
+from rerank.metrics.bleu import Statistics
+from rerank.metrics.ngrams import add_matches, trie
+from rerank.metrics.texts import Bytes, Texts, blank, check_sentences
 
 ORDER = 6
 WIDTH = 3 * ORDER

@@ -1,4 +1,4 @@
-"""BLEU as a metric: `rerank.bleu` behind the interface of the others."""
+"""BLEU as a metric: `rerank.metrics.bleu` behind the interface of the others."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, Statistics, Tokenizer, corpus_bleu, statistics
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 from rerank.metrics import Counted, Rows, counted, counted_in_place, lines_of
-from rerank.texts import Texts, word_statistics
+from rerank.metrics.bleu import WIDTH, Statistics, Tokenizer, corpus_bleu, statistics
+from rerank.metrics.texts import Texts, word_statistics
 
 _IN_PLACE = "none"  # the tokenizer whose words are found without making them
 
 
 @dataclass(frozen=True, slots=True)
 class Bleu:
-    """Corpus BLEU, 0..100, of the words of a tokenizer; statistics as in `rerank.bleu`."""
+    """Corpus BLEU, 0..100, of the words of a tokenizer; statistics as in `rerank.metrics.bleu`."""
 
     name: ClassVar[str] = "BLEU"
     width: ClassVar[int] = WIDTH

@@ -15,8 +15,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.kbest import KBest
 from rerank.formats import tokens
-from rerank.kbest import KBest
 from rerank.metrics import Counted, Rows
 from rerank.notices import Notices
 from rerank.scorers.hypothesis_scores import HypothesisScores

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 from rerank.metrics import Counted, Rows, counted, lines_of
 from rerank.metrics.ter_kernel import Words, edits
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 from rerank.pipeline.searching import Searched
 
 

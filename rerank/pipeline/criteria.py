@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from rerank.bleu import WIDTH, Tokenizer
 from rerank.errors import UsageError
 from rerank.metrics import Metric
+from rerank.metrics.bleu import WIDTH, Tokenizer
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices

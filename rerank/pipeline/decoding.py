@@ -10,13 +10,14 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.kbest import KBest
+from rerank.corpus.totals import Disagreement
 from rerank.errors import UsageError
-from rerank.features import TOTAL, Document, Space
+from rerank.files.lines import display
+from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.formats.moses_writing import append_features
-from rerank.kbest import KBest
-from rerank.lines import display
+from rerank.formats.weights import Weights, read_weights, vector
 from rerank.notices import Notices
-from rerank.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.pipeline.choices import Choice, Decoding
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
@@ -30,9 +31,8 @@ from rerank.pipeline.searching import (
 )
 from rerank.pipeline.tracing import Traced, stated_error, trace_lines
 from rerank.scorers import Scorer
+from rerank.scorers.features import TOTAL, Document, Space
 from rerank.signature import LENGTH, short_digest, signature
-from rerank.totals import Disagreement
-from rerank.weights import Weights, read_weights, vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.documents import Documents
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import read_documents
 from rerank.errors import UsageError
-from rerank.evaluation import Evaluation
 from rerank.example import EMBEDDED, Example, Set
-from rerank.kbest import read_documents
-from rerank.lines import read_lines
+from rerank.files.lines import read_lines
+from rerank.files.outputs import atomic, write_json
 from rerank.notices import Notices
-from rerank.outputs import atomic, write_json
 from rerank.pipeline.decoding import decode
 from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.language_models import Recipe, train_lm
@@ -26,6 +25,7 @@ from rerank.pipeline.lists import Announce, Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_plan import Plan
+from rerank.report.evaluation import Evaluation
 from rerank.tuning.mert import Settings
 
 DOCUMENT_LM = Recipe(

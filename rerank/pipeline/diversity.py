@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.columns import KBest
-from rerank.diversity import Diversity
-from rerank.diversity import diversity as measure
+from rerank.corpus.columns import KBest
+from rerank.corpus.diversity import Diversity
+from rerank.corpus.diversity import diversity as measure
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists, Opened
 
@@ -82,8 +82,9 @@ class Diversities:
 def diversity(lists: Lists, *, notices: Notices) -> Diversities:
     """The diversity of k-best lists, as `--top` and `--diverse` leave them.
 
-    Documents matter to the order of the file alone (`rerank.kbest.documents_of`): without a word
-    on them every list is one. Memory: a batch of documents, and some 200 bytes a list.
+    Documents matter to the order of the file alone (`rerank.corpus.kbest.documents_of`):
+    without --docs every list is a document. Memory: a batch of documents, and about 200 bytes a
+    list.
     """
     if lists.docs is None and lists.no_docs is None:
         lists = replace(lists, no_docs="each")

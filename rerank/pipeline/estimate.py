@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from rerank.features import prepare
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 from rerank.pipeline.lists import Announce, Opened
 from rerank.pipeline.searching import Search, searched
+from rerank.scorers.features import prepare
 
 SAMPLE = 10  # sentences that the estimate is measured on
 

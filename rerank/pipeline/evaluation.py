@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rerank.bleu import Tokenizer
-from rerank.documents import Documents
-from rerank.evaluation import Evaluation, Text
-from rerank.evaluation import evaluate as judge
-from rerank.kbest import read_documents
-from rerank.lines import display, read_lines
-from rerank.notices import Notices
-from rerank.oracle import Extremes, list_extremes
-from rerank.outputs import check_outputs
-from rerank.references import (
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import read_documents
+from rerank.corpus.references import (
     check_length,
     note_escaping,
     note_identity,
     note_normalization,
     read_with_documents,
 )
+from rerank.files.lines import display, read_lines
+from rerank.files.outputs import check_outputs
+from rerank.metrics.bleu import Tokenizer
+from rerank.metrics.oracle import Extremes, list_extremes
+from rerank.notices import Notices
+from rerank.report.evaluation import Evaluation, Text
+from rerank.report.evaluation import evaluate as judge
 
 
 @dataclass(frozen=True, slots=True)

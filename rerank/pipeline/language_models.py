@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rerank
-from rerank.devices import choose_device, choose_precision
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
-from rerank.interrupts import Interrupts
-from rerank.lines import digest, display, read_lines
+from rerank.files.interrupts import Interrupts
+from rerank.files.lines import digest, display, read_lines
+from rerank.files.outputs import check_outputs
 from rerank.notices import Notices
-from rerank.outputs import check_outputs
-from rerank.progress import progress
+from rerank.pipeline.devices import choose_device, choose_precision
+from rerank.pipeline.progress import progress
 
 if TYPE_CHECKING:
     from lm.checkpoint import Saved

@@ -8,12 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rerank.documents import Documents
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, read_documents
 from rerank.errors import InputError, StoppedEarly, UsageError
-from rerank.features import TOTAL, Document, Space, prepare
-from rerank.interrupts import Interrupts, Terminated
-from rerank.kbest import KBest, read_documents
-from rerank.lines import display, read_lines, spool
+from rerank.files.interrupts import Interrupts, Terminated
+from rerank.files.lines import display, read_lines, spool
 from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
@@ -24,10 +23,11 @@ from rerank.pipeline.models import (
     open_models,
     open_outside,
 )
-from rerank.progress import progress
+from rerank.pipeline.progress import progress
+from rerank.pipeline.stopwatch import Stopwatch
 from rerank.scorers import Scorer
+from rerank.scorers.features import TOTAL, Document, Space, prepare
 from rerank.scorers.outside import Given, Outside
-from rerank.stopwatch import Stopwatch
 
 # candidates that are enough to fill a machine; a file is read a document at a time
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}

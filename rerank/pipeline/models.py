@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.cache import Cache, cache_folder, cache_limit
-from rerank.devices import choose_device
 from rerank.errors import UsageError
-from rerank.features import TOTAL
 from rerank.notices import Notices
+from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
 from rerank.registry import OUTSIDE
+from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
     from rerank.scorers.language_model import LanguageModel

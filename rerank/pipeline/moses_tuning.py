@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.columns import column_names
+from rerank.corpus.columns import column_names
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.features import Space
+from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged
-from rerank.lines import display, read_lines
+from rerank.formats.weights import Weights, read_weights, write_weights
 from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
 from rerank.pipeline.lists import Announce
@@ -21,6 +21,7 @@ from rerank.pipeline.tuning import TunedWeights
 from rerank.pipeline.tuning_outcome import asked, by_name, how_made, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan
 from rerank.pipeline.wanted import Wanted
+from rerank.scorers.features import Space
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.extracted import Extracted, read_extracted
@@ -29,7 +30,6 @@ from rerank.tuning.pool import Pool
 from rerank.tuning.pool_tuner import PoolTuner
 from rerank.tuning.scale import Scale, fit_scale_to_bleu
 from rerank.tuning.start import read_init_opt
-from rerank.weights import Weights, read_weights, write_weights
 
 
 @dataclass(frozen=True, slots=True)

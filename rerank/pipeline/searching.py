@@ -23,11 +23,11 @@ from decoders.search import (
     refuse_options,
 )
 from decoders.table import DECODERS, Decoder, named
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.features import Document
-from rerank.kbest import KBest
-from rerank.lines import display
+from rerank.files.lines import display
 from rerank.pipeline.lists import Announce, Opened
+from rerank.scorers.features import Document
 
 DEAR = 4.0
 FLAGS = {  # options of the shell for those of decoders
@@ -54,8 +54,8 @@ UTILITY = "bleu"
 class Search:
     """How documents are searched: a decoder's name, or `auto`, and what it is asked for.
 
-    utility: what minimum Bayes risk decoding gains by, a name of `rerank.consensus.UTILITIES`;
-    None is `bleu`.
+    utility: utility of minimum Bayes risk decoding, a name of
+    `rerank.metrics.consensus.UTILITIES`; None is `bleu`.
     """
 
     method: str = "auto"
@@ -213,7 +213,7 @@ def _refuse_infinity(found: Sequence[Decoded]) -> None:
 
 def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
     """The utility of this name on each document's lists."""
-    from rerank.consensus import UTILITIES
+    from rerank.metrics.consensus import UTILITIES
 
     if name not in UTILITIES:
         raise UsageError(f"--utility {name}: there are {', '.join(UTILITIES)}")

@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.marginals import max_marginals, serves
-from rerank.features import Document
-from rerank.kbest import KBest, column_names
+from rerank.corpus.kbest import KBest, column_names
 from rerank.pipeline.choices import finite
 from rerank.pipeline.searching import Searched
+from rerank.scorers.features import Document
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import Tokenizer, corpus_bleu, length_ratio
+from rerank.corpus.references import read_with_documents
 from rerank.errors import UsageError
+from rerank.files.lines import display, read_lines
+from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
-from rerank.lines import display, read_lines
+from rerank.formats.weights import Weights, kind_of, read_weights, write_weights
+from rerank.metrics.bleu import Tokenizer, corpus_bleu, length_ratio
 from rerank.notices import Notices
-from rerank.outputs import check_outputs
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import Announce, Lists, Opened
 from rerank.pipeline.searching import AUTO, Search, say_search
@@ -33,9 +35,7 @@ from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.tuning_runs import averaged, divided, tuned
 from rerank.pipeline.tuning_set import Choices
 from rerank.pipeline.wanted import Wanted
-from rerank.references import read_with_documents
 from rerank.tuning.rounds import total
-from rerank.weights import Weights, kind_of, read_weights, write_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class TunedWeights:
         check_outputs(outputs, [*others, *self.read])
         kind_of(self.out, merged=self.base is not None)
         if self.plot:
-            from rerank.figures import check_figure
+            from rerank.report.figures import check_figure
 
             check_figure(self.plot)
 

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rerank
-from rerank.bleu import corpus_bleu, length_ratio
-from rerank.features import Space
-from rerank.lines import digest
+from rerank.files.lines import digest
+from rerank.formats.weights import Weights
 from rerank.metrics import Metric
+from rerank.metrics.bleu import corpus_bleu, length_ratio
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.tuning_plan import Task
+from rerank.scorers.features import Space
 from rerank.tuning.ascent import Axes
 from rerank.tuning.mert import Settings
 from rerank.tuning.objectives import Objective, Sums
@@ -24,7 +25,6 @@ from rerank.tuning.pool import Pool
 from rerank.tuning.pool_tuner import MERT
 from rerank.tuning.rounds import total
 from rerank.tuning.surface import Section, sections
-from rerank.weights import Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def surface(
     """Flatness of an objective around weights (F,), drawn to `plot` where it is asked for."""
     around = sections(pool, weights, objective)
     if plot is not None:
-        from rerank.figures import plot_sections
+        from rerank.report.figures import plot_sections
 
         spreads = Axes.of(pool).scale.tolist()
         plot_sections(plot, around, names, spreads, title=objective.name)

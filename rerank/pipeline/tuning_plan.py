@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.kbest import column_names
 from rerank.errors import UsageError
-from rerank.features import Space
-from rerank.kbest import column_names
 from rerank.metrics import Metric
 from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
@@ -18,6 +17,7 @@ from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
 from rerank.pipeline.wanted import Wanted
+from rerank.scorers.features import Space
 from rerank.tuning.algorithms import ALGORITHMS, named
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rerank.corpus.kbest import KBest
+from rerank.corpus.references import note_escaping, note_normalization
 from rerank.errors import InputError
-from rerank.features import Document, Space
-from rerank.kbest import KBest
-from rerank.lines import display
+from rerank.files.lines import display
 from rerank.metrics import Metric
 from rerank.pipeline.lists import Announce, Opened
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.references import note_escaping, note_normalization
+from rerank.scorers.features import Document, Space
 from rerank.tuning.objectives import Sums
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import corpus_bleu
 from rerank.errors import RerankError, UsageError
+from rerank.metrics.bleu import corpus_bleu
 from rerank.pipeline.lists import Announce
 from rerank.pipeline.tuning_outcome import scored
 from rerank.pipeline.tuning_plan import Task

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH
-from rerank.columns import offsets_of
-from rerank.features import Document
+from rerank.corpus.columns import offsets_of
+from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, Searched, searched
+from rerank.scorers.features import Document
 from rerank.tuning.document_chain import DocumentChain
 from rerank.tuning.document_line_search import ChainSet
 from rerank.tuning.objectives import Sums

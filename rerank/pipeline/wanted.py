@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.kbest import column_names
 from rerank.errors import UsageError
-from rerank.features import TOTAL, Space
 from rerank.formats.unnamed import by_place
-from rerank.kbest import column_names
+from rerank.formats.weights import Weights, vector
 from rerank.pipeline.lists import Announce
+from rerank.scorers.features import TOTAL, Space
 from rerank.tuning.bounds import Bounds
-from rerank.weights import Weights, vector
 
 
 @dataclass(frozen=True, slots=True)

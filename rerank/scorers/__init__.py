@@ -1,7 +1,8 @@
 """Scorers: what gives the candidates of a document a score that its other sentences can change.
 
 A scorer is one file here. For each of several documents it returns a `DocumentProblem`
-(its own feature, given a path) and static columns beside it; `rerank.features` does the rest.
+(its own feature, given a path) and static columns beside it; `rerank.scorers.features` joins
+them.
 Scorers that read their scores from a file inherit from `rerank.scorers.outside.Outside`.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import DocumentProblem
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.chains import Unary
-from rerank.kbest import KBest
-from rerank.lines import read_lines
+from rerank.corpus.kbest import KBest
+from rerank.files.lines import read_lines
 from rerank.notices import Notices
 from rerank.scorers.outside import Given, Outside
 

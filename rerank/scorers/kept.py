@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.cache import Cache
-from rerank.columns import places_of
-from rerank.kbest import KBest
+from rerank.corpus.columns import places_of
+from rerank.corpus.kbest import KBest
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -21,8 +21,8 @@ from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
-from rerank.kbest import KBest
 from rerank.notices import Notices
 from rerank.scorers import Scored
 from rerank.scorers.contextual import told

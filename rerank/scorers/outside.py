@@ -11,11 +11,11 @@ import numpy as np
 
 from decoders.chains import Pairwise, Unary
 from decoders.problem import DocumentProblem
-from rerank.documents import Documents
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.lines import digest, display
 from rerank.formats import tokens
-from rerank.kbest import KBest
-from rerank.lines import digest, display
 from rerank.notices import Notices
 from rerank.scorers import Scored
 

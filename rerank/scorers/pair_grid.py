@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.kbest import KBest
+from rerank.corpus.kbest import KBest
 
 Ints = NDArray[np.int64]
 

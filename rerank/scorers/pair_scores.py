@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.chains import Pairwise
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.lines import read_lines
 from rerank.formats.tokens import shown
-from rerank.kbest import KBest
-from rerank.lines import read_lines
 from rerank.notices import Notices
 from rerank.scorers.outside import Given, Outside
 from rerank.scorers.pair_grid import Grid

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, corpus_bleu, length_ratio
+from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.envelope import Direction, Scratch
 from rerank.tuning.goals import CORPUS_BLEU, GAIN, SearchGoal

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, length_ratio
+from rerank.metrics.bleu import WIDTH, length_ratio
 from rerank.tuning.goals import SearchGoal, goal_of
 from rerank.tuning.objectives import Corpus, LengthPriced, Objective, Sums
 from rerank.tuning.regularisation import Shrinkage, Window

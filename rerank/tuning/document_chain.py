@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.features import Document
+from rerank.scorers.features import Document
 from rerank.tuning.objectives import Sums
 
 Floats = NDArray[np.floating[Any]]

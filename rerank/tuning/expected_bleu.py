@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH
+from rerank.metrics.bleu import WIDTH
 from rerank.tuning.pool import Pool
 from rerank.tuning.real_bleu import log_bleu
 from rerank.tuning.standardised import SUMS, Standardised

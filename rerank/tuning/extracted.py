@@ -16,11 +16,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.columns import SparseColumns
+from rerank.corpus.columns import SparseColumns
 from rerank.errors import InputError, UsageError
+from rerank.files.lines import display, read_lines
 from rerank.formats.moses import Label
 from rerank.formats.moses_tuning import Block, FeatureBlock, feature_blocks, statistics_blocks
-from rerank.lines import display, read_lines
 from rerank.notices import Notices
 from rerank.tuning.pool import Pool
 
@@ -31,7 +31,7 @@ class Extracted:
 
     labels: names of the features, whose widths sum to F; sentences: (S,) ids, rising; offsets:
     (S+1,), sentence s is rows offsets[s]:offsets[s+1]; features: (n, F) float64, finite;
-    statistics: (n, 9) int64, as `rerank.bleu` orders them; n_repeated: left out as equal ones.
+    statistics: (n, 9) int64, columns as in `rerank.metrics.bleu`; n_repeated: duplicates left out.
     """
 
     labels: tuple[Label, ...]

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, score
+from rerank.metrics.bleu import WIDTH, score
 from rerank.tuning.line import NARROW, Line, Step
 from rerank.tuning.objectives import BLEU, Corpus, LengthPriced, Objective, Sums
 from rerank.tuning.regularisation import FREE, Pull, Shrinkage, Window, cost

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH
+from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.tuning.ascent import Axes, Optimum, Strategy, climb
 from rerank.tuning.bounds import Bounds

@@ -2,8 +2,8 @@
 
 An objective gives its value at a point, and on every interval of a line in the space of weights,
 where the statistics of one sentence change at a time. Larger is better. Statistics have W columns,
-of which the first nine are those of BLEU (`rerank.bleu`), whatever the metric: lengths come from
-there.
+of which the first nine are those of BLEU (`rerank.metrics.bleu`), whatever the metric: lengths
+come from there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, corpus_bleu, length_ratio
+from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 
 Sums: TypeAlias = NDArray[Any]
 """Statistics that add up, (…, W): integers, or float64 where a metric is not counted."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.columns import offsets_of
+from rerank.corpus.columns import offsets_of
 from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool
 

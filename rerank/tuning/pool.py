@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH
+from rerank.metrics.bleu import WIDTH
 from rerank.tuning.objectives import Sums
 
 
@@ -21,7 +21,7 @@ class Pool:
 
     offsets: (S+1,) int64, list s is rows offsets[s]:offsets[s+1]; empty lists contribute nothing
     features: (n, F) float64, finite
-    statistics: (n, W) numbers: nine as `rerank.bleu` counts them, then those of other metrics
+    statistics: (n, W) numbers: the nine of `rerank.metrics.bleu`, then those of other metrics
     fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
     documents: (S,) int64, any number that tells the document of each list; None: all are one
     document. Of a document without candidates there is nothing to score: it is not one of the D

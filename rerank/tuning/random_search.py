@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, corpus_bleu
+from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.tuning.pool import Pool
 from rerank.tuning.standardised import SUMS, Standardised
 

@@ -1,8 +1,8 @@
 """BLEU where statistics are not those of one corpus: expected ones, and those of one sentence.
 
-The rows are those of `rerank.bleu`: matches, n-grams, reference length. What a tuner other than
-MERT must know of a metric is here: value and gradient at expected statistics (`log_bleu`), and two
-measures of a single candidate (`bleu_within`, `bleu_plus_one`).
+The rows are those of `rerank.metrics.bleu`: matches, n-grams, reference length. What a tuner other
+than MERT must know of a metric is here: value and gradient at expected statistics (`log_bleu`), and
+two measures of a single candidate (`bleu_within`, `bleu_plus_one`).
 """
 
 from __future__ import annotations

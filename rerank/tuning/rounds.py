@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, corpus_bleu, length_ratio
+from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.ascent import Optimum
 from rerank.tuning.objectives import Sums
 from rerank.tuning.pool import Pool

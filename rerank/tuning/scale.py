@@ -21,7 +21,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.bleu import WIDTH, corpus_bleu
+from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.objectives import Sums
 

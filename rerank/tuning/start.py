@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import InputError
+from rerank.files.lines import display, read_lines
 from rerank.formats.tokens import NUMBER, shown
-from rerank.lines import display, read_lines
 from rerank.notices import Notices
 
 

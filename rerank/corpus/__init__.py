@@ -1,0 +1,1 @@
+"""K-best lists, documents and references in memory."""

@@ -1,0 +1,127 @@
+"""Documents: which consecutive source sentences belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import display, read_lines
+from rerank.notices import Notices
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """D documents; document d has the source sentences starts[d]:starts[d + 1], from 0."""
+
+    ids: tuple[str, ...]  # (D,), all different; labels, never file names
+    starts: tuple[int, ...]  # (D+1,)
+
+    def __post_init__(self) -> None:
+        if len(self.starts) != len(self.ids) + 1 or self.starts[0] != 0:
+            raise ValueError("expected starts (D+1,) from 0 for D documents")
+        if any(start > stop for start, stop in pairwise(self.starts)):
+            raise ValueError("expected starts that never fall")
+        if len(set(self.ids)) != len(self.ids):
+            raise ValueError("expected document ids that are all different")
+
+    @classmethod
+    def from_file(
+        cls, path: str | Path, notices: Notices, *, n_lines: int | None = None
+    ) -> Documents:
+        """Documents of a file with one document id per source line.
+
+        `n_lines`: how many source lines there are, if known; `InputError` if the file has others.
+        """
+        return cls.from_lines(read_lines(path, notices), source=display(path), n_lines=n_lines)
+
+    @classmethod
+    def from_lines(
+        cls, lines: Iterable[bytes], *, source: str = "", n_lines: int | None = None
+    ) -> Documents:
+        """The same from the lines of such a file."""
+        starts: dict[str, int] = {}
+        current, n = None, 0
+        for n, line in enumerate(lines, 1):
+            name = _id(line, source, n)
+            if name == current:
+                continue
+            if name in starts:
+                raise InputError(
+                    f"expected each document in one run of lines, but {_shown(name)}, which began "
+                    f"on line {starts[name] + 1}, resumes here; give this run another id, or sort "
+                    "source, references and lists by document",
+                    source=source,
+                    line=n,
+                )
+            starts[name] = n - 1
+            current = name
+        if n_lines is not None and n != n_lines:
+            raise InputError(
+                f"expected one document id for each of {n_lines} source lines, found {n}",
+                source=source,
+            )
+        if not starts:
+            raise InputError("expected one document id per source line, found none", source=source)
+        return cls(tuple(starts), (*starts.values(), n))
+
+    @classmethod
+    def each(cls, n: int) -> Documents:
+        """Every one of n lines a document, called by its number from 0, as in k-best lists."""
+        return cls(tuple(map(str, range(n))), tuple(range(n + 1)))
+
+    @classmethod
+    def one(cls, n: int) -> Documents:
+        """All n lines one document."""
+        return cls(("all",), (0, n))
+
+    @classmethod
+    def chosen(
+        cls, docs: str | Path | None, no_docs: str | None, n_lines: int, notices: Notices
+    ) -> Documents:
+        """Documents as options say: a file, or `each`, or `one`; `UsageError` for none or both."""
+        if docs is not None and no_docs is None:
+            return cls.from_file(docs, notices, n_lines=n_lines)
+        if docs is None and no_docs == "each":
+            return cls.each(n_lines)
+        if docs is None and no_docs == "one":
+            return cls.one(n_lines)
+        raise UsageError(
+            "expected to be told what the documents are; give one of --docs FILE (a document id "
+            "per source line), --no-docs each (every line a document) or --no-docs one (all lines "
+            "one document)"
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def n_lines(self) -> int:
+        """Number of source sentences."""
+        return self.starts[-1]
+
+    def span(self, d: int) -> tuple[int, int]:
+        """First source sentence of document d, and the one after its last."""
+        return self.starts[d], self.starts[d + 1]
+
+
+def _id(line: bytes, source: str, number: int) -> str:
+    """The document id on a line, without white space around it."""
+    try:
+        name = line.decode().strip(" \t\r")
+    except UnicodeDecodeError:
+        raise InputError("expected UTF-8", source=source, line=number) from None
+    if not name:
+        raise InputError(
+            "expected a document id, found a blank line; give each source line one",
+            source=source,
+            line=number,
+        )
+    return name
+
+
+def _shown(name: str) -> str:
+    """A document id for a message: quoted, printable, at most 40 characters of it."""
+    return repr(name) if len(name) <= 40 else f"{name[:40]!r}…"

@@ -1,0 +1,1 @@
+"""Bytes in, bytes out: lines, encodings, compression, whole output files, interrupts."""

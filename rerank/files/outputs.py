@@ -1,0 +1,289 @@
+"""Output files that appear whole or not at all.
+
+A file is written under a temporary name in the folder of its target, synced, renamed over it, and
+the folder is synced: whatever happens, the final name holds the old content or the new.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from rerank.errors import RerankError, UsageError
+from rerank.files.compression import packing
+from rerank.files.lines import display
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+_BUFFER_BYTES = 1 << 20
+_STALE_SECONDS = 3600
+_STDOUT = ("-", "/dev/stdout")
+_DESCRIPTORS = ("/dev", "/dev/fd", "/proc/self/fd")
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[BinaryIO]:
+    """Binary file whose content replaces that of `path` when the block ends without a fault.
+
+    `.gz`, `.xz` and `.bz2` compress; a symbolic link is followed; the mode comes from the umask.
+    `-` (standard output), pipes and devices are written as they are. Faults of the system are
+    `RerankError`s that name the output; a reader that has left is a `BrokenPipeError`.
+    """
+    with atomic_all([path]) as (file,):
+        yield file
+
+
+@contextmanager
+def atomic_all(paths: Sequence[str | Path]) -> Iterator[list[BinaryIO]]:
+    """The same for several outputs of one run: all are on disk before the first gets its name.
+
+    Where one of them fails, or the reader of a stream has left (`RerankError` then, as the files
+    are not written), every name keeps its old content.
+    """
+    pending: list[_Pending] = []
+    try:
+        with ExitStack() as writing:
+            yield [writing.enter_context(_writing(path, pending)) for path in paths]
+        for file in pending:
+            file.rename()
+    except BaseException as fault:
+        for file in pending:
+            file.remove()
+        if isinstance(fault, BrokenPipeError) and pending:
+            names = ", ".join(display(file.path) for file in pending)
+            raise RerankError(
+                f"a reader of the output has left, so {names} is not written"
+            ) from None
+        raise
+
+
+def to_json(content: object) -> bytes:
+    """`content` as indented UTF-8 JSON; NaN or infinity is a `ValueError`."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    # a lone surrogate, from a file name that is not UTF-8, becomes the JSON escape \udcXX
+    return text.encode("utf-8", "backslashreplace")
+
+
+def write_json(path: str | Path, content: object) -> None:
+    """Writes `to_json(content)`, atomically."""
+    data = to_json(content)
+    with atomic(path) as file:
+        file.write(data)
+
+
+def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
+    """Raises `UsageError`, before any work, for outputs that cannot or must not be written."""
+    read: dict[object, str] = {}
+    for path in inputs:
+        key = _identity(path)
+        if key == "-" and key in read:
+            raise UsageError("only one input can be - (standard input); name files for the others")
+        read[key] = display(path)
+    written: dict[object, str] = {}
+    for path in outputs:
+        key, name = _identity(path), display(path)
+        if key == "-" and key in written:
+            raise UsageError("only one output can be - (standard output); name files for others")
+        if key is not None and key in written:
+            raise UsageError(f"outputs {written[key]} and {name} are one file; name two")
+        if key not in (None, "-") and key in read:
+            raise UsageError(f"output {name} is also the input {read[key]}; name another file")
+        written[key] = name
+        if key != "-":
+            _check_writable(path, name)
+
+
+# Where the bytes go
+
+
+@contextmanager
+def _writing(path: str | Path, pending: list[_Pending]) -> Iterator[BinaryIO]:
+    """Buffered, maybe compressing file behind an output; it drops what follows a fault."""
+    with _destination(path, pending) as raw, ExitStack() as closing:
+        sink = _Sink(raw, path)
+        buffered = closing.enter_context(io.BufferedWriter(sink, _BUFFER_BYTES))
+        packed = packing(buffered, Path(path).suffix)
+        try:
+            yield closing.enter_context(packed) if packed else cast(BinaryIO, buffered)
+        except BaseException:
+            sink.dropping = True
+            raise
+
+
+def _destination(path: str | Path, pending: list[_Pending]) -> AbstractContextManager[BinaryIO]:
+    """Unbuffered file behind an output."""
+    if str(path) in _STDOUT:
+        if sys.stdout is None:
+            raise UsageError("standard output is closed; name a file instead of -")
+        sys.stdout.flush()
+        # not its buffer, where bytes that could not be written would fail once more at exit
+        return nullcontext(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer))
+    if _is_stream(path):
+        return _open(str(path), "wb", path)
+    file = _Pending.beside(_resolved(path), path)
+    pending.append(file)
+    return file.writing()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """A file under its temporary name, and the name it is to get."""
+
+    temporary: str
+    target: str
+    path: str | Path  # as the user wrote the target
+
+    @classmethod
+    def beside(cls, target: str, path: str | Path) -> _Pending:
+        """A new temporary name in the folder of the target, cleared of those of the dead."""
+        folder, name = os.path.split(target)
+        prefix = f".{name[:50]}."
+        _sweep(folder, prefix)
+        unique = f"{prefix}{os.getpid()}.{secrets.token_hex(4)}.tmp"
+        return cls(os.path.join(folder, unique), target, path)
+
+    @contextmanager
+    def writing(self) -> Iterator[BinaryIO]:
+        """The unbuffered file, which is on disk when the block ends without a fault."""
+        with _open(self.temporary, "xb", self.path) as raw:
+            yield raw
+            with _naming(self.path):
+                os.fsync(raw.fileno())
+
+    def rename(self) -> None:
+        """Gives the file its name for good."""
+        with _naming(self.path):
+            os.replace(self.temporary, self.target)
+            _sync_folder(os.path.dirname(self.target))
+
+    def remove(self) -> None:
+        """Removes the file if it has its temporary name still."""
+        with suppress(OSError):
+            os.unlink(self.temporary)
+
+
+class _Sink(io.RawIOBase):
+    """Unbuffered stream into `raw` whose faults name the output.
+
+    `dropping` lets the buffers above it close quietly after a fault in what fills them.
+    """
+
+    def __init__(self, raw: BinaryIO, path: str | Path) -> None:
+        self._raw = raw
+        self._path = path
+        self._size = 0
+        self.dropping = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        if self.dropping:
+            return memoryview(data).nbytes
+        with _naming(self._path, self._size):
+            written = self._raw.write(data)
+        self._size += written
+        return written
+
+
+def _open(file: str, mode: str, path: str | Path) -> BinaryIO:
+    with _naming(path):
+        return cast(BinaryIO, open(file, mode, buffering=0))  # mode 0o666 less the umask
+
+
+@contextmanager
+def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
+    """Faults of the system as `RerankError`s that name the output, `size` bytes into it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as fault:
+        name = "<stdout>" if str(path) in _STDOUT else display(path)
+        if fault.errno in (errno.ENOSPC, errno.EDQUOT):
+            needs = f"it needs more than {size / 1e6:.1f} MB"
+            raise RerankError(f"no space left writing {name} ({needs})") from None
+        reason = (fault.strerror or str(fault)).lower()
+        raise RerankError(f"writing {name} failed: {reason}") from None
+
+
+def _sync_folder(folder: str) -> None:
+    """Makes a rename in a folder last through a power cut, where the file system can."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sweep(folder: str, prefix: str) -> None:
+    """Removes temporary files of this target that a dead process left over an hour ago."""
+    pattern = re.compile(re.escape(prefix) + r"(\d+)\.[0-9a-f]{8}\.tmp")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = pattern.fullmatch(entry.name)
+            if found and time.time() - entry.stat().st_mtime > _STALE_SECONDS:
+                try:
+                    os.kill(int(found[1]), 0)
+                except ProcessLookupError:
+                    os.unlink(entry.path)
+
+
+# What a path stands for
+
+
+def _identity(path: str | Path) -> object:
+    """Key that two paths share when they are one file; None for pipes and devices."""
+    if str(path) in _STDOUT:
+        return "-"
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+
+
+def _is_stream(path: str | Path) -> bool:
+    """Whether an output is a pipe, a device or an open descriptor, which nothing can replace."""
+    if os.path.dirname(path) in _DESCRIPTORS:
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def _resolved(path: str | Path) -> str:
+    """The path of the file itself, behind any symbolic links."""
+    target = os.path.realpath(path)
+    if os.path.islink(target):
+        raise UsageError(f"output {display(path)} is a symbolic link that leads to itself")
+    if os.path.isdir(target):
+        raise UsageError(f"output {display(path)} is a folder; name a file in it")
+    return target
+
+
+def _check_writable(path: str | Path, name: str) -> None:
+    """Raises `UsageError` for an output that is no file or in no folder that can be written."""
+    if _is_stream(path):
+        if not os.access(path, os.W_OK):
+            raise UsageError(f"output {name} cannot be written: permission denied")
+        return
+    target = _resolved(path)
+    folder = os.path.dirname(target if os.path.islink(path) else path) or "."
+    if not os.path.isdir(folder):
+        shown = display(folder)
+        raise UsageError(f"output {name}: no folder {shown}; make it with: mkdir -p {shown}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"output {name}: the folder {display(folder)} cannot be written")

@@ -1,0 +1,83 @@
+"""Clipped matches of n-grams: those of references in a trie, those of a hypothesis looked up.
+
+Tokens are numbers in 0 … 2³²−1: words, or characters. All of it is compiled, for compiled callers
+that fill rows of statistics: `rerank.metrics.bleu`, `rerank.metrics.texts`, `rerank.metrics.chrf`.
+
+The n-grams are the nodes of the trie, kept in one hash table with open addressing: a node is named
+by its slot + 1 (the root is 0) and found by (parent, last token), so that equal keys are equal
+n-grams, whatever the hash.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
+_FREE = -1
+_GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
+
+
+@njit(cache=True)
+def trie(ids: NDArray[np.int64], starts: NDArray[np.int64], order: int) -> NDArray[np.int64]:
+    """N-grams up to `order` of the references `starts` (R+1,), each with its largest count.
+
+    ids: (L,) tokens; reference r is ids[starts[r]:starts[r + 1]]. O(order · tokens) time and
+    memory. The result is for `add_matches`.
+    """
+    size = 2
+    while size < 2 * order * (starts[-1] - starts[0]):  # at most half full
+        size *= 2
+    table = np.full((size, 4), _FREE)
+    for r in range(len(starts) - 1):
+        for i in range(starts[r], starts[r + 1]):
+            node = 0
+            for j in range(i, min(i + order, starts[r + 1])):
+                slot = _slot(table, node, ids[j])
+                if table[slot, _KEY] == _FREE:
+                    table[slot, _KEY], table[slot, _ALLOWED] = node << 32 | ids[j], 0
+                used = _use(table[slot], r)
+                table[slot, _ALLOWED] = max(table[slot, _ALLOWED], used)
+                node = slot + 1
+    return table
+
+
+@njit(cache=True)
+def add_matches(
+    table: NDArray[np.int64], ids: NDArray[np.int64], user: int, counts: NDArray[np.int64]
+) -> None:
+    """Add the clipped matches of a hypothesis `ids` (L,), by order, to `counts` (order,).
+
+    `user` tells hypotheses apart: a number not used with this table before, no less than that
+    of its references. O(order · L).
+    """
+    for i in range(len(ids)):
+        node = 0
+        for n in range(min(len(counts), len(ids) - i)):
+            slot = _slot(table, node, ids[i + n])
+            if table[slot, _KEY] == _FREE:
+                break  # no reference has this n-gram, nor a longer one
+            if _use(table[slot], user) <= table[slot, _ALLOWED]:
+                counts[n] += 1
+            node = slot + 1
+
+
+@njit(cache=True)
+def _slot(table: NDArray[np.int64], node: int, token: int) -> int:
+    """Slot of the n-gram that prolongs a node, or the free one where it belongs."""
+    mask = len(table) - 1
+    key = node << 32 | token
+    slot = (key * _GOLDEN >> 32) & mask
+    while table[slot, _KEY] != key and table[slot, _KEY] != _FREE:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@njit(cache=True)
+def _use(entry: NDArray[np.int64], user: int) -> int:
+    """How often the sequence `user` has now used an n-gram."""
+    if entry[_USER] != user:
+        entry[_USER], entry[_USED] = user, 0
+    entry[_USED] += 1
+    return int(entry[_USED])

@@ -1,0 +1,1 @@
+"""What reranking was worth, in tables and pictures."""

@@ -1,0 +1,268 @@
+"""What reranking won: systems against a baseline, judged by documents.
+
+BLEU is sacrebleu's corpus score, of all lines and of the lines of each document. Documents are
+counted as better, equal or worse than the baseline, and the increase ratio is, as in Lin et al.
+(2015), https://aclanthology.org/D15-1106, strictly better / all. Intervals and p-values draw whole
+documents (`rerank.metrics.significance`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.documents import Documents
+from rerank.corpus.references import check_length
+from rerank.errors import InputError
+from rerank.metrics.bleu import WIDTH, Statistics, Tokenizer, corpus_bleu, length_ratio, statistics
+from rerank.metrics.oracle import Extremes
+from rerank.metrics.significance import (
+    DRAWS,
+    FEWEST_DOCUMENTS,
+    MOST_EXACT,
+    RESAMPLES,
+    bootstrap,
+    percentile_interval,
+    sign_flip_p_value,
+)
+
+Interval: TypeAlias = tuple[float, float]
+"""Lower and upper end of a central 95% interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Lines of one file, one per sentence, and the name it goes by in messages."""
+
+    name: str
+    lines: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """BLEU in 0..100, and hypothesis words / reference words."""
+
+    bleu: float
+    length_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Documents by their BLEU against the baseline's, and the share that is strictly better."""
+
+    better: int | None = None
+    equal: int | None = None
+    worse: int | None = None
+    increase_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """Results of one system; those of a comparison are None for the baseline itself."""
+
+    name: str
+    bleu: float
+    length_ratio: float
+    signature: str
+    interval: Interval | None
+    difference: float | None = None
+    difference_interval: Interval | None = None
+    documents: Counts = Counts()
+    p_value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Results of one document, a number per system."""
+
+    id: str
+    sentences: int
+    bleu: tuple[float, ...]
+    length_ratio: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All that `rerank evaluate` reports; `systems[0]` is the baseline."""
+
+    systems: tuple[System, ...]
+    documents: tuple[Document, ...]
+    oracle: Score | None
+    anti_oracle: Score | None
+    seed: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report for machines: these fields by name, numbers unrounded.
+
+        The increase ratio and the p-value, which belong to a system and speak of its documents,
+        stand in both places.
+        """
+        report = {"schema": 1, **asdict(self)}
+        for system, found in zip(self.systems, report["systems"], strict=True):
+            found["increase_ratio"] = system.documents.increase_ratio
+            found["documents"]["p_value"] = system.p_value
+        return report
+
+    def to_text(self) -> str:
+        """The report for people: a table and, below it, how its numbers were made."""
+        from tabulate import tabulate
+
+        rows = [_cells(system) for system in self.systems]
+        for name, score in (("oracle", self.oracle), ("anti-oracle", self.anti_oracle)):
+            if score is not None:
+                rows.append([name, f"{score.bleu:.2f}", "", f"{score.length_ratio:.3f}"])
+        n_columns = max(map(len, rows))
+        table = tabulate(
+            rows,
+            headers=_HEADERS[:n_columns],
+            colalign=["left"] + ["right"] * (n_columns - 1),
+            disable_numparse=True,
+        )
+        return "\n".join([table, "", *self._legend()]) + "\n"
+
+    def _legend(self) -> Iterator[str]:
+        n, sentences = len(self.documents), sum(d.sentences for d in self.documents)
+        yield f"BLEU: sacrebleu {self.systems[0].signature}; {n:,} documents, {sentences:,} lines"
+        yield "length ratio: words / words of the references"
+        if n > 1:
+            yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {self.seed}"
+        if len(self.systems) == 1:
+            return
+        yield "gain, better, equal, worse: against the first row; increase ratio: better / all"
+        if n < FEWEST_DOCUMENTS:
+            yield f"p: needs {FEWEST_DOCUMENTS} documents"
+        else:
+            patterns = f"all {2**n:,}" if n <= MOST_EXACT else f"{DRAWS:,} random"
+            yield f"p: two-sided sign-flip test over documents, {patterns} patterns"
+
+
+def evaluate(
+    documents: Documents,
+    references: Sequence[Sequence[bytes]],
+    systems: Sequence[Text],
+    *,
+    tokenizer: Tokenizer,
+    extremes: Extremes | None = None,
+    seed: int = 1,
+) -> Evaluation:
+    """Evaluation of `systems`, the baseline first, against `references`, [sentence][reference].
+
+    Every system meets the same random draws: its results do not depend on its company.
+    InputError where a text has more or fewer lines than the documents, or there are none.
+    """
+    if not documents.n_lines:
+        raise InputError("expected a document or more, found none; nothing to evaluate")
+    for text in systems:
+        check_length(text.lines, documents.n_lines, source=text.name, model="the document file")
+    hypotheses = zip(*(text.lines for text in systems), strict=True)
+    by_sentence = statistics(_words(hypotheses, tokenizer), _words(references, tokenizer))
+    by_document = _summed(by_sentence.reshape(-1, len(systems), WIDTH), documents.starts)
+    return Evaluation(
+        systems=_compared(systems, by_document, tokenizer.signature(len(references[0])), seed),
+        documents=tuple(
+            Document(name, n, tuple(corpus_bleu(rows).tolist()), tuple(length_ratio(rows).tolist()))
+            for name, n, rows in zip(
+                documents.ids, np.diff(documents.starts).tolist(), by_document, strict=True
+            )
+        ),
+        oracle=None if extremes is None else _score(extremes.best),
+        anti_oracle=None if extremes is None else _score(extremes.worst),
+        seed=seed,
+    )
+
+
+def _words(sentences: Iterable[Iterable[bytes]], tokenizer: Tokenizer) -> Iterator[list[list[str]]]:
+    """Words of each line of each sentence."""
+    return (list(map(tokenizer, lines)) for lines in sentences)
+
+
+def _summed(by_sentence: Statistics, starts: Sequence[int]) -> Statistics:
+    """Statistics (D, systems, 9) of documents, from those of sentences, (T, systems, 9)."""
+    running = np.zeros((len(by_sentence) + 1, *by_sentence.shape[1:]), dtype=np.int64)
+    by_sentence.cumsum(axis=0, out=running[1:])
+    return np.diff(running[list(starts)], axis=0)
+
+
+def _score(rows: Statistics) -> Score:
+    """Score of a corpus from its statistics (n, 9)."""
+    summed = rows.sum(axis=0)
+    return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
+
+
+def _compared(
+    texts: Sequence[Text], by_document: Statistics, signature: str, seed: int
+) -> tuple[System, ...]:
+    """Results of the systems of `by_document` (D, systems, 9), each against the first."""
+    by_system = by_document.swapaxes(0, 1)
+    resampled = bootstrap(by_system, corpus_bleu, rng=np.random.default_rng(seed))
+    scores = [_score(rows) for rows in by_system]
+    systems = [
+        System(text.name, score.bleu, score.length_ratio, signature, _interval(draws, by_document))
+        for text, score, draws in zip(texts, scores, resampled, strict=True)
+    ]
+    baseline = systems[0]
+    return baseline, *(
+        replace(
+            systems[i],
+            difference=systems[i].bleu - baseline.bleu,
+            difference_interval=_interval(resampled[i] - resampled[0], by_document),
+            documents=_counts(corpus_bleu(by_system[i]) - corpus_bleu(by_system[0])),
+            p_value=sign_flip_p_value(
+                by_system[i], by_system[0], corpus_bleu, rng=np.random.default_rng(seed)
+            ),
+        )
+        for i in range(1, len(systems))
+    )
+
+
+def _interval(scores: NDArray[np.float64], by_document: Statistics) -> Interval | None:
+    """Interval of resampled scores; None for one document, which every resample repeats."""
+    return percentile_interval(scores) if len(by_document) > 1 else None
+
+
+def _counts(gains: NDArray[np.float64]) -> Counts:
+    """Documents by the sign of what they gained, (D,)."""
+    better, worse = int((gains > 0).sum()), int((gains < 0).sum())
+    return Counts(better, len(gains) - better - worse, worse, better / len(gains))
+
+
+_HEADERS = (
+    "system",
+    "BLEU",
+    "95%",
+    "length\nratio",
+    "gain",
+    "95%",
+    "better/equal/\nworse",
+    "increase\nratio",
+    "p",
+)
+
+
+def _cells(system: System) -> list[str]:
+    """Row of the table; the baseline's ends where the comparison begins."""
+    cells = [
+        system.name,
+        f"{system.bleu:.2f}",
+        _ends(system.interval, ".2f"),
+        f"{system.length_ratio:.3f}",
+    ]
+    if system.difference is None:
+        return cells
+    counts, p = system.documents, system.p_value
+    return [
+        *cells,
+        f"{system.difference:+.2f}",
+        _ends(system.difference_interval, "+.2f"),
+        f"{counts.better}/{counts.equal}/{counts.worse}",
+        f"{counts.increase_ratio:.1%}",
+        "" if p is None else f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}",
+    ]
+
+
+def _ends(interval: Interval | None, form: str) -> str:
+    return "" if interval is None else f"{interval[0]:{form}} … {interval[1]:{form}}"

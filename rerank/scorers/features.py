@@ -1,0 +1,168 @@
+"""The features of a document's candidates: the list's own, and those of scorers in context.
+
+Columns: the list's dense values, `total` where it was asked for, then for each scorer its
+contextual feature and its static ones. A contextual feature exists only given a path;
+`under(choices)` fills it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.chains import Unary
+from decoders.lockstep import forced
+from decoders.problem import DocumentProblem, checked_sums
+from decoders.weighted import WeightedSum
+from rerank.corpus.kbest import KBest, Label
+from rerank.errors import InputError
+from rerank.scorers import Featured, Scored
+
+TOTAL = "total"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """The feature columns of a run: labels in order, and where the scorers' columns lie."""
+
+    labels: tuple[Label, ...]
+    contextual: tuple[int, ...]
+    list_width: int
+    total: bool
+
+    @classmethod
+    def of(cls, labels: Sequence[Label], scorers: Sequence[Featured], *, total: bool) -> Space:
+        """Columns of a list with these labels and of scorers, in this order."""
+        own = (*labels, *([Label(TOTAL, 1)] if total else []))
+        width = sum(label.width for label in own)
+        added: list[Label] = []
+        contextual: list[int] = []
+        for scorer in scorers:
+            contextual.append(width + len(added))
+            added += [Label(name, 1) for name in (scorer.name, *scorer.columns)]
+        return cls((*own, *added), tuple(contextual), width, total)
+
+    @property
+    def width(self) -> int:
+        """F, number of columns."""
+        return sum(label.width for label in self.labels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One document ready for search: n candidates over its sentences that have any.
+
+    static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
+    sparse features; offsets: (S + 1,) rows of the S sentences with candidates; present:
+    (S,) their places among the document's T sentences; keepers: the scorers' `keep`.
+    """
+
+    name: str
+    space: Space
+    static: NDArray[np.float64]
+    sparse: NDArray[np.float64]
+    problems: tuple[DocumentProblem, ...]
+    offsets: NDArray[np.int64]
+    present: NDArray[np.int64]
+    keepers: tuple[Callable[[], None], ...] = ()
+
+    def keep(self) -> None:
+        """Let the scorers keep what the search has made them compute."""
+        for keep in self.keepers:
+            keep()
+
+    def problem(self, weights: NDArray[np.float64]) -> WeightedSum:
+        """The search problem under weights (F,)."""
+        scores = self.static @ weights + self.sparse
+        lists = [scores[a:b] for a, b in zip(self.offsets, self.offsets[1:], strict=False)]
+        parts: list[tuple[float, DocumentProblem]] = [(1.0, Unary(lists))]
+        for column, problem in zip(self.space.contextual, self.problems, strict=True):
+            parts.append((float(weights[column]), problem))
+        return WeightedSum(parts)
+
+    def under(self, choices: Sequence[int]) -> NDArray[np.float64]:
+        """All features (n, F) of all candidates, given the path `choices` (S,)."""
+        full = self.static.copy()
+        for column, problem in zip(self.space.contextual, self.problems, strict=True):
+            scores = forced(problem, choices)
+            full[:, column] = np.concatenate(scores) if scores else 0.0
+        return full
+
+    def along(self, paths: NDArray[np.intp]) -> NDArray[np.float64]:
+        """All features (N, F) of paths (N, S), summed over the sentences."""
+        sums: NDArray[np.float64] = self.static[self.offsets[:-1] + paths].sum(axis=1)
+        for column, problem in zip(self.space.contextual, self.problems, strict=True):
+            along = problem.rescore(paths, 0, paths.shape[1])
+            sums[:, column] = checked_sums(along, 0, len(paths))
+        return sums
+
+    def first(self) -> tuple[int, ...]:
+        """The path of first candidates."""
+        return (0,) * len(self.present)
+
+    def rows(self, choices: Sequence[int]) -> NDArray[np.int64]:
+        """Row of the chosen candidate of each sentence that has candidates, (S,)."""
+        return self.offsets[:-1] + np.asarray(choices, dtype=np.int64)
+
+
+def prepare(
+    documents: Sequence[tuple[str, KBest]],
+    scorers: Sequence[Featured],
+    space: Space,
+    sparse_weights: Mapping[str, float],
+) -> list[Document]:
+    """The lists of several documents, scored together.
+
+    InputError if `total` is asked for and a line has none.
+    """
+    own = [_own_columns(kbest, space) for _, kbest in documents]
+    scored = list(zip(*(scorer.score(documents) for scorer in scorers), strict=True))
+    return [
+        _assembled(name, kbest, columns, found, space=space, sparse_weights=sparse_weights)
+        for (name, kbest), columns, found in zip(
+            documents, own, scored or [()] * len(documents), strict=True
+        )
+    ]
+
+
+def _own_columns(kbest: KBest, space: Space) -> NDArray[np.float64]:
+    """The list's own features (n, …)."""
+    if not space.total:
+        return kbest.dense
+    if kbest.totals is None:
+        raise InputError(
+            "expected a total on every line, because the feature 'total' is used, found none; "
+            "leave it out of the features",
+            source=kbest.source,
+            line=int(kbest.line_numbers[0]) if kbest.n else None,
+        )
+    return np.column_stack([kbest.dense, kbest.totals])
+
+
+def _assembled(
+    name: str,
+    kbest: KBest,
+    own: NDArray[np.float64],
+    scored: Sequence[Scored],
+    *,
+    space: Space,
+    sparse_weights: Mapping[str, float],
+) -> Document:
+    """A document from its list's columns and what the scorers say."""
+    blocks = [own]
+    for found in scored:
+        blocks += [np.zeros((kbest.n, 1)), found.columns]
+    present = np.flatnonzero(kbest.counts)
+    return Document(
+        name,
+        space,
+        np.concatenate(blocks, axis=1),
+        kbest.sparse.dot(sparse_weights),
+        tuple(found.problem for found in scored),
+        np.concatenate([[0], np.cumsum(kbest.counts[present])]),
+        present,
+        tuple(found.keep for found in scored),
+    )

@@ -1,0 +1,439 @@
+"""The command line: examples, options that arrive, exit codes, and who is told what."""
+
+import dataclasses
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import click
+import pytest
+
+import rerank
+from rerank import pipeline
+from rerank.cli import cli, run
+from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.registry import OUTSIDE
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # a story told by them; groups
+LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
+LINES = (
+    "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",
+    "0 ||| a lamp burns ||| LM0= -8.25 ||| -8.25",
+    "1 ||| it gives light ||| LM0= -7 ||| -7",
+)
+every_command = pytest.mark.parametrize("name", COMMANDS)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a list, its documents, weights and references."""
+    monkeypatch.chdir(tmp_path)
+    files = {
+        "dev.kbest": "".join(f"{line}\n" for line in LINES),
+        "dev.docs": "x\ny\n",
+        "w.json": '{"schema": 1, "weights": {"LM0": [1.0]}}\n',
+        "dev.ref": "the lamp is lit now\nit gives light to us\n",
+        "base.txt": "the lamp is lit\nit gives light\n",
+        "hyp.txt": "the lamp is lit now\nit gives light\n",
+    }
+    for name, content in files.items():
+        Path(name).write_text(content, encoding="utf-8")
+    return tmp_path
+
+
+def called(
+    patch: pytest.MonkeyPatch, name: str, arguments: Sequence[str]
+) -> tuple[int, dict[str, Any]]:
+    """Exit code, and what the command's function is called with, by name, options unpacked."""
+    seen: dict[str, Any] = {}
+
+    def record(*given: object, **named: object) -> SimpleNamespace:
+        pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
+        seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
+        return SimpleNamespace(
+            to_text=str, to_dict=dict, as_json=dict, **dict.fromkeys(FIGURES, 1.0)
+        )
+
+    patch.setattr(pipeline, name.replace("-", "_"), record)
+    return run([name, *arguments]), seen
+
+
+FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and what they become
+    "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
+    "NAME=FILE": ("m=f=g", {"m": "f=g"}),
+    "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
+    "keep|free|RATIO": ("0.97", 0.97),
+}
+FIGURES = ("perplexity", "perplexity_without_eos", "nats_per_token", "tokens", "oov", "sentences")
+
+
+def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values, those of dataclasses too."""
+    for name, value in values.items():
+        yield name, value
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+            yield from unpacked(fields)
+
+
+def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
+    """Arguments that set an option to a value of its own, and what should arrive."""
+    if option.secondary_opts:  # of --tied/--untied
+        return [option.secondary_opts[0]], False
+    if option.is_flag:
+        return [option.opts[-1]], True
+    if isinstance(option.type, click.Choice):
+        value = next(c for c in reversed(list(option.type.choices)) if c != option.default)
+        return [option.opts[-1], value], value
+    if option.metavar == "PERCENT":
+        return [option.opts[-1], str(number)], number / 100
+    if isinstance(option.type, click.types.FloatParamType):
+        return [option.opts[-1], f"0.{number:02}5"], float(f"0.{number:02}5")
+    if isinstance(option.type, click.types.IntParamType):
+        return [option.opts[-1], str(number + 2)], number + 2
+    if option.metavar == "NAME=DIR":
+        return [option.opts[-1], f"n{number}=d{number}"], ((f"n{number}", Path(f"d{number}")),)
+    if option.metavar == "[NAME=]FILE":
+        return [option.opts[-1], f"n{number}=f{number}"], ((f"n{number}", Path(f"f{number}")),)
+    if option.metavar in FORMS:
+        text, value = FORMS[option.metavar]
+        return [option.opts[-1], text], value
+    text = f"text{number}.json"
+    if isinstance(option.type, click.Path):
+        return [option.opts[-1], text], Path(text)
+    return [option.opts[-1], text], (text,) if option.multiple else text
+
+
+# Help
+
+
+@every_command
+def test_the_help_of_a_command_has_an_example_of_options_that_it_has(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    example = text.partition("Example:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
+    words = shlex.split(example)
+    assert words[:2] == ["rerank", name]
+    given = {word for word in words if word.startswith("--")}
+    known = {opt for option in cli.commands[name].params for opt in option.opts}
+    assert given <= known
+    needed = {o.opts[-1] for o in cli.commands[name].params if o.required and o.opts[-1][0] == "-"}
+    assert needed <= given
+
+
+@every_command
+def test_every_option_of_a_command_is_explained_or_named_for_what_it_is(name: str) -> None:
+    plain = {"--seed", "--dropout", "--precision"}
+    for option in cli.commands[name].params:
+        if isinstance(option, click.Option):
+            assert option.help or option.opts[-1] in plain
+
+
+def test_the_first_help_lists_all_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in (["--help"], ["-h"]):
+        assert run(arguments) == 0
+        text = capsys.readouterr().out
+        assert all(re.search(rf"^  {name} +\S", text, re.MULTILINE) for name in cli.commands)
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"rerank, version {rerank.__version__}\n"
+
+
+# Options
+
+
+@every_command
+def test_every_option_arrives_at_the_pipeline(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--quiet` and `--format` are about what is printed."""
+    arguments: list[str] = []
+    expected: dict[str, object] = {}
+    for number, parameter in enumerate(cli.commands[name].params):
+        option = str(parameter.name)
+        if isinstance(parameter, click.Argument):
+            arguments += [f"text{number}"]
+            expected[option] = f"text{number}"
+        elif isinstance(parameter, click.Option) and option not in ("quiet", "form"):
+            given, value = told_apart(parameter, number)
+            arguments += given
+            expected[option] = value
+    code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
+    assert code == 0
+    assert seen["notices"].strict is expected.pop("strict")
+    values = [
+        *seen.values(),
+        *seen.get("outside", {}).values(),
+        *(v for value in seen.values() if isinstance(value, list | tuple) for v in value),
+    ]
+    for option, value in expected.items():
+        if isinstance(value, bool):
+            assert seen[option] is value
+        else:
+            assert value in values, option
+
+
+@every_command
+def test_defaults_are_those_of_the_pipeline(
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A notebook that leaves an option out gets what the shell gets."""
+    needed = [p for p in cli.commands[name].params if p.required]
+    arguments = [
+        argument
+        for n, p in enumerate(needed)
+        for argument in (told_apart(p, n)[0] if isinstance(p, click.Option) else [f"text{n}"])
+    ]
+    code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
+    assert code == 0
+    compared = 0
+    for value in seen.values():
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            for f in dataclasses.fields(value):
+                if f.default is not dataclasses.MISSING:
+                    assert getattr(value, f.name) == f.default, f.name
+                    compared += 1
+    assert compared or name in ("perplexity", "evaluate")
+
+
+REFUSED = {"embed": 0, "hidden": -1, "layers": 65, "vocab": 0, "epochs": 0, "minutes": 0}
+REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1}
+
+
+def test_names_on_the_command_line_are_all_that_there_are() -> None:
+    """They are written out there, because help must not wait for torch."""
+    from decoders.table import DECODERS
+    from lm.recurrence import RECURRENCES
+    from lm.zoo import ZOO
+
+    def names(command: str, option: str) -> set[str]:
+        (found,) = (p for p in cli.commands[command].params if option in p.opts)
+        assert isinstance(found.type, click.Choice)
+        return set(found.type.choices)
+
+    assert names("train-lm", "--model") == set(ZOO)
+    assert names("train-lm", "--recurrence") == set(RECURRENCES)
+    assert names("decode", "--search") == {"auto", *DECODERS}
+
+
+@pytest.mark.parametrize("value", ["codclm", "=models/codclm", "codclm=", "="])
+def test_a_model_is_given_as_name_and_folder(
+    value: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*LISTED.split(), "--lm", value]) == 2
+    message = capsys.readouterr().err
+    assert f"expected NAME=DIR, for example codclm=models/codclm; found '{value}'" in message
+
+
+def test_the_folder_of_a_model_may_have_an_equals_sign(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, seen = called(
+        monkeypatch, "decode", [*LISTED.split()[1:], "--lm", "a=b=c", "--lm", "d=e", "-q"]
+    )
+    assert seen["lms"] == (("a", Path("b=c")), ("d", Path("e")))
+
+
+@pytest.mark.parametrize("option", sorted(OUTSIDE))
+def test_scores_from_outside_have_a_name_of_their_own_or_that_of_their_kind(
+    option: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = [f"--{option}={value}" for value in ("a=b=c", "d", "./e=f", "-")]
+    _, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *given, "-q"])
+    label = OUTSIDE[option].label
+    named = (("a", "b=c"), (label, "d"), (label, "e=f"), (label, "-"))
+    assert seen["outside"] == {option: tuple((name, Path(path)) for name, path in named)}
+
+
+@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("value", ["", "qe="])
+def test_scores_from_outside_are_in_a_file(
+    option: str, value: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*LISTED.split(), f"--{option}", value]) == 2
+    assert f"expected [NAME=]FILE, for example {OUTSIDE[option].label}=FILE" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("option", REFUSED)
+def test_sizes_and_rates_that_no_model_has_are_refused(
+    option: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "train-lm --model rnnlm --train dev.ref --valid dev.ref --out lm"
+    assert run([*command.split(), f"--{option}", str(REFUSED[option])]) == 2
+    assert f"Invalid value for '--{option}'" in capsys.readouterr().err
+    assert not Path("lm").exists()
+
+
+@pytest.mark.parametrize("words", ["--top 5 --diverse", "--diverse --top 5"])
+def test_a_diverse_top_is_asked_for_in_any_order(
+    words: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *words.split(), "-q"])
+    assert (code, seen["top"], seen["diverse"]) == (0, 5, True)
+
+
+# Exit codes
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "told"),
+    [
+        (RerankError("no room"), 1, "rerank: no room\n"),
+        (UsageError("give one"), 2, "rerank: give one\n"),
+        (InputError("odd", source="f", line=3), 3, "rerank: f:3: odd\n"),
+        (StoppedEarly("saved"), 75, "rerank: saved\n"),
+        (KeyboardInterrupt(), 130, "rerank: interrupted; nothing was saved\n"),
+        (MemoryError(), 1, "rerank: out of memory; use --top K to keep fewer candidates\n"),
+    ],
+    ids=["run", "usage", "input", "stopped", "interrupted", "memory"],
+)
+def test_a_fault_is_one_line_and_an_exit_code(
+    fault: BaseException,
+    code: int,
+    told: str,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(pipeline, "decode", fail)
+    assert run([*LISTED.split()]) == code
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.lstrip("\n")) == ("", told)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["decide"], "No such command 'decide'"),
+        (["decode", "--kbset", "x"], "No such option"),
+        (["decode", "--kbest", "x"], "Missing option '--weights'"),
+        (["evaluate", "--ref", "r", "--baseline", "b"], "Missing argument 'HYP...'"),
+        ([*LISTED.split(), "--search", "best"], "Invalid value for '--search'"),
+        ([*LISTED.split(), "--beam", "0"], "Invalid value for '--beam'"),
+        ([*LISTED.split(), "--top", "0"], "Invalid value for '--top'"),
+        ([*LISTED.split(), "--diverse"], "Invalid value for '--diverse': it says which"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_misused_options_end_with_2(
+    arguments: list[str], told: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault(
+    here: Path,
+) -> None:
+    def started(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-c", "from rerank.cli import main; main()", *arguments],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+        )
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    left = started(*LISTED.split(), stdout=writing)
+    os.close(writing)
+    wrong = started("decode")
+    _, message = left.communicate()
+    assert (left.returncode, b"Traceback" in message, b"rror" in message) == (0, False, False)
+    _, message = wrong.communicate()
+    assert wrong.returncode == 2
+    assert b"Missing option '--kbest'" in message
+
+
+# Who is told what
+
+
+def test_results_go_to_standard_output_and_everything_else_to_standard_error(
+    here: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    Path("dev.kbest").write_text("".join(f"{line}\r\n" for line in LINES), encoding="utf-8")
+    assert run(LISTED.split()) == 0
+    captured = capfdbinary.readouterr()
+    assert captured.out == b"a lamp burns\nit gives light\n"
+    assert b"search: viterbi, exact" in captured.err
+    assert b"warning: 3 x CRLF line ends, read as LF, first at dev.kbest:1\n" in captured.err
+    assert b"2 documents, 2 sentences, 1 changed; model score -15.250" in captured.err
+
+
+def test_quiet_leaves_results_and_errors(
+    here: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    Path("dev.kbest").write_text("".join(f"{line}\r\n" for line in LINES), encoding="utf-8")
+    for flag in ("--quiet", "-q"):
+        assert run([*LISTED.split(), flag]) == 0
+        captured = capfdbinary.readouterr()
+        assert (captured.out, captured.err) == (b"a lamp burns\nit gives light\n", b"")
+    assert run([*LISTED.split(), "--strict", "-q"]) == 3
+    captured = capfdbinary.readouterr()
+    assert captured.out == b""
+    assert captured.err.startswith(b"rerank: dev.kbest:1: CRLF line ends")
+
+
+def test_warnings_are_told_before_a_fault_too(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = "\n".join([f"{LINES[0]}\r", "none"]) + "\n"
+    Path("dev.kbest").write_text(content, encoding="utf-8")
+    assert run(LISTED.split()) == 3
+    message = capsys.readouterr().err
+    assert message.index("warning: 1 x CRLF line ends") < message.index("rerank: dev.kbest:2:")
+
+
+# Figures for machines
+
+
+def test_the_json_of_evaluate_is_one_object(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt --format json -q"
+    assert run(command.split()) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    found = json.loads(captured.out)
+    assert found["schema"] == 1
+    assert captured.out.count("\n") == 1
+
+
+def test_the_json_of_perplexity_is_one_object(
+    here: Path, model_folders: Mapping[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["perplexity", "--lm", str(model_folders["rnnlm"]), "base.txt", "--device", "cpu"]
+    assert run([*command, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["sentences"], found["tokens"]) == (1, 2, 7)
+    assert run(command) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"perplexity {found['perplexity']:.2f} (without </s> ")
+
+
+def test_training_tells_its_progress_and_where_the_model_is(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "train-lm --model rnnlm --train dev.ref --valid hyp.txt --out lm --embed 4 --hidden 4"
+    assert run([*command.split(), "--epochs", "1", "--device", "cpu"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("rnnlm: ")
+    assert re.match(
+        r"epoch  1\.00 .* train \d\.\d+ nats  valid perplexity \d+\.\d\d  best", lines[1]
+    )
+    assert "model written to lm" in lines

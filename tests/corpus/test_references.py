@@ -1,0 +1,174 @@
+"""Reference files: lines in, lines out, and what is worth a notice or an error."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rerank.corpus.references import (
+    checked_references,
+    note_escaping,
+    note_identity,
+    note_normalization,
+    read_references,
+    read_with_documents,
+)
+from rerank.errors import InputError, UsageError
+from rerank.notices import Notices
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+
+
+def test_each_sentence_has_a_reference_of_each_file(tmp_path: Path) -> None:
+    for name, content in (("r0", "a\nb c"), ("r1", "d\ne\n")):
+        (tmp_path / name).write_text(content)
+    found = read_references([tmp_path / "r0", tmp_path / "r1"], 2, Notices())
+    assert found == [[b"a", b"d"], [b"b c", b"e"]]
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=5), max_size=5), st.integers(0, 6))
+def test_any_lines_are_references_or_an_input_error(lines: list[bytes], n: int) -> None:
+    if n == len(lines):
+        assert checked_references(lines, n, Notices()) == lines
+    else:
+        with pytest.raises(InputError, match=f"expected {n} lines .* found {len(lines)}"):
+            checked_references(lines, n, Notices())
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([b"a", b"b", b""], "2 lines as the source has, found 3; 1 blank line more .*, remove it"),
+        ([b"a", b"b", b"", b" "], "found 4; 2 blank lines more at the end, remove them"),
+        ([b"a"], "found 1; line i must translate line i of the source"),
+        ([b"a", b"b", b"c"], "found 3; line i must translate line i"),
+        ([b"a", b"b", b"c", b""], "found 4; line i must translate line i"),
+    ],
+)
+def test_a_wrong_number_of_lines_says_what_is_extra(lines: list[bytes], message: str) -> None:
+    with pytest.raises(InputError, match=f"ref: expected .*{message}"):
+        checked_references(lines, 2, Notices(), source="ref")
+
+
+def test_without_a_number_of_lines_the_first_file_sets_it(tmp_path: Path) -> None:
+    for name, content in (("r0", "a\nb\n"), ("r1", "c\n")):
+        (tmp_path / name).write_text(content)
+    assert read_references([tmp_path / "r0"], None, Notices()) == [[b"a"], [b"b"]]
+    with pytest.raises(InputError, match=r"r1: expected 2 lines as .*r0 has, found 1"):
+        read_references([tmp_path / "r0", tmp_path / "r1"], None, Notices())
+
+
+def test_the_document_file_or_else_the_first_reference_says_how_many_sentences_there_are(
+    tmp_path: Path,
+) -> None:
+    docs, ref = tmp_path / "docs", tmp_path / "ref"
+    docs.write_text("one\none\ntwo\n")
+    ref.write_text("a\nb\nc\n")
+    documents, references = read_with_documents(docs, None, [ref], Notices())
+    assert (documents.starts, references) == ((0, 2, 3), [[b"a"], [b"b"], [b"c"]])
+    assert read_with_documents(None, "each", [ref], Notices())[0].starts == (0, 1, 2, 3)
+    for file, no_docs in ((docs, "each"), (None, None)):
+        with pytest.raises(UsageError, match="--no-docs one"):
+            read_with_documents(file, no_docs, [ref], Notices())
+    ref.write_text("a\n")
+    with pytest.raises(InputError, match=r"ref: expected 3 lines as .*docs has, found 1"):
+        read_with_documents(docs, None, [ref], Notices())
+
+
+def test_no_file_is_no_reference() -> None:
+    with pytest.raises(UsageError, match="expected a reference file"):
+        read_references([], 0, Notices())
+
+
+def test_blank_and_missing_translations_are_counted() -> None:
+    notices = Notices()
+    lines = [b"a", b" ", b"NO TRANSLATION AVAILABLE", b"", b"NO BEST TRANSLATION "]
+    checked_references(lines, 5, notices, source="ref")
+    assert notices.lines() == [
+        "2 x blank reference, first at ref:2",
+        "2 x reference that only says there is no translation, first at ref:3",
+    ]
+
+
+@pytest.mark.parametrize("escape", [b"&apos;", b"&quot;", b"&amp;", b"&lt;", b"&#124;", b"&#91;"])
+def test_escapes_on_one_side_only_are_named_with_the_cure(escape: bytes) -> None:
+    plain, escaped = [b"it 's", b"& ;"], [b"a", b"it " + escape + b" s " + escape]
+    for hypotheses, references, side in (
+        (escaped, plain, "hypotheses"),
+        (plain, escaped, "references"),
+    ):
+        notices = Notices()
+        note_escaping(hypotheses, references, notices, source="dev.kbest")
+        (text,) = notices.lines()
+        assert f"1 x mixed escaping: {side} contain {escape.decode()} and similar" in text
+        assert f"unescape the {side} with Moses' deescape-special-chars.perl" in text
+
+
+@pytest.mark.parametrize("line", [b"it 's", b"it &apos;s", b"&nbsp;"])
+def test_escapes_on_both_sides_or_none_are_fine(line: bytes) -> None:
+    notices = Notices()
+    note_escaping([line, b"a"], [b"b", line], notices)
+    assert notices.lines() == []
+
+
+DECOMPOSED, COMPOSED = "cafe\u0301".encode(), "café".encode()
+
+
+def test_the_place_is_the_first_hypothesis_at_fault() -> None:
+    for numbers, line in ((None, 2), ([7, 9, 11], 9)):
+        notices = Notices()
+        hypotheses = [b"a", b"&amp; " + DECOMPOSED, b"&lt;"]
+        note_escaping(hypotheses, [b"b"], notices, source="dev.kbest", numbers=numbers)
+        note_normalization(hypotheses, [COMPOSED], notices, source="dev.kbest", numbers=numbers)
+        assert [notice.first for notice in notices] == [f"dev.kbest:{line}"] * 2
+        assert [notice.count for notice in notices] == [2, 1]
+
+
+def test_characters_decomposed_on_one_side_only_are_named_with_the_cure() -> None:
+    for hypotheses, references, side in (
+        ([b"a", DECOMPOSED], [COMPOSED, b"b"], "hypotheses"),
+        ([b"a", COMPOSED], [DECOMPOSED, b"b"], "references"),
+    ):
+        notices = Notices()
+        note_normalization(hypotheses, references, notices, source="dev.kbest")
+        (text,) = notices.lines()
+        assert f"1 x {side} that decompose characters (NFD)" in text
+        assert f"convert the {side} with: uconv -x any-nfc" in text
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references"),
+    [
+        ([COMPOSED], [COMPOSED]),
+        ([DECOMPOSED], [b"a", COMPOSED, DECOMPOSED]),
+        ([DECOMPOSED], [b"a"]),
+    ],
+)
+def test_characters_composed_alike_or_on_one_side_only_are_fine(
+    hypotheses: list[bytes], references: list[bytes]
+) -> None:
+    notices = Notices()
+    note_normalization(hypotheses, references, notices)
+    assert notices.lines() == []
+
+
+def test_hypotheses_that_are_a_reference_are_named() -> None:
+    notices = Notices()
+    note_identity([b"a", b"b"], [[b"x", b"a"], [b"b", b"b"]], notices, source="out")
+    assert notices.lines() == ["1 x hypotheses identical to reference 2, first at out"]
+
+
+@pytest.mark.parametrize("hypotheses", [[b"a"], [b"a", b"c"], []])
+def test_other_hypotheses_are_fine(hypotheses: list[bytes]) -> None:
+    notices = Notices()
+    note_identity(hypotheses, [[b"a"], [b"b"]], notices)
+    assert notices.lines() == []
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not here")
+def test_three_references_of_a_real_set() -> None:
+    paths = [DATA / "tvsub-zh-en" / f"test3ref.en.{r}" for r in range(3)]
+    found = read_references(paths, 1154, Notices())
+    assert {len(sentence) for sentence in found} == {3}

@@ -1,0 +1,63 @@
+"""Weights with a place instead of a name, as Moses' tuners write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rerank.corpus.columns import Label
+from rerank.errors import InputError
+from rerank.formats.unnamed import by_place
+from rerank.formats.weights import Weights, vector, weights_from_lines
+from rerank.notices import Notices
+
+LABELS = (Label("LM0", 1), Label("TM0", 2))
+
+
+def weights(text: str) -> Weights:
+    return weights_from_lines(text.encode().splitlines(), Notices())
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=12))
+def test_the_i_th_value_gets_the_i_th_weight(widths: list[int]) -> None:
+    labels = [Label(f"L{i}x", width) for i, width in enumerate(widths)]
+    dense = {f"F{i}": (float(i + 1),) for i in reversed(range(sum(widths)))}
+    found = vector(Weights(by_place(dense, labels)), labels)
+    assert found.tolist() == list(range(1, sum(widths) + 1))
+    assert vector(Weights(dense), labels).tolist() == found.tolist()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["F0 0.5\nF1 -1\nF2 2\nt_a 3\n", "0.5 -1 2 \nt_a= 3\n", "F1= -1\nF2= 2\nF0= 0.5\nt_a= 3\n"],
+    ids=["kbmira", "weights.txt", "run.dense"],
+)
+def test_weights_without_names_get_those_of_the_features(text: str) -> None:
+    found = weights(text)
+    assert by_place(found.dense, LABELS) == {"LM0": (0.5,), "TM0": (-1.0, 2.0)}
+    assert found.sparse == {"t_a": 3.0}
+
+
+def test_weights_with_names_stay_as_they_are() -> None:
+    labels = {"TM0": (1.0, 2.0)}
+    assert by_place(labels, LABELS) is labels
+    with_others = {"F0": (1.0,), "LM0": (1.0,)}
+    assert by_place(with_others, LABELS) is with_others
+    without = {"F0": (1.0,)}
+    assert by_place(without, (Label("F0", 1), Label("F1", 1))) is without
+    nothing: dict[str, tuple[float, ...]] = {}
+    assert by_place(nothing, LABELS) is nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [
+        ("1 2", 2),
+        ("1 2 3 4", 4),
+        ("F0 1\nF1 2\nF3 3", 3),
+        ("1 2 3\n0 0 0\n1 1 1", 9),
+    ],
+)
+def test_another_number_of_weights_is_refused(text: str, n: int) -> None:
+    message = f"w.txt: expected 3 weights without names, F0 to F2, .* of LM0 TM0, found {n}"
+    with pytest.raises(InputError, match=message):
+        by_place(weights(text).dense, LABELS, source="w.txt")

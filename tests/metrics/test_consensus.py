@@ -1,0 +1,144 @@
+"""Expected utilities: plain Python over all pairs of candidates, and sacrebleu, are the truth."""
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sacrebleu.metrics.chrf import CHRF
+
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, documents_of
+from rerank.formats.rows import read_rows
+from rerank.metrics.consensus import UTILITIES, ExpectedChrf, LinearBleu
+from rerank.notices import Notices
+
+# Few words, so that n-grams repeat and match; white space that is none to ASCII, long characters.
+WORDS = st.sampled_from(["a", "b", "ab", "ba", "é", "中文", "\U0001f600", "\u3000", "x\xa0y"])
+LISTS = st.lists(st.lists(WORDS, max_size=9).map(" ".join), min_size=1, max_size=6)
+
+
+def document(lists: list[list[str]]) -> KBest:
+    """Lists of texts, as they are read from a file."""
+    lines = [f"{t} ||| {text} ||| LM0= 0 ||| 0" for t, texts in enumerate(lists) for text in texts]
+    rows = read_rows([line.encode() for line in lines], Notices())
+    (found,) = documents_of(rows, Documents(("one",), (0, len(lists))), Notices())
+    return found
+
+
+def distribution(seed: int, k: int) -> NDArray[np.float64]:
+    """Probabilities (k,), some of them 0; not to be written to."""
+    rng = np.random.default_rng(seed)
+    marginals = rng.dirichlet(np.ones(k)) * (rng.random(k) < 0.7)
+    marginals = marginals / (marginals.sum() or 1.0)
+    marginals.flags.writeable = False
+    return marginals
+
+
+def ngrams(text: str) -> list[tuple[str, ...]]:
+    """The word n-grams of orders 1 to 4 of a text."""
+    words = [word for word in text.split(" ") if word]
+    return [tuple(words[i : i + n]) for n in range(1, 5) for i in range(len(words) - n + 1)]
+
+
+def linear_bleu(text: str, right: str, p: float, r: float) -> float:
+    """Tromble et al.'s gain of a text if another one is right, by its definition (T = 1)."""
+    held = set(ngrams(right))
+    gains = [1 / (4 * p * r ** (len(w) - 1)) for w in ngrams(text) if w in held]
+    return sum(gains) - len([word for word in text.split(" ") if word])
+
+
+@settings(deadline=None, max_examples=100)
+@given(LISTS, st.integers(0, 2**32 - 1), st.floats(0.3, 1), st.floats(0.3, 1))
+def test_expected_linear_bleu_is_the_sum_over_all_pairs(
+    texts: list[str], seed: int, p: float, r: float
+) -> None:
+    marginals = distribution(seed, len(texts))
+    utility = LinearBleu(document([texts]), np.array([0]), precision=p, decay=r)
+    truth = [
+        sum(m * linear_bleu(text, right, p, r) for m, right in zip(marginals, texts, strict=True))
+        - (1 - marginals.sum()) * len([word for word in text.split(" ") if word])
+        for text in texts
+    ]
+    assert utility.expected(0, marginals) == pytest.approx(truth, rel=1e-9, abs=1e-9)
+
+
+@settings(deadline=None, max_examples=100)
+@given(LISTS)
+def test_against_a_candidate_that_is_surely_right_the_utility_is_sacrebleus_chrf(
+    texts: list[str],
+) -> None:
+    """To the last bit: the same operations run in the same order."""
+    utility = ExpectedChrf.of(document([texts]))
+    for k, right in enumerate(texts):
+        truth = [CHRF().sentence_score(text, [right]).score for text in texts]
+        assert utility.expected(0, np.eye(len(texts))[k]).tolist() == truth
+
+
+@settings(deadline=None, max_examples=100)
+@given(LISTS, st.integers(0, 2**32 - 1))
+def test_chrf_is_that_of_sacrebleus_formula_on_expected_counts(texts: list[str], seed: int) -> None:
+    marginals = distribution(seed, len(texts))
+    counters = [
+        [Counter(line[i : i + n] for i in range(len(line) - n + 1)) for n in range(1, 7)]
+        for line in ("".join(text.split()) for text in texts)
+    ]
+    truth = []
+    for counts in counters:
+        statistics: list[float] = []
+        for n in range(6):
+            right: Counter[str] = Counter()
+            for m, other in zip(marginals.tolist(), counters, strict=True):
+                for ngram, times in other[n].items():
+                    right[ngram] += m * times
+            match = sum(min(times, right[ngram]) for ngram, times in counts[n].items())
+            statistics += [sum(counts[n].values()), sum(right.values()), match]
+        truth.append(CHRF()._compute_f_score(statistics))  # type: ignore[arg-type]
+    found = ExpectedChrf.of(document([texts])).expected(0, marginals)
+    assert found == pytest.approx(truth, rel=1e-9, abs=1e-9)
+
+
+def test_long_lists_of_many_ngrams_are_counted_right() -> None:
+    """More n-grams than the hash table has room for at first."""
+    rng = random.Random(1)
+    words = [str(i) for i in range(500)]
+    texts = [" ".join(rng.choices(words, k=k)) for k in range(1, 120, 3)]
+    marginals = distribution(3, len(texts))
+    truth = [
+        sum(
+            m * linear_bleu(text, right, 0.8, 0.6)
+            for m, right in zip(marginals, texts, strict=True)
+        )
+        for text in texts
+    ]
+    found = LinearBleu.of(document([texts])).expected(0, marginals)
+    assert found == pytest.approx(truth, rel=1e-9)
+    scores = [CHRF().sentence_score(text, [texts[30]]).score for text in texts]
+    surely = np.eye(len(texts))[30]
+    assert ExpectedChrf.of(document([texts])).expected(0, surely).tolist() == scores
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_sentences_without_candidates_are_not_counted(name: str) -> None:
+    lists = [[], ["a b", "a c"], [], [], ["x y z", "x y", "q"]]
+    utility = UTILITIES[name].of(document(lists))
+    for t, texts in enumerate([lists[1], lists[4]]):
+        marginals = distribution(t, len(texts))
+        alone = UTILITIES[name].of(document([texts])).expected(0, marginals)
+        assert utility.expected(t, marginals).tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_the_candidate_that_is_most_like_the_others_is_worth_most(name: str) -> None:
+    texts = ["the lamp is out", "the lamp is lit", "a lamp is lit", "no lamps"]
+    found = UTILITIES[name].of(document([texts])).expected(0, np.array([0.3, 0.25, 0.25, 0.2]))
+    assert int(found.argmax()) == 1
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_marginals_of_another_list_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"marginals \(3,\) of 2 candidates"):
+        UTILITIES[name].of(document([["a", "b"]])).expected(0, np.full(3, 1 / 3))

@@ -1,0 +1,147 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rerank.metrics import significance
+from rerank.metrics.bleu import corpus_bleu
+from rerank.metrics.significance import (
+    Statistics,
+    bootstrap,
+    percentile_interval,
+    sign_flip_p_value,
+)
+
+
+def documents(seed: int, n: int, *, quality: float = 0.5) -> Statistics:
+    """Random BLEU statistics of n documents, (n, 9); every n-gram matches with `quality`."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(20, 60, size=n)
+    totals = lengths[:, None] - np.arange(4)
+    matches = rng.binomial(totals, quality ** np.arange(1, 5))
+    return np.column_stack([matches, totals, lengths + rng.integers(-3, 4, size=n)])
+
+
+def brute_force_p(system: Statistics, baseline: Statistics) -> float:
+    """Sign-flip p-value from its definition, one pattern after another, in plain Python."""
+
+    def difference(swaps: tuple[bool, ...]) -> float:
+        sums = [[0] * 9, [0] * 9]
+        for swap, ours, theirs in zip(swaps, system.tolist(), baseline.tolist(), strict=True):
+            for total, row in zip(sums, (theirs, ours) if swap else (ours, theirs), strict=True):
+                total[:] = [a + b for a, b in zip(total, row, strict=True)]
+        ours, theirs = (float(corpus_bleu(np.array(total))) for total in sums)
+        return abs(ours - theirs)
+
+    observed = difference((False,) * len(system))
+    patterns = list(itertools.product((False, True), repeat=len(system)))
+    return sum(difference(pattern) >= observed for pattern in patterns) / len(patterns)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_p_value_of_ten_documents_equals_brute_force(seed: int) -> None:
+    system, baseline = documents(seed, 10), documents(seed + 100, 10, quality=0.45)
+    expected = brute_force_p(system, baseline)
+    rng = np.random.default_rng(0)
+    assert sign_flip_p_value(system, baseline, corpus_bleu, rng=rng) == expected
+
+
+def first_column(summed: Statistics) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """A metric that is a plain sum, so that closed forms hold."""
+    return summed[..., 0].astype(np.float64)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(-3, 3), min_size=10, max_size=13))
+def test_p_value_of_a_sum_equals_counting_signs(gains: list[int]) -> None:
+    system = np.array(gains)[:, None]
+    signs = itertools.product((-1, 1), repeat=len(gains))
+    as_far = sum(
+        abs(sum(s * g for s, g in zip(pattern, gains, strict=True))) >= abs(sum(gains))
+        for pattern in signs
+    )
+    p = sign_flip_p_value(system, np.zeros_like(system), first_column, rng=np.random.default_rng(0))
+    assert p == as_far / 2 ** len(gains)
+
+
+def test_twenty_documents_that_all_gain_alike_have_the_least_p() -> None:
+    system = np.ones((20, 1), dtype=np.int64)
+    p = sign_flip_p_value(system, 0 * system, first_column, rng=np.random.default_rng(0))
+    assert p == 2 / 2**20  # the observed pattern and its mirror image
+
+
+def test_sampled_p_value_is_never_zero() -> None:
+    system = np.ones((60, 1), dtype=np.int64)
+    p = sign_flip_p_value(system, 0 * system, first_column, rng=np.random.default_rng(0))
+    assert p == 1 / 10_001
+
+
+def test_sampled_p_value_equals_the_exact_one_but_for_sampling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    system, baseline = documents(3, 14), documents(103, 14, quality=0.46)
+    exact = sign_flip_p_value(system, baseline, corpus_bleu, rng=np.random.default_rng(0))
+    monkeypatch.setattr(significance, "MOST_EXACT", 10)
+    sampled = sign_flip_p_value(system, baseline, corpus_bleu, rng=np.random.default_rng(0))
+    assert exact is not None
+    assert sampled is not None
+    # four standard errors of a share of 10,000 draws
+    assert abs(sampled - exact) < 4 * math.sqrt(exact * (1 - exact) / 10_000)
+
+
+@pytest.mark.parametrize("n", [10, 25])
+def test_a_system_against_itself_has_p_one_and_sides_do_not_matter(n: int) -> None:
+    system, baseline = documents(4, n), documents(104, n)
+    same = sign_flip_p_value(system, system, corpus_bleu, rng=np.random.default_rng(0))
+    assert same == 1
+    there = sign_flip_p_value(system, baseline, corpus_bleu, rng=np.random.default_rng(0))
+    back = sign_flip_p_value(baseline, system, corpus_bleu, rng=np.random.default_rng(0))
+    assert there == back
+
+
+def test_nine_documents_have_no_p_value() -> None:
+    few = documents(5, 9)
+    assert sign_flip_p_value(few, few, corpus_bleu, rng=np.random.default_rng(0)) is None
+
+
+def test_bootstrap_equals_resampling_document_by_document() -> None:
+    statistics = np.stack([documents(6, 7), documents(106, 7)])
+    scores = bootstrap(statistics, corpus_bleu, rng=np.random.default_rng(9), resamples=50)
+    assert scores.shape == (2, 50)
+    drawn = np.random.default_rng(9).integers(7, size=(50, 7)).tolist()
+    for system, ours in zip(statistics.tolist(), scores.tolist(), strict=True):
+        for picks, score in zip(drawn, ours, strict=True):
+            total = [sum(system[d][i] for d in picks) for i in range(9)]
+            assert score == float(corpus_bleu(np.array(total)))
+
+
+def test_results_do_not_depend_on_how_much_is_held_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def results() -> list[object]:
+        rng = np.random.default_rng(7)
+        pairs = [(documents(8, n), documents(108, n)) for n in (12, 30)]
+        return [
+            *(sign_flip_p_value(a, b, corpus_bleu, rng=rng, draws=101) for a, b in pairs),
+            bootstrap(pairs[0][0], corpus_bleu, rng=rng, resamples=101).tolist(),
+        ]
+
+    at_once = results()
+    monkeypatch.setattr(significance, "_BLOCK", 64)
+    assert results() == at_once
+
+
+def test_percentile_interval_cuts_two_and_a_half_percent_off_each_end() -> None:
+    scores = np.arange(1001.0)[::-1]
+    assert percentile_interval(scores) == (25.0, 975.0)
+
+
+def test_arguments_are_not_changed() -> None:
+    system, baseline = documents(9, 25), documents(109, 25)
+    system.flags.writeable = baseline.flags.writeable = False
+    rng = np.random.default_rng(0)
+    assert sign_flip_p_value(system, baseline, corpus_bleu, rng=rng, draws=10) is not None
+    assert bootstrap(system, corpus_bleu, rng=rng, resamples=10).shape == (10,)

@@ -1,0 +1,178 @@
+import json
+import shlex
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rerank.cli import cli
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import read_documents
+from rerank.errors import UsageError
+from rerank.example import EMBEDDED, Example, Set
+from rerank.files.lines import read_lines
+from rerank.files.outputs import atomic
+from rerank.notices import Notices
+from rerank.pipeline.demo import DOCUMENT_LM, SENTENCE_LM, Demo, demo, shuffle
+from rerank.pipeline.language_models import Recipe
+
+ROWS = ["1-best of the lists", "+ rnnlm", "+ codclm", "+ codclm, shuffled"]
+
+
+def cut(source: Path, target: Path, keep: Callable[[int, bytes], bool]) -> None:
+    """The lines of a file that are to be kept, by their number from 0 and content."""
+    with atomic(target) as file:
+        lines = enumerate(read_lines(source, Notices()))
+        file.writelines(line + b"\n" for n, line in lines if keep(n, line))
+
+
+def tiny(recipe: Recipe) -> Recipe:
+    return replace(recipe, epochs=1, embed=8, hidden=8, streams=4)
+
+
+def cut_set(source: Set, target: Set, n_documents: int) -> None:
+    end = Documents.from_file(source.docs, Notices()).starts[n_documents]
+    cut(source.docs, target.docs, lambda n, line: n < end)
+    cut(source.references, target.references, lambda n, line: n < end)
+    cut(source.kbest, target.kbest, lambda n, line: int(line.split()[0]) < end)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Example:
+    """The beginning of the embedded example."""
+    example = Example(tmp_path_factory.mktemp("example"))
+    cut(EMBEDDED.train, example.train, lambda n, line: n < 500)
+    cut(EMBEDDED.valid, example.valid, lambda n, line: n < 50)
+    cut(EMBEDDED.weights, example.weights, lambda n, line: True)
+    cut_set(EMBEDDED.tune, example.tune, 2)
+    cut_set(EMBEDDED.test, example.test, 3)
+    return example
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A demo that ran in a folder, the recipes it used and what it announced."""
+
+    result: Demo
+    folder: Path
+    recipes: tuple[Recipe, Recipe]
+    lines: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def shown(small: Example, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """The demo in a few seconds: its models have learnt little."""
+    folder = tmp_path_factory.mktemp("parent") / "demo"
+    recipes = tiny(SENTENCE_LM), tiny(DOCUMENT_LM)
+    lines: list[str] = []
+    result = demo(folder, example=small, recipes=recipes, seed=3, announce=lines.append)
+    return Shown(result, folder, recipes, tuple(lines))
+
+
+def texts(chosen: Set) -> list[list[bytes]]:
+    """Candidates of each sentence."""
+    documents = Documents.from_file(chosen.docs, Notices())
+    return [
+        [kbest.text(row) for row in kbest.rows(t)]
+        for kbest in read_documents(chosen.kbest, documents, Notices())
+        for t in range(len(kbest))
+    ]
+
+
+def test_its_rows_are_the_1_best_both_models_and_the_shuffled_control(shown: Shown) -> None:
+    assert [system.name for system in shown.result.evaluation.systems] == ROWS
+    assert [model.name for model in shown.result.models] == ["rnnlm", "codclm"]
+    oracle = shown.result.evaluation.oracle
+    assert oracle is not None
+    assert all(system.bleu < oracle.bleu for system in shown.result.evaluation.systems)
+
+
+def test_the_first_row_is_the_first_candidates(shown: Shown) -> None:
+    first = [candidates[0] for candidates in texts(Example(shown.folder / "data").test)]
+    assert list(read_lines(shown.folder / "test.1-best.txt", Notices())) == first
+
+
+def test_the_text_says_what_was_gained(shown: Shown) -> None:
+    bleu = [system.bleu for system in shown.result.evaluation.systems]
+    said = shown.result.to_text()
+    assert all(name in said for name in ROWS)
+    assert f"gains {bleu[2] - bleu[0]:.2f} BLEU over the 1-best and {bleu[2] - bleu[1]:.2f}" in said
+
+
+def test_the_report_is_in_the_folder(shown: Shown) -> None:
+    report = json.loads((shown.folder / "report.json").read_bytes())
+    assert report == json.loads(json.dumps(shown.result.to_dict()))
+    assert [system["name"] for system in report["systems"]] == ROWS
+    assert report["seed"] == 3
+
+
+def test_announced_commands_are_commands_of_the_shell(shown: Shown) -> None:
+    commands = [shlex.split(line) for line in shown.lines]
+    model = ["train-lm", "tune-mert", "decode"]
+    names = ["decode", *model, *model, "decode", "evaluate"]
+    assert [command[:2] for command in commands] == [["rerank", name] for name in names]
+    for _, name, *arguments in commands:
+        cli.commands[name].make_context(name, list(arguments))  # refuses what it does not know
+
+
+def test_the_announced_training_is_that_of_the_recipe(shown: Shown) -> None:
+    trained = [shlex.split(line)[2:] for line in shown.lines if " train-lm " in line]
+    for recipe, arguments in zip(shown.recipes, trained, strict=True):
+        options = cli.commands["train-lm"].make_context("train-lm", arguments).params
+        assert {name: options[name] for name in asdict(recipe)} == asdict(replace(recipe, seed=3))
+
+
+def test_it_refuses_a_folder_in_use(tmp_path: Path) -> None:
+    (tmp_path / "note").touch()
+    with pytest.raises(UsageError, match="expected a new or empty folder"):
+        demo(tmp_path)
+
+
+def test_shuffling_moves_sentences_within_their_documents(small: Example, tmp_path: Path) -> None:
+    new, order = shuffle(small.test, tmp_path / "new", seed=1)
+    documents = Documents.from_file(small.test.docs, Notices())
+    for d in range(len(documents)):
+        start, stop = documents.span(d)
+        assert sorted(order[start:stop]) == list(range(start, stop))
+    assert (order != np.arange(len(order))).mean() > 0.8
+    assert new.docs == small.test.docs
+
+
+def test_shuffled_lists_and_references_go_with_their_sentences(
+    small: Example, tmp_path: Path
+) -> None:
+    new, order = shuffle(small.test, tmp_path / "new", seed=1)
+    before, after = texts(small.test), texts(new)
+    assert after == [before[t] for t in order]
+    lines = list(read_lines(small.test.references, Notices()))
+    assert list(read_lines(new.references, Notices())) == [lines[t] for t in order]
+
+
+def test_another_seed_shuffles_otherwise(small: Example, tmp_path: Path) -> None:
+    orders = [
+        shuffle(small.test, tmp_path / name, seed=seed)[1]
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    assert orders[0].tolist() == orders[1].tolist() != orders[2].tolist()
+
+
+def test_the_model_of_sentences_has_no_fewer_parameters() -> None:
+    from lm.model import Config, DocumentLM, n_parameters
+
+    def size(recipe: Recipe) -> int:
+        shape = Config(recipe.model, 220, recipe.embed, recipe.hidden)
+        return n_parameters(DocumentLM.seeded(shape, 1))
+
+    assert 1.0 <= size(SENTENCE_LM) / size(DOCUMENT_LM) < 1.05
+
+
+@pytest.mark.slow
+def test_documents_are_worth_what_the_example_promises(tmp_path: Path) -> None:
+    found = demo(tmp_path / "demo")
+    first, sentence, document, shuffled = (system.bleu for system in found.evaluation.systems)
+    assert document > first + 5
+    assert document > sentence + 3
+    assert shuffled < sentence + 1
+    assert sentence > first

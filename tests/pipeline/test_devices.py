@@ -1,0 +1,69 @@
+"""Where tensors live: what is chosen, and what is refused with a cure."""
+
+import pytest
+import torch
+
+from rerank.errors import UsageError
+from rerank.pipeline.devices import choose_device, choose_precision
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+def machine(patch: pytest.MonkeyPatch, cuda_devices: int) -> None:
+    """Lets torch see so many CUDA devices."""
+    patch.setattr(torch.cuda, "is_available", lambda: cuda_devices > 0)
+    patch.setattr(torch.cuda, "device_count", lambda: cuda_devices)
+
+
+@pytest.mark.parametrize(("cuda_devices", "kind"), [(0, "cpu"), (1, "cuda")])
+def test_auto_is_cuda_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, cuda_devices: int, kind: str
+) -> None:
+    machine(monkeypatch, cuda_devices)
+    assert choose_device("auto").type == kind
+
+
+def test_a_device_is_what_its_name_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, 2)
+    names = ("cpu", "cuda", "cuda:0", "cuda:1")
+    assert [choose_device(name) for name in names] == [torch.device(name) for name in names]
+
+
+@pytest.mark.parametrize("name", ["", "gpu", "CPU", "mps", "meta", "cpu:1", "cuda:-1", "cuda:x"])
+def test_a_name_of_no_device_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    machine(monkeypatch, 2)
+    with pytest.raises(UsageError, match="expected auto, cpu, cuda or cuda:N"):
+        choose_device(name)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_cuda_is_refused_where_there_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    machine(monkeypatch, 0)
+    with pytest.raises(UsageError, match=rf"--device {name}: no CUDA device .* use --device cpu"):
+        choose_device(name)
+
+
+def test_a_cuda_device_beyond_the_last_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine(monkeypatch, 2)
+    with pytest.raises(UsageError, match="--device cuda:2: there are 2 CUDA devices"):
+        choose_device("cuda:2")
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+@pytest.mark.parametrize("device", [CPU, CUDA], ids=str)
+def test_a_precision_asked_for_is_taken(device: torch.device, name: str) -> None:
+    assert choose_precision(name, device) == name
+
+
+@pytest.mark.parametrize(("fast", "name"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_bfloat16_where_the_hardware_multiplies_it_faster(
+    monkeypatch: pytest.MonkeyPatch, fast: bool, name: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: fast)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: not fast)
+    assert choose_precision("auto", CUDA) == name
+    assert choose_precision("auto", CPU) != name
+
+
+def test_auto_asks_only_what_this_torch_can_answer() -> None:
+    assert choose_precision("auto", CPU) in ("float32", "bfloat16")

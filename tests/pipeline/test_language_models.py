@@ -1,0 +1,333 @@
+"""`train_lm` and `perplexity` on a made-up text: what is learnt, written, resumed and refused."""
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+import torch
+
+from lm.checkpoint import load_model, save_model
+from lm.training import Report
+from lm.zoo import ZOO
+from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.files.lines import digest
+from rerank.notices import Notices
+from rerank.pipeline import Recipe, language_models, perplexity, train_lm
+
+T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
+SMALL = Recipe(
+    "codclm",
+    embed=12,
+    hidden=16,
+    epochs=4,
+    learning_rate=2e-2,
+    streams=4,
+    device="cpu",
+    precision="float32",
+)
+QUICK = replace(SMALL, epochs=1)  # 10 updates
+every_model = pytest.mark.parametrize("name", sorted(ZOO))
+
+
+def made_up(seed: int, n_documents: int) -> str:
+    """Documents of five sentences about one thing each, in a fixed order of words."""
+    rng = np.random.default_rng(seed)
+    documents = []
+    for _ in range(n_documents):
+        thing = rng.choice(["lamp", "house", "boat", "dog", "king", "moon"])
+        pairs = zip(
+            rng.choice(["lit", "dark", "old"], 5), rng.choice(["town", "sea"], 5), strict=True
+        )
+        documents.append("".join(f"the {thing} is {how} in the {place}\n" for how, place in pairs))
+    return "\n".join(documents)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with 200 sentences to train on and 50 held out."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut in these tests
+    Path("train.txt").write_text(made_up(1, 40), encoding="utf-8")
+    Path("valid.txt").write_text(made_up(2, 10), encoding="utf-8")
+    return tmp_path
+
+
+def trained(recipe: Recipe = QUICK, out: str = "lm", **options: Any) -> Report:
+    options = {"train": "train.txt", "valid": "valid.txt", "notices": Notices(), **options}
+    return train_lm(recipe, options.pop("train"), options.pop("valid"), Path(out), **options)
+
+
+def unigram_perplexity() -> float:
+    """Of the held-out text under the frequencies of the training text, `</s>` counted."""
+    train, valid = (
+        Counter(
+            word
+            for line in Path(name).read_text(encoding="utf-8").splitlines()
+            for word in ([*line.split(), "</s>"] if line else [])
+        )
+        for name in ("train.txt", "valid.txt")
+    )
+    nats = -sum(n * math.log(train[word] / train.total()) for word, n in valid.items())
+    return math.exp(nats / valid.total())
+
+
+def model_files(folder: str) -> dict[str, bytes]:
+    """What a model folder holds, but for the state of the run."""
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
+
+
+# Training
+
+
+@every_model
+def test_a_trained_model_beats_the_frequencies_of_words(here: Path, name: str) -> None:
+    """The text has an order of words, which frequencies do not know."""
+    report = trained(replace(SMALL, model=name))
+    found = perplexity(Path("lm"), "valid.txt", notices=Notices(), device="cpu")
+    assert found.perplexity < unigram_perplexity()
+    assert (found.sentences, found.tokens, found.oov) == (50, 50 * 7, 0)
+    assert report.epoch == 4.0
+
+
+def test_the_folder_holds_the_model_of_the_best_validation(here: Path) -> None:
+    reports: list[Report] = []
+    trained(replace(SMALL, learning_rate=0.2, epochs=2), report=reports.append)
+    best = min(reports, key=lambda report: report.valid_perplexity)
+    assert [report.best for report in reports if report is best] == [True]
+    about = load_model(Path("lm")).about
+    assert (about["valid_perplexity"], about["update"]) == (best.valid_perplexity, best.update)
+    found = perplexity(Path("lm"), "valid.txt", notices=Notices(), device="cpu")
+    assert found.perplexity == pytest.approx(best.valid_perplexity, rel=1e-6)
+
+
+def test_a_model_says_how_it_came_about(here: Path) -> None:
+    said: list[str] = []
+    trained(replace(QUICK, vocabulary=5), announce=said.append)
+    about = json.loads(Path("lm/config.json").read_text(encoding="utf-8"))["about"]
+    assert about["model"] == "codclm"
+    assert about["settings"]["epochs"] == 1
+    assert about["settings"]["precision"] == "float32"
+    assert about["data"] == {
+        name: {"file": f"{name}.txt", "digest": digest(f"{name}.txt")}
+        for name in ("train", "valid")
+    }
+    words = Path("train.txt").read_text(encoding="utf-8").split()
+    known = sum(count for _, count in Counter(words).most_common(5))
+    assert about["oov_rate"] == 1 - known / len(words)
+    assert said[0].startswith("codclm: ")
+    assert "order 1; 40 documents, 1,400 words" in said[0]
+
+
+def test_a_seed_decides_the_model(here: Path) -> None:
+    for out, seed in (("one", 5), ("two", 5), ("other", 6)):
+        trained(replace(QUICK, seed=seed), out)
+    assert model_files("one") == model_files("two")
+    assert model_files("one").keys() != model_files("other").keys()
+
+
+# Interrupted runs
+
+
+def interrupt_after(patch: pytest.MonkeyPatch, n_updates: int) -> None:
+    """Sends SIGTERM to this process while the next update is handed on."""
+
+    def handed_on(items: Iterable[T], **_: object) -> Iterator[T]:
+        for n, item in enumerate(items, 1):
+            if n == n_updates:
+                os.kill(os.getpid(), signal.SIGTERM)
+            yield item
+
+    patch.setattr(language_models, "progress", handed_on)
+
+
+@every_model
+def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    recipe = replace(QUICK, model=name)
+    uninterrupted = trained(recipe, "whole")
+    for n_updates in (1, 4):  # before the first validation, and after it
+        with monkeypatch.context() as patch:
+            interrupt_after(patch, n_updates)
+            with pytest.raises(StoppedEarly, match=r"lm: .*--resume"):
+                trained(recipe, resume=True)
+    report = trained(recipe, resume=True)
+    assert model_files("lm") == model_files("whole")
+    assert (report.update, report.valid_perplexity) == (
+        uninterrupted.update,
+        uninterrupted.valid_perplexity,
+    )
+
+
+def test_sigterm_ends_a_process_with_75_and_resume_finishes_its_run(here: Path) -> None:
+    """In a process of its own, with a signal of its own at the first report."""
+    program = (
+        "import os, signal\n"
+        "from rerank import pipeline\n"
+        "from rerank.cli import main\n"
+        "train_lm = pipeline.train_lm\n"
+        "def interrupted(*arguments, report, **options):\n"
+        "    def told(item):\n"
+        "        report(item)\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    return train_lm(*arguments, report=told, **options)\n"
+        "pipeline.train_lm = interrupted\n"
+        "main()\n"
+    )
+    options = "--embed 12 --hidden 16 --epochs 1 --learning-rate 2e-2 --streams 4 --device cpu"
+    command = f"train-lm --model codclm --train train.txt --valid valid.txt --out lm {options}"
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command.split(), "--precision", "float32"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 75, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("rerank: lm: stopped, state saved; ")
+    assert "model written" not in done.stderr
+    trained(resume=True)
+    trained(out="whole")
+    assert model_files("lm") == model_files("whole")
+
+
+def test_resume_without_an_interrupted_run_begins_one(here: Path) -> None:
+    trained(resume=True)
+    trained(out="whole")
+    assert model_files("lm") == model_files("whole")
+
+
+def test_a_finished_run_is_not_resumed(here: Path) -> None:
+    trained()
+    before = model_files("lm")
+    with pytest.raises(UsageError, match="lm: this run is finished; train into another folder"):
+        trained(resume=True)
+    assert model_files("lm") == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"hidden": 8}, "hidden was 16, is 8"), ({"epochs": 9}, "epochs was 1, is 9")],
+    ids=str,
+)
+def test_another_run_is_not_resumed(
+    here: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], told: str
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 1)
+        with pytest.raises(StoppedEarly):
+            trained()
+    with pytest.raises(InputError, match=f"the interrupted run was another one: {told}"):
+        trained(replace(QUICK, **change), resume=True)
+
+
+# Refusals
+
+
+def test_a_folder_that_holds_something_is_not_written_to(here: Path) -> None:
+    Path("lm").mkdir()
+    Path("lm/notes").write_text("mine", encoding="utf-8")
+    with pytest.raises(UsageError, match="lm: not empty; name a new folder, or --resume"):
+        trained()
+    assert model_files("lm") == {"notes": b"mine"}
+
+
+def test_a_file_is_no_folder_for_a_model(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"train\.txt: expected a folder .* found a file"):
+        trained(out="train.txt")
+    with pytest.raises(RerankError, match=r"train\.txt/lm: the model cannot be saved: not a dir"):
+        trained(out="train.txt/lm")
+
+
+@pytest.mark.parametrize("role", ["train", "valid"])
+@pytest.mark.parametrize("content", ["", "\n\n  \n"], ids=["empty", "blank"])
+def test_a_text_without_words_is_refused(here: Path, role: str, content: str) -> None:
+    texts: dict[str, Any] = {role: "none.txt"}
+    Path("none.txt").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"none\.txt:1: .*found no words") as fault:
+        trained(**texts)
+    assert fault.value.exit_code == 3
+    assert not Path("lm").exists()
+
+
+def test_both_texts_cannot_be_standard_input(here: Path) -> None:
+    with pytest.raises(UsageError, match="only one input can be -"):
+        trained(train="-", valid="-")
+
+
+def test_a_text_of_one_document_is_told(here: Path) -> None:
+    """Without blank lines, which part documents, all the text is one: most often an oversight."""
+    text = Path("train.txt").read_text(encoding="utf-8").replace("\n\n", "\n")
+    Path("train.txt").write_text(text, encoding="utf-8")
+    notices = Notices()
+    trained(notices=notices)
+    assert notices.lines() == [
+        "1 x training text is one document; part documents with blank lines, first at train.txt"
+    ]
+    with pytest.raises(InputError, match=r"train\.txt: training text is one document.*--strict"):
+        trained(out="other", notices=Notices(strict=True))
+    assert not Path("other").exists()
+
+
+@pytest.mark.parametrize("rate", [1e3, 1e30])
+def test_a_run_that_diverges_is_told(here: Path, rate: float) -> None:
+    with pytest.raises(RerankError, match=r"lm: training diverged: .*lower --learning-rate"):
+        trained(replace(QUICK, learning_rate=rate))
+
+
+# Perplexity
+
+
+def test_perplexity_counts_words_unknown_words_and_sentences(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    Path("text").write_text("the lamp glows\n\nit is\nno <unk> one\n", encoding="utf-8")
+    found = perplexity(model_folders["hrnnlm"], "text", notices=Notices(), device="cpu")
+    assert (found.sentences, found.tokens, found.oov) == (3, 8, 2)
+    assert found.perplexity == pytest.approx(math.exp(found.nats / 11))
+    assert found.perplexity_without_eos == pytest.approx(math.exp(found.word_nats / 8))
+
+
+def test_perplexity_depends_on_the_bounds_of_documents_where_the_model_does(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    text = Path("valid.txt").read_text(encoding="utf-8")
+    Path("one.txt").write_text(text.replace("\n\n", "\n"), encoding="utf-8")
+    for name, folder in model_folders.items():
+        one, two = (
+            perplexity(folder, file, notices=Notices(), device="cpu").nats
+            for file in ("valid.txt", "one.txt")
+        )
+        assert (one == pytest.approx(two, rel=1e-6)) == (name == "rnnlm")
+
+
+def test_perplexity_of_a_broken_model_is_told(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    saved = load_model(model_folders["rnnlm"])
+    with torch.no_grad():
+        saved.model.head.bias.fill_(torch.nan)
+    save_model(Path("broken"), saved.model, saved.vocabulary, {})
+    with pytest.raises(RerankError, match="broken: a language model returned NaN"):
+        perplexity(Path("broken"), "valid.txt", notices=Notices(), device="cpu")
+
+
+def test_perplexity_of_no_text_or_no_model_is_told(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    Path("none.txt").write_text("\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"none\.txt:1: .*found no words"):
+        perplexity(model_folders["rnnlm"], "none.txt", notices=Notices())
+    with pytest.raises(InputError, match=r"config\.json.*rerank train-lm"):
+        perplexity(Path("nowhere"), "valid.txt", notices=Notices())

@@ -1,0 +1,215 @@
+import json
+import random
+from itertools import pairwise
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from rerank.corpus.documents import Documents
+from rerank.errors import InputError
+from rerank.metrics import bleu
+from rerank.metrics.oracle import Extremes
+from rerank.report.evaluation import Evaluation, Text, evaluate
+
+NONE = bleu.Tokenizer("none")
+
+
+def documents(n: int, sentences: int = 3) -> Documents:
+    return Documents(
+        ids=tuple(f"doc-{d}" for d in range(n)),
+        starts=tuple(range(0, (n + 1) * sentences, sentences)),
+    )
+
+
+def text(name: str, lines: list[str]) -> Text:
+    return Text(name, [line.encode() for line in lines])
+
+
+def sentences(*references: Text) -> list[list[bytes]]:
+    """The references of each sentence."""
+    return [list(lines) for lines in zip(*(text.lines for text in references), strict=True)]
+
+
+def strings(text: Text) -> list[str]:
+    return [line.decode() for line in text.lines]
+
+
+def drafts(n: int, n_texts: int, *, seed: int = 1) -> list[Text]:
+    """Parallel texts that resemble each other: edits of n common lines, some of them empty."""
+    rng = random.Random(seed)
+    words = ["a", "b", "c", "d", "e", "f"]
+    lines = [rng.choices(words, k=rng.randint(0, 12)) for _ in range(n)]
+    return [
+        text(
+            f"text.{i}",
+            [
+                " ".join(w if rng.random() < 0.8 else rng.choice(words) for w in line)
+                for line in lines
+            ],
+        )
+        for i in range(n_texts)
+    ]
+
+
+@pytest.mark.parametrize("n_references", [1, 3])
+def test_scores_of_corpora_and_documents_are_sacrebleus(n_references: int) -> None:
+    *references, baseline, system = drafts(36, n_references + 2)
+    report = evaluate(documents(12), sentences(*references), [baseline, system], tokenizer=NONE)
+    for i, hypotheses in enumerate([baseline, system]):
+        metric = BLEU(tokenize="none")
+        truth = metric.corpus_score(strings(hypotheses), [strings(r) for r in references])
+        assert report.systems[i].name == hypotheses.name
+        assert report.systems[i].bleu == truth.score
+        assert report.systems[i].length_ratio == truth.ratio
+        assert report.systems[i].signature == str(metric.get_signature())
+        for d, (start, end) in enumerate(pairwise(range(0, 37, 3))):
+            truth = metric.corpus_score(
+                strings(hypotheses)[start:end], [strings(r)[start:end] for r in references]
+            )
+            assert report.documents[d].id == f"doc-{d}"
+            assert report.documents[d].sentences == 3
+            assert report.documents[d].bleu[i] == truth.score
+            assert report.documents[d].length_ratio[i] == truth.ratio
+
+
+def test_documents_are_better_only_if_strictly_better() -> None:
+    reference = text("reference", ["a b c d e", "f g h i j", "k l m n o", "p q r s t"])
+    baseline = text("baseline", ["a b c d x", "f g h i x", "k l m n x", "p q r s x"])
+    system = text("system", ["a b c d e", "f g h i y", "k l m x x", "p q r s x"])
+    report = evaluate(documents(4, 1), sentences(reference), [baseline, system], tokenizer=NONE)
+    counts = report.systems[1].documents
+    assert (counts.better, counts.equal, counts.worse) == (1, 2, 1)
+    assert counts.increase_ratio == 0.25
+    assert report.systems[0].documents.better is None
+
+
+def test_difference_interval_and_p_value_are_those_of_the_difference() -> None:
+    reference, baseline, system = drafts(36, 3)
+    report = evaluate(
+        documents(12), sentences(reference), [baseline, system], tokenizer=NONE, seed=7
+    )
+    first, second = report.systems
+    assert second.difference == second.bleu - first.bleu
+    assert first.interval is not None
+    assert first.interval[0] < first.bleu < first.interval[1]
+    assert second.difference_interval is not None
+    assert second.difference_interval[0] < second.difference < second.difference_interval[1]
+    assert second.p_value is not None
+    assert second.p_value * 2**12 == int(second.p_value * 2**12)
+
+
+def test_a_system_is_judged_alike_in_any_company() -> None:
+    reference, baseline, system, other = drafts(75, 4)
+    alone = evaluate(documents(25), sentences(reference), [baseline, system], tokenizer=NONE)
+    beside = evaluate(
+        documents(25), sentences(reference), [baseline, other, system], tokenizer=NONE
+    )
+    assert alone.systems[1] == beside.systems[2]
+
+
+def test_the_baseline_beside_itself_gains_nothing() -> None:
+    reference, baseline = drafts(36, 2)
+    same = evaluate(
+        documents(12), sentences(reference), [baseline, baseline], tokenizer=NONE
+    ).systems[1]
+    assert (same.difference, same.difference_interval, same.p_value) == (0, (0, 0), 1)
+    assert same.documents.equal == 12
+
+
+def test_one_document_has_no_interval_and_no_p_value() -> None:
+    reference, baseline, system = drafts(3, 3)
+    report = evaluate(documents(1), sentences(reference), [baseline, system], tokenizer=NONE)
+    assert report.systems[0].interval is None
+    assert report.systems[1].difference_interval is None
+    assert report.systems[1].p_value is None
+    assert "p: needs 10 documents" in report.to_text()
+    assert "bootstrap" not in report.to_text()
+
+
+@pytest.mark.parametrize("n", [5, 7])
+def test_texts_of_other_lengths_are_refused_with_both_counts(n: int) -> None:
+    reference, other = text("ref", ["a"] * 6), text("hyp", ["a"] * n)
+    with pytest.raises(InputError, match=f"hyp: expected 6 lines .* found {n}"):
+        evaluate(documents(2), sentences(reference), [reference, other], tokenizer=NONE)
+
+
+def test_no_documents_are_refused() -> None:
+    nothing = text("empty", [])
+    with pytest.raises(InputError, match="nothing to evaluate"):
+        evaluate(Documents((), (0,)), [], [nothing], tokenizer=NONE)
+
+
+def report_with_oracle() -> Evaluation:
+    reference, baseline, system, best, worst = drafts(36, 5)
+
+    def rows(draft: Text) -> bleu.Statistics:
+        return bleu.statistics(
+            [[NONE(line)] for line in draft.lines], [[NONE(line)] for line in reference.lines]
+        )
+
+    return evaluate(
+        documents(12),
+        sentences(reference),
+        [baseline, system],
+        tokenizer=NONE,
+        extremes=Extremes(rows(best), rows(worst)),
+    )
+
+
+def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
+    report = report_with_oracle()
+    loaded = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert loaded["schema"] == 1
+    baseline, system = loaded["systems"]
+    assert set(baseline) == set(system)
+    assert system == {
+        "name": "text.2",
+        "bleu": report.systems[1].bleu,
+        "length_ratio": report.systems[1].length_ratio,
+        "signature": NONE.signature(1),
+        "interval": list(report.systems[1].interval or ()),
+        "difference": report.systems[1].difference,
+        "difference_interval": list(report.systems[1].difference_interval or ()),
+        "documents": {
+            "better": report.systems[1].documents.better,
+            "equal": report.systems[1].documents.equal,
+            "worse": report.systems[1].documents.worse,
+            "increase_ratio": report.systems[1].documents.increase_ratio,
+            "p_value": report.systems[1].p_value,
+        },
+        "increase_ratio": report.systems[1].documents.increase_ratio,
+        "p_value": report.systems[1].p_value,
+    }
+    assert baseline["p_value"] is None
+    assert set(baseline["documents"].values()) == {None}
+    assert len(loaded["documents"]) == 12
+    assert loaded["documents"][3]["bleu"] == list(report.documents[3].bleu)
+    assert loaded["oracle"]["bleu"] == report.oracle.bleu if report.oracle else False
+    assert set(loaded["anti_oracle"]) == {"bleu", "length_ratio"}
+
+
+def test_table_has_a_row_per_system_and_oracle_with_the_length_ratio_beside_bleu() -> None:
+    report = report_with_oracle()
+    lines = report.to_text().splitlines()
+    system = report.systems[1]
+    assert lines[0].split()[:3] == ["system", "BLEU", "95%"]
+    assert [line.split()[0] for line in lines[3:7]] == ["text.1", "text.2", "oracle", "anti-oracle"]
+    counts = system.documents
+    cells = lines[4].split()
+    assert [cells[1], cells[5], cells[6]] == [
+        f"{system.bleu:.2f}",
+        f"{system.length_ratio:.3f}",
+        f"{system.difference:+.2f}",
+    ]
+    assert cells[-3] == f"{counts.better}/{counts.equal}/{counts.worse}"
+    assert cells[-2] == f"{counts.increase_ratio:.1%}"
+    assert cells[-1] == f"{system.p_value:.4f}"
+    assert len({len(line) for line in lines[2:3] + lines[4:5]}) == 1  # the rule spans the row
+    assert NONE.signature(1) in report.to_text()
+
+
+def test_a_baseline_alone_is_reported_without_a_comparison() -> None:
+    reference, baseline = drafts(36, 2)
+    lines = evaluate(documents(12), sentences(reference), [baseline], tokenizer=NONE).to_text()
+    assert "p: " not in lines
+    assert "increase" not in lines

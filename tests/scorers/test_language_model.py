@@ -1,0 +1,237 @@
+"""A language model as a scorer, against `lm.scoring.after` walked along explicit paths."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from decoders.lockstep import forced
+from decoders.problem import DocumentProblem
+from lm.checkpoint import Saved, load_model
+from lm.machine import Machine
+from lm.scorer import Scorer
+from lm.scoring import after
+from lm.trie import Candidates
+from lm.vocabulary import UNKNOWN, Vocabulary
+from lm.zoo import ZOO
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, documents_of
+from rerank.errors import RerankError
+from rerank.formats.rows import read_rows
+from rerank.notices import Notices
+from rerank.scorers.language_model import LanguageModel
+
+ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
+WORDS = ["the", "lamp", "is", "lit", "it", "burns", "unheard", "<unk>", "</s>"]
+Lists = Sequence[Sequence[str]]
+every_model = pytest.mark.parametrize("name", sorted(ZOO))
+
+sentence = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
+documents = st.lists(st.lists(sentence, max_size=4), min_size=1, max_size=4).filter(any)
+
+
+@pytest.fixture(scope="module")
+def saved(model_folders: Mapping[str, Path]) -> dict[str, Saved]:
+    return {name: load_model(folder) for name, folder in model_folders.items()}
+
+
+def kbest(lists: Lists) -> KBest:
+    lines = (
+        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
+        for t, candidates in enumerate(lists)
+        for text in candidates
+    )
+    rows = read_rows(lines, Notices())
+    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
+    return document
+
+
+def problem_of(saved: Saved, lists: Lists) -> DocumentProblem:
+    return LanguageModel("lm", saved).score([("evening", kbest(lists))])[0].problem
+
+
+def ids(vocabulary: Vocabulary, text: str) -> list[int]:
+    return vocabulary.encode(text.encode().split())
+
+
+def walked(saved: Saved, lists: Lists, path: Sequence[int]) -> list[NDArray[np.float64]]:
+    """Scores of each sentence's candidates after a path, one candidate at a time."""
+    model, scorer = saved.model, Scorer.of(saved.model)
+    context = model.context.start(1)
+    seen = []
+    for candidates, choice in zip(lists, path, strict=True):
+        alone = [
+            after(scorer, [(Candidates.of([[ids(saved.vocabulary, text)]]), context)])[0]
+            for text in candidates
+        ]
+        seen.append(np.array([float(score[0, 0]) for score, _ in alone]))
+        context = model.context.advance(context, alone[choice][1][0]).detach()
+    return seen
+
+
+@every_model
+def test_the_problem_has_the_order_of_the_model(name: str, saved: dict[str, Saved]) -> None:
+    problem = problem_of(saved[name], [["the lamp"], ["it", "the"]])
+    assert problem.order == LanguageModel("lm", saved[name]).order == ORDERS[name]
+    assert tuple(problem.lengths) == (1, 2)
+
+
+@every_model
+@given(lists=documents, data=st.data())
+@settings(max_examples=12, deadline=None)
+def test_scores_along_any_path_are_those_of_the_candidates_one_by_one(
+    name: str, saved: dict[str, Saved], lists: Lists, data: st.DataObject
+) -> None:
+    """A sentence without candidates hands on the context that it received."""
+    present = [candidates for candidates in lists if candidates]
+    path = [data.draw(st.integers(0, len(candidates) - 1)) for candidates in present]
+    problem = problem_of(saved[name], lists)
+    expected = walked(saved[name], present, path)
+    for scores, truth in zip(forced(problem, path), expected, strict=True):
+        np.testing.assert_allclose(scores, truth, atol=2e-4)
+
+
+@every_model
+def test_many_states_are_extended_as_each_of_them_alone(name: str, saved: dict[str, Saved]) -> None:
+    lists = [["the lamp is lit", "it", "a a"], ["it gives light", "no"], ["one", "she is"]]
+    problem = problem_of(saved[name], lists)
+    _, successors = problem.extend(problem.initial(), 0)
+    states = problem.select(successors, np.zeros(2, np.intp), np.array([2, 0]))
+    scores, successors = problem.extend(states, 1)
+    np.testing.assert_allclose(
+        scores, [walked(saved[name], lists[:2], (first, 0))[1] for first in (2, 0)], atol=2e-4
+    )
+    states = problem.select(successors, np.array([1, 0, 1]), np.array([0, 1, 1]))
+    scores, _ = problem.extend(states, 2)
+    paths = [(0, 0, 0), (2, 1, 0), (0, 1, 0)]
+    np.testing.assert_allclose(
+        scores, [walked(saved[name], lists, path)[2] for path in paths], atol=2e-4
+    )
+
+
+@every_model
+def test_an_empty_candidate_costs_the_end_of_its_sentence(
+    name: str, saved: dict[str, Saved]
+) -> None:
+    model = saved[name].model
+    context = model.context.start(1)
+    with torch.no_grad():
+        state = model.start(context, model.word_inputs())
+        value = model.fusion.at_output(model.context.value(context))
+        features = model.head.features(model.hidden(state), value)
+        logits = features @ model.head.weight().T + model.head.bias
+    expected = float(torch.log_softmax(logits.double(), dim=1)[0, 2])
+    (scores,) = forced(problem_of(saved[name], [[""]]), (0,))
+    assert scores[0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(
+    saved: dict[str, Saved],
+) -> None:
+    scorer = LanguageModel("lm", saved["rnnlm"])
+    lists = [["the unheard lamp", "<unk> <s> </s>"], [], ["", "it is"]]
+    columns = scorer.score([("evening", kbest(lists))])[0].columns
+    np.testing.assert_array_equal(columns, [[1], [3], [0], [0]])
+    assert scorer.columns == ("lmoov",)
+    assert (scorer.oov, scorer.words) == (4, 8)
+    scorer.score([("night", kbest([["unheard"]]))])
+    assert (scorer.oov, scorer.words) == (5, 9)
+
+
+def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, Saved]) -> None:
+    assert ids(saved["rnnlm"].vocabulary, "<unk> <s> </s> unheard") == [UNKNOWN] * 4
+    (scores,) = forced(problem_of(saved["rnnlm"], [["</s> is", "<s> is", "unheard is"]]), (0,))
+    assert scores[0] == scores[1] == scores[2]
+
+
+@every_model
+@pytest.mark.parametrize("lists", [[[]], [[], []]], ids=["one gap", "gaps"])
+def test_a_document_of_gaps_has_one_path(name: str, lists: Lists, saved: dict[str, Saved]) -> None:
+    lines = [b"9 ||| it ||| LM0= 0 ||| 0"]
+    parts = Documents(("gaps", "other"), (0, len(lists), 10))
+    document = next(documents_of(read_rows(lines, Notices()), parts, Notices()))
+    scored = LanguageModel("lm", saved[name]).score([("gaps", document)])[0]
+    assert forced(scored.problem, ()) == []
+    assert scored.columns.shape == (0, 1)
+
+
+@every_model
+def test_a_model_that_returns_nan_is_named_with_the_document(
+    name: str, model_folders: Mapping[str, Path]
+) -> None:
+    broken = load_model(model_folders[name])
+    with torch.no_grad():
+        broken.model.embedding.weight[5:7] = torch.nan
+    told = re.escape("scorer 'lm', document 'evening'") + ".*NaN"
+    with pytest.raises(RerankError, match=told) as fault:
+        forced(problem_of(broken, [["it", "the lamp"], ["lit"]]), (1, 0))
+    assert fault.value.exit_code == 1
+
+
+# What a run asks of any scorer
+
+
+def test_the_stated_error_is_that_of_the_precision(saved: dict[str, Saved]) -> None:
+    """The largest of a sentence, measured by recipes/bench/errors.py."""
+    found = [
+        LanguageModel("lm", saved["rnnlm"], Machine(dtype=dtype))
+        for dtype in ("float32", "bfloat16")
+    ]
+    assert [scorer.error for scorer in found] == [1.2e-4, 0.5]
+    assert {(scorer.digest, scorer.runs_on) for scorer in found} == {(saved["rnnlm"].digest, "cpu")}
+
+
+def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
+    saved: dict[str, Saved],
+) -> None:
+    """It did not know a quarter of its training text: more than twice that and 0.01 is told."""
+    notices, scorer = Notices(), LanguageModel("lm", saved["rnnlm"])
+    scorer.oov, scorer.words = 51, 100
+    scorer.finish("dev.kbest", notices)
+    assert notices.lines() == []
+    scorer.oov = 52
+    scorer.finish("dev.kbest", notices)
+    (told,) = notices.lines()
+    assert told.startswith("52 x word unknown to lm (52.0% of the list's words, 25.0% of its")
+    assert "dev.kbest" in told
+
+
+def test_what_a_model_did_is_told_in_a_line(saved: dict[str, Saved]) -> None:
+    scorer = LanguageModel("lm", saved["codclm"])
+    assert scorer.report() == "lm: nothing to score"
+    scorer.remembered = 3
+    work = scorer.work
+    work.seconds, work.tokens, work.nodes = 1.26, 26_000, 10_000
+    work.normalisers, work.recomputed = 10_000, 25
+    assert scorer.seconds == 1.26
+    assert scorer.report() == (
+        "lm: 3 documents from the cache, 26,000 tokens read as 10,000 trie nodes (2.60 a node) "
+        "in 1.3 s, 10,000 normalisers of pairs, 0.25% of them formed twice"
+    )
+
+
+def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
+    saved: dict[str, Saved], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No model of the zoo is dear; one that says so stands for it."""
+    lists = [["the lamp is lit", "it burns"], ["it", "is lit", "the"], ["burns", "the lamp"]]
+    cheap = LanguageModel("lm", saved["codclm"])
+    cheap.lazily()
+    assert cheap.order == 1
+    monkeypatch.setattr(LanguageModel, "passes", lambda self, k: k)
+    dear = LanguageModel("lm", saved["codclm"])
+    group = dear._group()
+    dear.lazily()
+    assert dear.order is None
+    assert dear._group() != group  # what is kept of it has another form
+    (problem,) = (one.problem for one in dear.score([("evening", kbest(lists))]))
+    for path in [(0, 0, 0), (1, 2, 1)]:
+        truth = forced(problem_of(saved["codclm"], lists), path)
+        for ours, theirs in zip(forced(problem, path), truth, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=2e-4)
