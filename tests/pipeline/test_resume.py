@@ -1,7 +1,7 @@
 """The score cache as users meet it: runs that are killed, stopped, side by side, and again.
 
 The truth is a run that nothing disturbs and, where scores must not be taken for others, one that
-keeps none. Programs are forks of processes that have loaded torch (`forks.py`).
+keeps none. Programs are forks of processes that have loaded torch (`support/forks.py`).
 """
 
 import gzip
@@ -63,14 +63,14 @@ class Done:
 
 
 class Forks:
-    """`forks.py` at work in an environment; a context manager."""
+    """`support/forks.py` at work in an environment; a context manager."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         self._names = itertools.count()
         self._codes: dict[int, int] = {}
         self._server = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "forks.py")],
+            [sys.executable, str(ROOT / "tests" / "support" / "forks.py")],
             env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
