@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from decoders.lockstep import Steps, alone, along
 from decoders.marginals import forward, marginals, serves
 from decoders.numerics import drawn, log_sum_exp
-from decoders.posterior import Found, Posterior, ranked
+from decoders.posterior import Posterior, ranked
 from decoders.problem import DocumentProblem, Indices, checked, checked_sums
 from decoders.requests import Rescore
+from decoders.result import SearchResult
 from decoders.smc import Filtered, Particles, filter_steps
 
 Array = NDArray[np.float64]
@@ -36,7 +37,7 @@ def ffbs(
     particles: int = 64,
     lag: int | None = None,
     n_best: int = 1,
-) -> Found:
+) -> SearchResult:
     """Paths drawn from p(path) ∝ exp(α · score), the best of them first.
 
     Order 0 and 1: exact draws and exact marginals, O(Σ K_{t-1} K_t + T M K) time, O(Σ K_t + T M)
@@ -67,7 +68,7 @@ def ffbs_steps(
     particles: int = 64,
     lag: int | None = None,
     n_best: int = 1,
-) -> Steps[Found]:
+) -> Steps[SearchResult]:
     """The search of `ffbs`; of order 0 and 1 without a step, their scores being at hand."""
     if samples < 1 or (lag is not None and lag < 1):
         raise ValueError(f"expected samples and a lag of at least 1, found {samples}, {lag}")
@@ -79,7 +80,7 @@ def ffbs_steps(
             draws, scores = _exact_draws(problem, alpha, rng, samples)
             weights = np.full(samples, 1 / samples)
             posterior = Posterior(probabilities, log_z, True, draws, weights)
-            return Found(ranked(draws, scores, n_best), posterior)
+            return SearchResult(ranked(draws, scores, n_best), posterior)
     else:
         how = Particles(particles)
         filtered = yield from filter_steps(problem, alpha=alpha, rng=rng, how=how)
@@ -93,9 +94,9 @@ def ffbs_steps(
                 paths.append((yield from along(problem, path.choices)))
             paths.sort(key=lambda path: -path.score)
             posterior = Posterior.of_draws(draws, np.full(samples, 1 / samples), lengths, log_z)
-            return Found(tuple(paths), posterior)
+            return SearchResult(tuple(paths), posterior)
     first = yield from along(problem, (0,) * len(lengths))
-    return Found((first,), Posterior.none(lengths, exact=serves(problem)))
+    return SearchResult((first,), Posterior.none(lengths, exact=serves(problem)))
 
 
 def _exact_draws(

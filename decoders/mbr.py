@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from decoders.lockstep import Steps, alone, along
 from decoders.marginals import marginals, serves
-from decoders.posterior import Found, Posterior
+from decoders.posterior import Posterior
 from decoders.problem import DocumentProblem
+from decoders.result import SearchResult
 from decoders.smc import LAG, smc_steps
 
 Array = NDArray[np.float64]
@@ -38,7 +39,7 @@ def mbr(
     rng: np.random.Generator,
     particles: int = 64,
     lag: int = LAG,
-) -> Found:
+) -> SearchResult:
     """The path of highest expected utility under p(path) ∝ exp(α · score), and the posterior.
 
     Serves every order; exact, for its own objective, on order 0 and 1 – its path is not the one of
@@ -58,7 +59,7 @@ def mbr_steps(
     rng: np.random.Generator,
     particles: int = 64,
     lag: int = LAG,
-) -> Steps[Found]:
+) -> Steps[SearchResult]:
     """The search of `mbr`, a step for each sentence above order 1."""
     if utility is None:
         raise ValueError("mbr needs a utility")
@@ -77,4 +78,4 @@ def mbr_steps(
         for t, row in enumerate(posterior.marginals):
             choices[t] = int(utility.expected(t, row).argmax())
     path = yield from along(problem, choices)
-    return Found((path,), posterior)
+    return SearchResult((path,), posterior)

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from decoders.lockstep import Steps, alone, along
 from decoders.numerics import effective_size, log_sum_exp, shares
-from decoders.posterior import Found, Posterior, check_scale, ranked
+from decoders.posterior import Posterior, check_scale, ranked
 from decoders.problem import DocumentProblem, Indices, checked
 from decoders.requests import Extend
 from decoders.resampling import RESAMPLING, Resampling, systematic
+from decoders.result import SearchResult
 
 Array = NDArray[np.float64]
 LAG = 5  # particles of a few dozen still have many ancestors so far back
@@ -115,7 +116,7 @@ def smc(
     temper: float = 1.0,
     lag: int = LAG,
     n_best: int = 1,
-) -> Found:
+) -> SearchResult:
     """The best paths of a particle filter, its posterior, and the logarithm of an unbiased Ẑ.
 
     Serves every order; exact on none. The draws are the final particles with their ancestors:
@@ -150,7 +151,7 @@ def smc_steps(
     temper: float = 1.0,
     lag: int = LAG,
     n_best: int = 1,
-) -> Steps[Found]:
+) -> Steps[SearchResult]:
     """The search of `smc`, a step for each sentence (`decoders.lockstep`)."""
     if resampling not in RESAMPLING:
         raise ValueError(
@@ -163,7 +164,7 @@ def smc_steps(
     lengths, T = tuple(problem.lengths), len(problem.lengths)
     if filtered.log_normaliser == -np.inf:
         first = yield from along(problem, (0,) * T)
-        return Found((first,), Posterior.none(lengths, exact=False))
+        return SearchResult((first,), Posterior.none(lengths, exact=False))
     if not T:
         draws, last = np.zeros((1, 0), dtype=np.intp), (np.zeros(1), np.zeros(1))
     else:
@@ -171,7 +172,7 @@ def smc_steps(
         draws, last = filtered.prefixes(T - 1), (final.log_weights, final.scores)
     marginals = filtered.marginals(lengths, lag)
     posterior = Posterior(marginals, filtered.log_normaliser, False, draws, shares(last[0]))
-    return Found(ranked(draws, last[1], n_best), posterior)
+    return SearchResult(ranked(draws, last[1], n_best), posterior)
 
 
 def filter_steps(

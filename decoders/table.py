@@ -21,7 +21,7 @@ ANY = float("inf")
 FINITE = 1e9
 NONE = -1
 
-Finder: TypeAlias = Callable[..., Any]  # paths, `Found`, or steps towards them
+Finder: TypeAlias = Callable[..., Any]  # paths, a `SearchResult`, or steps towards them
 
 
 @dataclass(frozen=True, slots=True)

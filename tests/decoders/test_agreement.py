@@ -23,7 +23,8 @@ from decoders.greedy import greedy
 from decoders.lockstep import path_score
 from decoders.problem import DocumentProblem, Indices, Path
 from decoders.random_beam import random_beam
-from decoders.search import Decoded, Options, decode
+from decoders.result import SearchResult
+from decoders.search import Options, decode
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
 from decoders.table import DECODERS
@@ -137,12 +138,12 @@ class ExactMatch:
         return marginals
 
 
-def found_by(name: str, problem: DocumentProblem, n_best: int = 1) -> Decoded:
+def found_by(name: str, problem: DocumentProblem, n_best: int = 1) -> SearchResult:
     options = Options(scale=0.7, n_best=n_best)
     return decode(problem, name, options, document="talk", utility=ExactMatch())
 
 
-def cheaply_found_by(name: str, problem: DocumentProblem) -> Decoded:
+def cheaply_found_by(name: str, problem: DocumentProblem) -> SearchResult:
     """With little to look at."""
     options, row = Options(scale=0.5), DECODERS[name]
     for few in (Options(particles=8), Options(samples=2), Options(lag=1), Options(width=2)):
@@ -270,14 +271,14 @@ def test_what_is_said_of_a_search_is_true(
         return
     optimum = exhaustive(problem)[0]
     found = found_by(name, problem)
-    for path in (*found.paths, found.first):
+    for path in found.paths:
         assert path.score == path_score(problem, path.choices)
-    assert found.paths[0].score <= found.best <= optimum.score
-    assert found.first.choices == (0,) * len(lengths)
+    assert found.paths[0].score <= found.best_score <= optimum.score
+    assert found.baseline_score == path_score(problem, (0,) * len(lengths))
     assert found.gap >= 0
     assert found.optimal or problem.order is None
     if found.optimal:
-        assert found.best == optimum.score
+        assert found.best_score == optimum.score
     if found.exact:
         assert found.paths[0].score == optimum.score
         assert found.gap == 0
@@ -346,7 +347,7 @@ def test_one_sentence_is_searched_exactly(name: str, build: Build) -> None:
     if DECODERS[name].serves(problem.order) and name != "survivors":
         (best, *_) = exhaustive(problem)
         found = found_by(name, problem)
-        assert found.best == best.score
+        assert found.best_score == best.score
         if name not in ("mbr", "smc", "ffbs", "random-beam"):  # these draw, or value agreement
             assert found.paths == (best,)
 
@@ -361,4 +362,4 @@ def test_a_thousand_sentences_are_decoded(name: str, build: Build) -> None:
     path = found.paths[0]
     assert path.score == path_score(problem, path.choices)
     if problem.order is not None:
-        assert found.best == viterbi(problem)[0].score
+        assert found.best_score == viterbi(problem)[0].score

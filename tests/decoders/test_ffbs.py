@@ -18,8 +18,9 @@ from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.lockstep import path_score
 from decoders.marginals import marginals
-from decoders.posterior import Found, Posterior
+from decoders.posterior import Posterior
 from decoders.problem import DocumentProblem, Path, ScoreError
+from decoders.result import SearchResult
 from decoders.tables import HistoryTable
 
 CHI2_999 = {6: 22.46, 11: 31.26, 17: 40.79}  # degrees of freedom: quantile of 0.999
@@ -42,7 +43,7 @@ def truth(problem: DocumentProblem, alpha: float) -> Mapping[tuple[int, ...], fl
     return {path: weight / z for path, weight in weights.items() if weight}
 
 
-def chi2(found: Found, expected: Mapping[tuple[int, ...], float]) -> float:
+def chi2(found: SearchResult, expected: Mapping[tuple[int, ...], float]) -> float:
     """Σ (observed − expected)² / expected over the paths; infinite for an impossible draw."""
     draws = draws_of(found)
     counts = Counter(map(tuple, draws.tolist()))
@@ -51,12 +52,12 @@ def chi2(found: Found, expected: Mapping[tuple[int, ...], float]) -> float:
     return sum((counts[c] - len(draws) * p) ** 2 / (len(draws) * p) for c, p in expected.items())
 
 
-def posterior_of(found: Found) -> Posterior:
+def posterior_of(found: SearchResult) -> Posterior:
     assert found.posterior is not None
     return found.posterior
 
 
-def draws_of(found: Found) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+def draws_of(found: SearchResult) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
     return posterior_of(found).draws
 
 

@@ -15,9 +15,10 @@ from decoders.chains import Pairwise, Unary
 from decoders.exhaustive import exhaustive
 from decoders.lockstep import alone, path_score
 from decoders.marginals import marginals
-from decoders.posterior import Found, Posterior
+from decoders.posterior import Posterior
 from decoders.problem import DocumentProblem, Indices, Path, ScoreError
 from decoders.resampling import RESAMPLING
+from decoders.result import SearchResult
 from decoders.smc import Particles, filter_steps, smc
 from decoders.tables import HistoryTable
 
@@ -45,7 +46,7 @@ def truth(problem: DocumentProblem, alpha: float) -> tuple[Mapping[tuple[int, ..
     return {path: weight / z for path, weight in weights.items()}, z
 
 
-def posterior_of(found: Found) -> Posterior:
+def posterior_of(found: SearchResult) -> Posterior:
     assert found.posterior is not None
     return found.posterior
 

@@ -215,7 +215,7 @@ def test_documents_searched_together_are_found_as_each_alone(
         assert found.paths[0].choices == expected.paths[0].choices
         tolerance = 0 if deterministic else 1e-4
         assert found.paths[0].score == pytest.approx(expected.paths[0].score, abs=tolerance)
-        assert found.first.score == pytest.approx(
+        assert found.baseline_score == pytest.approx(
             path_score(alone.problem, [0] * len(lists)), abs=1e-4
         )
 
