@@ -31,7 +31,7 @@ from rerank.pipeline.searching import (
 )
 from rerank.pipeline.tracing import Traced, stated_error, trace_lines
 from rerank.scorers import Scorer
-from rerank.scorers.features import TOTAL, Document, Space
+from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace
 from rerank.signature import LENGTH, short_digest, signature
 
 
@@ -199,7 +199,7 @@ class _Given:
     source: str
     default: float | None
 
-    def vector(self, space: Space, notices: Notices) -> NDArray[np.float64]:
+    def vector(self, space: FeatureSpace, notices: Notices) -> NDArray[np.float64]:
         """Weights (F,) of a space's columns."""
         return vector(
             self.weights, space.labels, default=self.default, notices=notices, source=self.source
@@ -219,7 +219,7 @@ def _decoded(
     column = np.zeros(0)  # the labels of all documents are the same
     for batch in opened.batches():
         filled = [(name, kbest) for name, kbest in batch if kbest.n]
-        documents: list[Document] = []
+        documents: list[DocumentFeatures] = []
         paths: list[Searched] = []
         if filled:
             space = opened.space(filled[0][1], total=TOTAL in given.weights.dense)
@@ -253,7 +253,7 @@ def _decoded(
 
 def _traced(
     kbest: KBest,
-    document: Document,
+    document: DocumentFeatures,
     weights: NDArray[np.float64],
     found: Searched,
     errors: tuple[float, ...],
@@ -266,7 +266,9 @@ def _traced(
     return traced.near_ties(stated_error(document, weights, errors))
 
 
-def _write_text(file: BinaryIO, kbest: KBest, document: Document, choices: Sequence[int]) -> None:
+def _write_text(
+    file: BinaryIO, kbest: KBest, document: DocumentFeatures, choices: Sequence[int]
+) -> None:
     """The text of every sentence's choice, an empty line where it has no candidates."""
     lines = [b""] * len(kbest)
     for t, row in zip(document.present.tolist(), document.rows(choices).tolist(), strict=True):
@@ -277,7 +279,7 @@ def _write_text(file: BinaryIO, kbest: KBest, document: Document, choices: Seque
 def _write_list(
     file: BinaryIO,
     kbest: KBest,
-    document: Document,
+    document: DocumentFeatures,
     choices: Sequence[int],
     weights: NDArray[np.float64] | None = None,
 ) -> None:

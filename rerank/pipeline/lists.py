@@ -26,8 +26,8 @@ from rerank.pipeline.models import (
 from rerank.pipeline.progress import progress
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.scorers import Scorer
-from rerank.scorers.features import TOTAL, Document, Space, prepare
-from rerank.scorers.outside import Given, Outside
+from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace, prepare
+from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 # candidates that are enough to fill a machine; a file is read a document at a time
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
@@ -92,8 +92,8 @@ class Opened:
         self.cache = lists.scoring.open_cache(notices) if lists.lms else None
         with self.watch.lap("models"):
             self.models = open_models(lists.lms, lists.scoring, self.cache)
-        self.outside: list[Outside] = []
-        self.underway: tuple[Document, ...] = ()
+        self.outside: list[FileScorer] = []
+        self.underway: tuple[DocumentFeatures, ...] = ()
         self._stack = ExitStack()
         self._known = documents
         self._survey: Survey | None = None
@@ -119,7 +119,7 @@ class Opened:
                     "stopped, scores kept in the cache: the same command goes on from there"
                 ) from None
 
-    def _opened_outside(self) -> Iterator[Outside]:
+    def _opened_outside(self) -> Iterator[FileScorer]:
         """The scorers of `Lists.outside`, in order; one of standard input reads a copy of it."""
         given = self.given()
         for option, named in self.lists.outside.items():
@@ -132,9 +132,9 @@ class Opened:
         """A path that can be read twice while this is open: of standard input, a copy."""
         return self._stack.enter_context(spool(path))
 
-    def given(self) -> Given:
+    def given(self) -> ListInfo:
         """What readers of files that go with the lists must know of them."""
-        return Given(
+        return ListInfo(
             self.documents,
             display(self.lists.kbest),
             lambda: self.survey.last_line,
@@ -196,8 +196,8 @@ class Opened:
             yield batch
 
     def prepared(
-        self, batch: Sequence[tuple[str, KBest]], space: Space, sparse: Mapping[str, float]
-    ) -> list[Document]:
+        self, batch: Sequence[tuple[str, KBest]], space: FeatureSpace, sparse: Mapping[str, float]
+    ) -> list[DocumentFeatures]:
         """Documents scored by all scorers, their sparse features weighted."""
         with self.watch.lap("scores"):
             documents = prepare(batch, self.scorers, space, sparse)
@@ -216,7 +216,7 @@ class Opened:
             self.watch.add("scores", scoring)
             self.watch.add("search", -scoring)
 
-    def finished(self, documents: Sequence[Document]) -> None:
+    def finished(self, documents: Sequence[DocumentFeatures]) -> None:
         """Let the scorers keep what the search of these documents made them compute."""
         with self.watch.lap("cache"):
             for document in documents:
@@ -237,7 +237,7 @@ class Opened:
         )
         return (replace(kbest, source=display(lists.kbest)) for kbest in found)
 
-    def space(self, kbest: KBest, *, total: bool) -> Space:
+    def space(self, kbest: KBest, *, total: bool) -> FeatureSpace:
         """Feature columns of these lists; UsageError if a scorer's name is a label of the list."""
         labels = {label.name for label in kbest.labels}
         for scorer in self.scorers:
@@ -247,7 +247,7 @@ class Opened:
                         f"--{self._options[scorer.name]} {scorer.name}=…: {kbest.source} already "
                         f"has a feature {name!r}; choose another NAME"
                     )
-        return Space.of(kbest.labels, self.scorers, total=total and TOTAL not in labels)
+        return FeatureSpace.of(kbest.labels, self.scorers, total=total and TOTAL not in labels)
 
     def first_with_candidates(self) -> tuple[str, KBest] | None:
         """(document id, its lists) of the first document that has any; nothing is noticed."""

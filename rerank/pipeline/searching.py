@@ -27,7 +27,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.files.lines import display
 from rerank.pipeline.lists import Announce, Opened
-from rerank.scorers.features import Document
+from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0
 FLAGS = {  # options of the shell for those of decoders
@@ -150,7 +150,7 @@ class Searched:
 
 
 def searched(
-    documents: Sequence[Document],
+    documents: Sequence[DocumentFeatures],
     weights: NDArray[np.float64],
     how: Search,
     lists: Sequence[KBest] = (),

@@ -29,7 +29,7 @@ from decoders.marginals import max_marginals, serves
 from rerank.corpus.kbest import KBest, column_names
 from rerank.pipeline.choices import finite
 from rerank.pipeline.searching import Searched
-from rerank.scorers.features import Document
+from rerank.scorers.features import DocumentFeatures
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Traced:
     path_margins: Array | None
 
     @classmethod
-    def of(cls, document: Document, weights: Array, choices: tuple[int, ...]) -> Traced:
+    def of(cls, document: DocumentFeatures, weights: Array, choices: tuple[int, ...]) -> Traced:
         """The trace of a path under weights (F,); O(n F), on order 1 two passes over all pairs."""
         features = document.under(choices)
         totals = features @ weights + document.sparse
@@ -71,7 +71,7 @@ class Traced:
         return int((np.abs(margins) < 2 * error).sum())
 
 
-def stated_error(document: Document, weights: Array, errors: tuple[float, ...]) -> float:
+def stated_error(document: DocumentFeatures, weights: Array, errors: tuple[float, ...]) -> float:
     """Largest error of a path's score in nats: Σ |weight| · error, a sentence, of the scorers.
 
     errors: of the contextual features, in their order.
@@ -82,7 +82,7 @@ def stated_error(document: Document, weights: Array, errors: tuple[float, ...]) 
 
 
 def trace_lines(
-    kbest: KBest, document: Document, weights: Array, found: Searched, traced: Traced
+    kbest: KBest, document: DocumentFeatures, weights: Array, found: Searched, traced: Traced
 ) -> Iterator[bytes]:
     """A line of JSON for each sentence with candidates."""
     names = column_names(document.space.labels)

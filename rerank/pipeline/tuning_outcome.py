@@ -17,7 +17,7 @@ from rerank.metrics import Metric
 from rerank.metrics.bleu import corpus_bleu, length_ratio
 from rerank.pipeline.lists import Opened
 from rerank.pipeline.tuning_plan import Task
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.ascent import Axes
 from rerank.tuning.mert import Settings
 from rerank.tuning.objectives import Objective, Sums
@@ -51,7 +51,7 @@ def scored(what: str, sums: Sums) -> str:
     return f"{what} BLEU {corpus_bleu(counts):.2f}, length ratio {length_ratio(counts):.3f}"
 
 
-def by_name(weights: NDArray[np.float64], space: Space) -> dict[str, tuple[float, ...]]:
+def by_name(weights: NDArray[np.float64], space: FeatureSpace) -> dict[str, tuple[float, ...]]:
     """Weights (F,) as a file has them."""
     widths = np.cumsum([label.width for label in space.labels])[:-1]
     parts = np.split(weights, widths)

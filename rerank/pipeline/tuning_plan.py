@@ -17,7 +17,7 @@ from rerank.pipeline.lists import Opened
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.algorithms import ALGORITHMS, named
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
@@ -133,7 +133,7 @@ class Task:
 
     opened: Opened
     corpus: TuningSet
-    space: Space
+    space: FeatureSpace
     search: Search
     wanted: Wanted
     plan: Plan
@@ -146,7 +146,7 @@ class Task:
         cls,
         opened: Opened,
         corpus: TuningSet,
-        space: Space,
+        space: FeatureSpace,
         search: Search,
         wanted: Wanted,
         *,

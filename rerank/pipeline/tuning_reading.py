@@ -15,7 +15,7 @@ from rerank.metrics import Metric
 from rerank.pipeline.lists import Announce, Opened
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.objectives import Sums
 
 
@@ -25,11 +25,11 @@ def read_set(
     metrics: Sequence[Metric],
     wanted: Wanted,
     announce: Announce,
-) -> tuple[TuningSet, Space]:
+) -> tuple[TuningSet, FeatureSpace]:
     """The whole tuning set: features, scores of the models, statistics of the metrics."""
-    groups: list[tuple[Document, ...]] = []
+    groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
-    space: Space | None = None
+    space: FeatureSpace | None = None
     baseline = _Baseline([], [], [])
     d = 0
     for batch in opened.batches():

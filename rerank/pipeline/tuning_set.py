@@ -13,7 +13,7 @@ from rerank.corpus.columns import offsets_of
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, Searched, searched
-from rerank.scorers.features import Document
+from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.document_chain import DocumentChain
 from rerank.tuning.document_line_search import ChainSet
 from rerank.tuning.objectives import Sums
@@ -35,7 +35,7 @@ class TuningSet:
     text, and 4 for each history scored.
     """
 
-    groups: tuple[tuple[Document, ...], ...]
+    groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
 
@@ -56,7 +56,7 @@ class TuningSet:
         return TuningSet(tuple(groups), statistics, self.gaps[kept])
 
     @property
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> tuple[DocumentFeatures, ...]:
         """All documents, in order."""
         return tuple(document for group in self.groups for document in group)
 

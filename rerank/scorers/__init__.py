@@ -3,7 +3,7 @@
 A scorer is one file here. For each of several documents it returns a `DocumentProblem`
 (its own feature, given a path) and static columns beside it; `rerank.scorers.features` joins
 them.
-Scorers that read their scores from a file inherit from `rerank.scorers.outside.Outside`.
+Scorers that read their scores from a file inherit from `rerank.scorers.file_scorer.FileScorer`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rerank.notices import Notices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
+class ScoredDocument:
     """A scorer's view of one document's n candidates.
 
     problem: natural-log scores, over the sentences that have candidates; columns: (n, C)
@@ -52,7 +52,7 @@ class Featured(Protocol):
         """Earlier sentences that the contextual feature depends on; None where unbounded."""
         ...
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """The features of each document; its name is for messages."""
         ...
 

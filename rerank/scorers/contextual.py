@@ -23,8 +23,8 @@ from lm.scorer import Scorer
 from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.errors import RerankError
+from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
 from rerank.scorers.histories import FIRST, KEY_BYTES, Extended, Histories
-from rerank.scorers.kept import Arrays, Kept, Memory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,7 @@ class Contextual(DocumentProblem):
     """Log-probabilities of a document's candidates in context; a state is a batch of histories.
 
     `encode` gives the candidates in the model's words once some of them are to be scored.
-    Memory: of each history that was asked for or kept, 4 bytes a candidate and about 300.
+    ScorerCache: of each history that was asked for or kept, 4 bytes a candidate and about 300.
     """
 
     order = None
@@ -44,10 +44,10 @@ class Contextual(DocumentProblem):
     def __init__(
         self,
         scorer: Scorer,
-        kept: Kept,
+        kept: CachedScores,
         encode: Callable[[], Candidates],
         *,
-        memory: Memory,
+        memory: ScorerCache,
         told: str,
     ) -> None:
         self.scorer, self.told = scorer, told
@@ -333,7 +333,7 @@ def advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:
         return torch.cat([advance(context.clone(), summary.clone()) for context, summary in rows])
 
 
-def _table(kept: Kept) -> dict[tuple[int, bytes], Scores]:
+def _table(kept: CachedScores) -> dict[tuple[int, bytes], Scores]:
     """Scores by sentence and history, of as many candidates as they were kept."""
     if "history" not in kept.arrays:
         return {}

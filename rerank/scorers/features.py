@@ -19,13 +19,13 @@ from decoders.problem import DocumentProblem, checked_sums
 from decoders.weighted import WeightedSum
 from rerank.corpus.kbest import KBest, Label
 from rerank.errors import InputError
-from rerank.scorers import Featured, Scored
+from rerank.scorers import Featured, ScoredDocument
 
 TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Space:
+class FeatureSpace:
     """The feature columns of a run: labels in order, and where the scorers' columns lie."""
 
     labels: tuple[Label, ...]
@@ -34,7 +34,9 @@ class Space:
     total: bool
 
     @classmethod
-    def of(cls, labels: Sequence[Label], scorers: Sequence[Featured], *, total: bool) -> Space:
+    def of(
+        cls, labels: Sequence[Label], scorers: Sequence[Featured], *, total: bool
+    ) -> FeatureSpace:
         """Columns of a list with these labels and of scorers, in this order."""
         own = (*labels, *([Label(TOTAL, 1)] if total else []))
         width = sum(label.width for label in own)
@@ -52,7 +54,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class DocumentFeatures:
     """One document ready for search: n candidates over its sentences that have any.
 
     static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
@@ -61,7 +63,7 @@ class Document:
     """
 
     name: str
-    space: Space
+    space: FeatureSpace
     static: NDArray[np.float64]
     sparse: NDArray[np.float64]
     problems: tuple[DocumentProblem, ...]
@@ -111,9 +113,9 @@ class Document:
 def prepare(
     documents: Sequence[tuple[str, KBest]],
     scorers: Sequence[Featured],
-    space: Space,
+    space: FeatureSpace,
     sparse_weights: Mapping[str, float],
-) -> list[Document]:
+) -> list[DocumentFeatures]:
     """The lists of several documents, scored together.
 
     InputError if `total` is asked for and a line has none.
@@ -128,7 +130,7 @@ def prepare(
     ]
 
 
-def _own_columns(kbest: KBest, space: Space) -> NDArray[np.float64]:
+def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
     """The list's own features (n, …)."""
     if not space.total:
         return kbest.dense
@@ -146,17 +148,17 @@ def _assembled(
     name: str,
     kbest: KBest,
     own: NDArray[np.float64],
-    scored: Sequence[Scored],
+    scored: Sequence[ScoredDocument],
     *,
-    space: Space,
+    space: FeatureSpace,
     sparse_weights: Mapping[str, float],
-) -> Document:
+) -> DocumentFeatures:
     """A document from its list's columns and what the scorers say."""
     blocks = [own]
     for found in scored:
         blocks += [np.zeros((kbest.n, 1)), found.columns]
     present = np.flatnonzero(kbest.counts)
-    return Document(
+    return DocumentFeatures(
         name,
         space,
         np.concatenate(blocks, axis=1),

@@ -13,17 +13,17 @@ from decoders.chains import Unary
 from rerank.corpus.kbest import KBest
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
-from rerank.scorers.outside import Given, Outside
+from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 
-class HypothesisScores(Outside):
+class HypothesisScores(FileScorer):
     """A feature of order 0: line i of its file belongs to line i of the list.
 
     Blank lines at the end count on neither side. InputError for a file of another length,
     before any work, and at a number that is none. O(lines of a document) memory.
     """
 
-    def __init__(self, name: str, path: Path, given: Given, notices: Notices) -> None:
+    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, given, notices)
         self._check_length()
         self._rewind()

@@ -24,9 +24,9 @@ from rerank.cache import Cache
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
-from rerank.scorers import Scored
+from rerank.scorers import ScoredDocument
+from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache
 from rerank.scorers.contextual import told
-from rerank.scorers.kept import Arrays, Kept, Memory, Texts
 from rerank.scorers.moves import Movable
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
@@ -52,9 +52,9 @@ class LanguageModel:
         self._cache, self._lazy = cache, False
         self._memory = self._remembering()
 
-    def _remembering(self) -> Memory:
+    def _remembering(self) -> ScorerCache:
         """What is kept of the scores as they are made now."""
-        return Memory(self._cache, self._group(), whole=self._scorer.machine.deterministic)
+        return ScorerCache(self._cache, self._group(), whole=self._scorer.machine.deterministic)
 
     def _group(self) -> str:
         """Digest of all that decides on the scores of a text."""
@@ -105,12 +105,12 @@ class LanguageModel:
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether something about a document's lists is in the cache."""
-        return self._memory.peek(Texts.of(kbest)) is not None
+        return self._memory.peek(ListTexts.of(kbest)) is not None
 
     def forgetful(self) -> LanguageModel:
         """The same model that neither remembers nor counts."""
         twin = copy(self)
-        twin._memory, twin._scorer = Memory(None, ""), replace(self._scorer, work=Work())
+        twin._memory, twin._scorer = ScorerCache(None, ""), replace(self._scorer, work=Work())
         twin.oov = twin.words = twin.remembered = 0
         return twin
 
@@ -144,9 +144,9 @@ class LanguageModel:
             )
         return f"{self.name}: {', '.join(told) or 'nothing to score'}"
 
-    def score(self, documents: Sequence[Named]) -> list[Scored]:
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """The model's problem on each document, and the (n, 1) out-of-vocabulary counts."""
-        texts = [Texts.of(kbest) for _, kbest in documents]
+        texts = [ListTexts.of(kbest) for _, kbest in documents]
         kept = [self._memory.recall(own) for own in texts]
         if self.order is None:
             return [
@@ -160,7 +160,7 @@ class LanguageModel:
         self.remembered += len(documents) - len(new)
         return [self._scored(found) for found in kept if found is not None]
 
-    def _computed(self, names: Sequence[str], texts: Sequence[Texts]) -> list[Kept]:
+    def _computed(self, names: Sequence[str], texts: Sequence[ListTexts]) -> list[CachedScores]:
         """Documents of order 0 or 1 scored and kept: together, or each alone where that matters."""
         if self._scorer.machine.deterministic and len(names) > 1:
             return [self._computed([n], [t])[0] for n, t in zip(names, texts, strict=True)]
@@ -181,20 +181,20 @@ class LanguageModel:
             flat = np.concatenate([np.zeros(0, np.float32), *(s.ravel() for s in scores[a:b])])
             arrays = {**columns, "scores": flat}
             self._memory.keep(own, arrays)
-            found.append(Kept(own, own, arrays))
+            found.append(CachedScores(own, own, arrays))
         return found
 
-    def _scored(self, kept: Kept) -> Scored:
+    def _scored(self, kept: CachedScores) -> ScoredDocument:
         problem: DocumentProblem
         problem = Unary(kept.scores(0)) if self.order == 0 else Pairwise(kept.scores(1))
-        return Scored(problem, self._unknown(kept))
+        return ScoredDocument(problem, self._unknown(kept))
 
-    def _contextual(self, name: str, texts: Texts, kept: Kept | None) -> Scored:
+    def _contextual(self, name: str, texts: ListTexts, kept: CachedScores | None) -> ScoredDocument:
         """The problem of a document at unbounded order, with what is kept of it."""
         self.remembered += kept is not None
         if kept is None:
             lists, columns = self._encoded(texts)
-            kept = Kept(texts, texts, columns)
+            kept = CachedScores(texts, texts, columns)
         else:
             lists = None
         problem = Movable(
@@ -204,16 +204,16 @@ class LanguageModel:
             memory=self._memory,
             told=self._told(name),
         )
-        return Scored(problem, self._unknown(kept), problem.keep)
+        return ScoredDocument(problem, self._unknown(kept), problem.keep)
 
-    def _unknown(self, kept: Kept) -> NDArray[np.float64]:
+    def _unknown(self, kept: CachedScores) -> NDArray[np.float64]:
         """Words outside the vocabulary of each candidate, (n, 1), which are counted."""
         unknown = kept.column("unknown")
         self.oov += int(unknown.sum())
         self.words += int(kept.column("words").sum())
         return unknown.astype(np.float64)[:, None]
 
-    def _encoded(self, texts: Texts) -> tuple[Candidates, Arrays]:
+    def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
         """Candidates in the model's words, and how many words, and unknown ones, each has."""
         tokens, offsets = self.saved.vocabulary.encode_lines(texts.text)
         unknown = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])[offsets]

@@ -18,7 +18,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.moses import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import FLAGS, Search, note_extinction, say_search, searched
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 NEEDING: dict[str, dict[str, Any]] = {  # options with which a decoder needs a scale
     "survivors": {"merge": "mean"},
@@ -31,11 +31,13 @@ NEEDING: dict[str, dict[str, Any]] = {  # options with which a decoder needs a s
 VALUES: dict[str, Any] = {"merge": "max", "resampling": "residual", "utility": "chrf"}
 
 
-def document(problem: DocumentProblem, name: str = "talk-1") -> Document:
+def document(problem: DocumentProblem, name: str = "talk-1") -> DocumentFeatures:
     """Two sentences of two candidates each: one feature of the list, one of a scorer."""
-    space = Space((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
+    space = FeatureSpace((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
     static = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
-    return Document(name, space, static, np.zeros(4), (problem,), np.array([0, 2, 4]), np.arange(2))
+    return DocumentFeatures(
+        name, space, static, np.zeros(4), (problem,), np.array([0, 2, 4]), np.arange(2)
+    )
 
 
 def opened(*orders: int | None) -> Any:

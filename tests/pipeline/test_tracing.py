@@ -20,7 +20,7 @@ from rerank.formats.rows import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, Searched, searched
 from rerank.pipeline.tracing import Traced, stated_error, trace_lines
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 SIZES = (3, 0, 2, 1, 4)  # the second sentence has no candidates
 LENGTHS = tuple(size for size in SIZES if size)
@@ -40,13 +40,13 @@ def kbest(sparse: bool = False) -> KBest:
     return document
 
 
-def document(problem: DocumentProblem, lists: KBest) -> Document:
+def document(problem: DocumentProblem, lists: KBest) -> DocumentFeatures:
     """Three features of the list, one of a scorer in context, and one of it that is static."""
-    space = Space.of(lists.labels, [Named()], total=False)
+    space = FeatureSpace.of(lists.labels, [Named()], total=False)
     static = np.column_stack([lists.dense, np.zeros(lists.n), np.arange(lists.n) / 4])
     sparse = lists.sparse.dot({"tag_x": 0.75})
     offsets = np.cumsum([0, *LENGTHS])
-    return Document(
+    return DocumentFeatures(
         "tälk", space, static, sparse, (problem,), offsets, np.flatnonzero(lists.counts)
     )
 
@@ -71,7 +71,7 @@ def unbounded(seed: int) -> HistoryTable:
     return HistoryTable([rng.integers(-32, 0, LENGTHS[: t + 1]) / 8 for t in range(len(LENGTHS))])
 
 
-def score(one: Document, path: Sequence[int]) -> float:
+def score(one: DocumentFeatures, path: Sequence[int]) -> float:
     """Of a path, by features and weights of its own candidates."""
     return float((one.under(path)[one.rows(path)] @ WEIGHTS + one.sparse[one.rows(path)]).sum())
 
@@ -83,7 +83,7 @@ def traced(problem: DocumentProblem, how: Search, sparse: bool = False) -> list[
     return lines_of(lists, one, found)
 
 
-def lines_of(lists: KBest, one: Document, found: Searched) -> list[dict[str, Any]]:
+def lines_of(lists: KBest, one: DocumentFeatures, found: Searched) -> list[dict[str, Any]]:
     trace = Traced.of(one, WEIGHTS, found.choices)
     written = list(trace_lines(lists, one, WEIGHTS, found, trace))
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in written)
@@ -207,9 +207,11 @@ def test_the_error_of_a_path_is_that_of_all_of_its_sentences_under_the_weights()
     one = document(pairs(6), kbest())
     assert stated_error(one, WEIGHTS, (2e-4,)) == pytest.approx(4 * 1.5 * 2e-4)
     assert stated_error(one, -WEIGHTS, (2e-4,)) == pytest.approx(4 * 1.5 * 2e-4)
-    none = Document("x", Space((), (), 0, False), np.zeros((9, 0)), np.zeros(9), (), *one_and(one))
+    none = DocumentFeatures(
+        "x", FeatureSpace((), (), 0, False), np.zeros((9, 0)), np.zeros(9), (), *one_and(one)
+    )
     assert stated_error(none, np.zeros(0), ()) == 0.0
 
 
-def one_and(one: Document) -> tuple[Any, Any]:
+def one_and(one: DocumentFeatures) -> tuple[Any, Any]:
     return one.offsets, one.present

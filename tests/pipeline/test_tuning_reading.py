@@ -20,7 +20,7 @@ from rerank.pipeline.lists import Opened
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.rounds import total
 
 ALL = Aims((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
@@ -34,7 +34,7 @@ def read(name: str) -> list[str]:
 
 def made(
     aims: Aims = ALL, notices: Notices | None = None, wanted: Wanted | None = None, **options: Any
-) -> tuple[TuningSet, Space, tuple[Metric, ...]]:
+) -> tuple[TuningSet, FeatureSpace, tuple[Metric, ...]]:
     lists, notices = Lists("dev.kbest", "dev.docs", **options), notices or Notices()
     documents, lines = read_with_documents(lists.docs, lists.no_docs, ["dev.ref"], notices)
     with Opened(lists, notices, documents=documents) as opened:

@@ -20,7 +20,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers import Scored
+from rerank.scorers import ScoredDocument
 from rerank.scorers.contextual import Contextual, advanced
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
@@ -53,7 +53,7 @@ def kbest(lists: Sequence[Sequence[str]]) -> KBest:
     return document
 
 
-def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[Scored]:
+def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[ScoredDocument]:
     return scorer.score([(str(n), kbest(own)) for n, own in enumerate(lists)])
 
 

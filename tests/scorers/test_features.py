@@ -17,8 +17,8 @@ from rerank.corpus.kbest import KBest, Label, documents_of
 from rerank.errors import InputError
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers import Scored
-from rerank.scorers.features import Document, Space, prepare
+from rerank.scorers import ScoredDocument
+from rerank.scorers.features import DocumentFeatures, FeatureSpace, prepare
 
 COUNTS = (2, 0, 3, 2)  # candidates of each sentence
 LINES = (
@@ -67,8 +67,8 @@ class Made:
     def order(self) -> int | None:
         return self.problem.order
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
-        return [Scored(self.problem, self.static) for _ in documents]
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+        return [ScoredDocument(self.problem, self.static) for _ in documents]
 
 
 PAIR = Made("pair", Pairwise(PAIRS), np.arange(7.0)[:, None], ("pairoov",))
@@ -83,9 +83,9 @@ def kbest(lines: Sequence[str] = LINES) -> KBest:
 
 def prepared(
     *scorers: Made, total: bool = False, sparse: Mapping[str, float] | None = None
-) -> Document:
+) -> DocumentFeatures:
     lists = kbest()
-    space = Space.of(lists.labels, scorers, total=total)
+    space = FeatureSpace.of(lists.labels, scorers, total=total)
     return prepare([("evening", lists)], scorers, space, sparse or {})[0]
 
 
@@ -99,14 +99,14 @@ def by_hand(path: Sequence[int]) -> NDArray[np.float64]:
 
 
 def test_columns_are_the_lists_own_then_the_total_then_each_scorers() -> None:
-    space = Space.of(kbest().labels, [PAIR, PLAIN], total=True)
+    space = FeatureSpace.of(kbest().labels, [PAIR, PLAIN], total=True)
     names = [label.name for label in space.labels]
     assert names == ["LM0", "TM0", "total", "pair", "pairoov", "plain"]
     assert (space.width, space.list_width, space.contextual) == (7, 4, (4, 6))
 
 
 def test_columns_without_total_and_scorers_are_the_lists() -> None:
-    space = Space.of((Label("LM0", 1), Label("TM0", 2)), [], total=False)
+    space = FeatureSpace.of((Label("LM0", 1), Label("TM0", 2)), [], total=False)
     assert (space.width, space.list_width, space.contextual) == (3, 3, ())
 
 
@@ -172,7 +172,7 @@ def test_sparse_features_without_weights_count_nothing() -> None:
 
 def test_a_total_that_is_used_must_be_there() -> None:
     lists = kbest([LINES[0], *(line.rpartition(" |||")[0] for line in LINES[1:])])
-    space = Space.of(lists.labels, [], total=True)
+    space = FeatureSpace.of(lists.labels, [], total=True)
     with pytest.raises(InputError, match=r"dev\.kbest:1: expected a total .*'total'.*found none"):
         prepare([("evening", lists)], [], space, {})
 
@@ -181,7 +181,7 @@ def test_a_document_without_candidates_has_one_path() -> None:
     rows = read_rows((line.encode() for line in LINES), Notices())
     empty = list(documents_of(rows, Documents(("x", "y"), (0, 4, 6)), Notices()))[1]
     scorer = Made("pair", Pairwise([]), np.zeros((0, 1)), ("pairoov",))
-    space = Space.of(empty.labels, [scorer], total=False)
+    space = FeatureSpace.of(empty.labels, [scorer], total=False)
     (document,) = prepare([("y", empty)], [scorer], space, {"tag_x": 1.0})
     assert document.under(document.first()).shape == (0, space.width)
     assert path_score(document.problem(np.ones(space.width)), ()) == 0.0

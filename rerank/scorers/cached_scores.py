@@ -24,7 +24,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Texts:
+class ListTexts:
     """Hypotheses of a document's T lists that have any, an LF-ended line each.
 
     counts: (T,) candidates of each list; chosen: whether they are not the first ones of the
@@ -36,7 +36,7 @@ class Texts:
     chosen: bool = False
 
     @classmethod
-    def of(cls, kbest: KBest) -> Texts:
+    def of(cls, kbest: KBest) -> ListTexts:
         """The hypotheses of k-best lists."""
         lines = [kbest.blob[start:stop] for start, stop in kbest.text_spans.tolist()]
         text = b"".join(line + b"\n" for line in lines)
@@ -66,11 +66,11 @@ class Texts:
         first = (part[: part.index(b"\n") + 1] for part in self.lists())
         return hashlib.sha256(b"".join(first)).hexdigest()
 
-    def same(self, other: Texts) -> bool:
+    def same(self, other: ListTexts) -> bool:
         """Whether the lists are the same."""
         return self.text == other.text and np.array_equal(self.counts, other.counts)
 
-    def begins(self, held: Texts) -> bool:
+    def begins(self, held: ListTexts) -> bool:
         """Whether each list is the beginning of the list that `held` has there."""
         if self.same(held):
             return True
@@ -81,11 +81,11 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
+class CachedScores:
     """What is known of a document's candidates: arrays, and the lists that they are of."""
 
-    held: Texts
-    wanted: Texts
+    held: ListTexts
+    wanted: ListTexts
     arrays: Arrays
 
     def column(self, name: str) -> NDArray[Any]:
@@ -110,7 +110,7 @@ class Kept:
 
 
 @dataclass(slots=True, eq=False)
-class Memory:
+class ScorerCache:
     """A cache as one scorer sees it: `group` says whose scores they are. None keeps nothing.
 
     whole: lists are found as they were kept only, not in longer ones, whose scores may differ
@@ -120,15 +120,15 @@ class Memory:
     cache: Cache | None
     group: str
     whole: bool = False
-    _peeked: tuple[Texts, Kept | None] | None = None
+    _peeked: tuple[ListTexts, CachedScores | None] | None = None
 
-    def peek(self, wanted: Texts) -> Kept | None:
+    def peek(self, wanted: ListTexts) -> CachedScores | None:
         """What the next `recall` of these lists will find; the cache is asked once."""
         found = self.recall(wanted)
         self._peeked = wanted, found
         return found
 
-    def recall(self, wanted: Texts) -> Kept | None:
+    def recall(self, wanted: ListTexts) -> CachedScores | None:
         """What is kept of these lists, or of longer ones that begin with them."""
         peeked, self._peeked = self._peeked, None
         if peeked is not None and peeked[0].same(wanted):
@@ -138,11 +138,11 @@ class Memory:
         arrays = self.cache.get(self.group, wanted.name())
         if arrays is None or not arrays.keys() >= {"text", "counts"}:
             return None
-        held = Texts(arrays["text"].tobytes(), arrays["counts"])
+        held = ListTexts(arrays["text"].tobytes(), arrays["counts"])
         fits = wanted.same(held) if self.whole else wanted.begins(held)
-        return Kept(held, wanted, arrays) if fits else None
+        return CachedScores(held, wanted, arrays) if fits else None
 
-    def keep(self, texts: Texts, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def keep(self, texts: ListTexts, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Put arrays of these lists into the cache."""
         if self.cache is not None:
             text = np.frombuffer(texts.text, dtype=np.uint8)

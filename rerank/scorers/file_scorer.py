@@ -17,11 +17,11 @@ from rerank.errors import InputError
 from rerank.files.lines import digest, display
 from rerank.formats import tokens
 from rerank.notices import Notices
-from rerank.scorers import Scored
+from rerank.scorers import ScoredDocument
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ListInfo:
     """The lists that scores belong to.
 
     kbest: their name for messages; last_line: number of their last line that is not blank;
@@ -35,7 +35,7 @@ class Given:
     clip_inf: float | None = None
 
 
-class Outside:
+class FileScorer:
     """A feature `name` whose values come from a file; nothing is computed, nothing is rounded.
 
     Documents are asked for in their order; an earlier one begins the file again. Notices are
@@ -47,16 +47,17 @@ class Outside:
     error = seconds = 0.0
     runs_on = "file"
 
-    def __init__(self, name: str, path: Path, given: Given, notices: Notices) -> None:
+    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
         self.name, self.path, self.given, self.notices = name, path, given, notices
         self.source = display(path)
         self.documents = 0
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """The problem of each document, which has no further columns."""
         self.documents += len(documents)
         return [
-            Scored(self.problem(name, kbest), np.zeros((kbest.n, 0))) for name, kbest in documents
+            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, 0)))
+            for name, kbest in documents
         ]
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
@@ -79,9 +80,9 @@ class Outside:
         """True: nothing is computed."""
         return True
 
-    def forgetful(self) -> Zeros:
+    def forgetful(self) -> ZeroScores:
         """Zeros in the place of values."""
-        return Zeros(self.name, self.columns, self.order)
+        return ZeroScores(self.name, self.columns, self.order)
 
     def finish(self, source: str, notices: Notices) -> None:
         """Nothing, where the file was checked before."""
@@ -110,17 +111,17 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Zeros:
+class ZeroScores:
     """The score 0 of every candidate, in a problem of order 0 or 1."""
 
     name: str
     columns: tuple[str, ...]
     order: int
 
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """A problem and columns of zeros for each document."""
         return [
-            Scored(self._problem(kbest), np.zeros((kbest.n, len(self.columns))))
+            ScoredDocument(self._problem(kbest), np.zeros((kbest.n, len(self.columns))))
             for _, kbest in documents
         ]
 
