@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from decoders.beam import full_width
 from decoders.lockstep import Steps, along, together
@@ -16,7 +15,7 @@ from decoders.numerics import generator
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
 from decoders.sweeps import sweeps_steps
-from decoders.table import AUTO_WIDTH, DECODERS, Decoder, choose
+from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
 from decoders.viterbi import affordable, viterbi_steps
 
 SEED = 1
@@ -105,7 +104,7 @@ def decode_all(
         refuse_options(row, options, problem.order, auto=name == "auto")
     extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     searches = [
-        _search(row.load()(problem, **_arguments(row, options, document, utility)))
+        _search(row.load(), problem, **_arguments(row, options, document, utility))
         for problem, row, document, utility in zip(problems, rows, documents, extras, strict=True)
     ]
     exact = [_exact(p, row, options) for p, row in zip(problems, rows, strict=True)]
@@ -178,8 +177,11 @@ def _arguments(
     return {name: own[name] for name in row.options if name in own} | arguments
 
 
-def _search(found: Any) -> Steps[SearchResult]:
-    """Steps of a search, from the result of a decoder's function: steps, paths, or one path."""
+def _search(
+    decoder: Finder, problem: DocumentProblem, *given: object, **options: object
+) -> Steps[SearchResult]:
+    """Steps of a search by a decoder's function, which returns steps, paths, or one path."""
+    found = decoder(problem, *given, **options)
     if isinstance(found, Generator):
         found = yield from found
     if isinstance(found, SearchResult):
@@ -198,12 +200,12 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
 
 def _others(problem: DocumentProblem, exact: bool, options: Options) -> list[Steps[SearchResult]]:
     """Searches to compare with: the first candidates, and one for the best known path."""
-    searches = [_search(along(problem, [0] * len(problem.lengths)))]
+    searches = [_search(along, problem, [0] * len(problem.lengths))]
     if not exact and affordable(problem):
-        searches.append(_search(viterbi_steps(problem)))
+        searches.append(_search(viterbi_steps, problem))
     elif not exact and options.gap is not None:
         rng = generator(SEED, "")  # asked for by no sweep without a scale
-        searches.append(_search(sweeps_steps(problem, rng=rng, width=options.gap)))
+        searches.append(_search(sweeps_steps, problem, rng=rng, width=options.gap))
     return searches
 
 
