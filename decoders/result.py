@@ -42,6 +42,23 @@ class SearchResult:
         return self.paths[0].score
 
     @property
+    def clearest_margins(self) -> tuple[float, ...] | None:
+        """Margins of whole paths where they are known, else of the sentences."""
+        return self.margins if self.path_margins is None else self.path_margins
+
+    @property
     def gap(self) -> float:
         """How much better the best known path is, >= 0; no bound unless `optimal`."""
         return 0.0 if self.best_score == self.score else self.best_score - self.score
+
+
+NO_CANDIDATES = SearchResult(
+    (Path((), 0.0),),
+    decoder="none",
+    exact=True,
+    baseline_score=0.0,
+    best_score=0.0,
+    optimal=True,
+    margins=(),
+    near_ties=0,
+)  # of a document in which no sentence has any

@@ -21,8 +21,9 @@ from rerank.notices import Notices
 from rerank.pipeline.decoding import decode
 from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.language_models import Recipe, train_lm
-from rerank.pipeline.lists import Announce, Lists
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_plan import Plan
 from rerank.report.evaluation import Evaluation

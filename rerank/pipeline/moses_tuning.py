@@ -16,7 +16,7 @@ from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_weights, write_weights
 from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
-from rerank.pipeline.lists import Announce
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights
 from rerank.pipeline.tuning_outcome import asked, by_name, how_made, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan

@@ -51,10 +51,10 @@ def _state(done: int, total: int | None, unit: str, seconds: float) -> str:
     speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
     if total is None:
         return f"{done} {unit}, {speed}"
-    return f"{done}/{total} {unit}, {speed}, {_duration((total - done) / rate)} left"
+    return f"{done}/{total} {unit}, {speed}, {duration((total - done) / rate)} left"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """A length of time as people say it: `45 s`, `3 min`, `2 h 5 min`."""
     if seconds < 60:
         return f"{seconds:.0f} s"

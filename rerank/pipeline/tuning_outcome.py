@@ -15,7 +15,7 @@ from rerank.files.lines import digest
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
 from rerank.metrics.bleu import corpus_bleu, length_ratio
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_plan import Task
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.ascent import Axes
@@ -86,7 +86,7 @@ def surface(
     return flatness(around, names)
 
 
-def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
+def made_by(opened: KBestSource, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
     """What a weights file says of its making: objective, seed, options, digests of the inputs."""
     lists, plan = opened.lists, task.plan
     objective = task.goal.name if plan.algorithm == MERT else "corpus BLEU"

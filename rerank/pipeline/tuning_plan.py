@@ -13,7 +13,7 @@ from rerank.errors import UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
 from rerank.pipeline.wanted import Wanted
@@ -131,7 +131,7 @@ class Task:
     Of F columns the weights of G are tuned. goal: for weights (G,)
     """
 
-    opened: Opened
+    opened: KBestSource
     corpus: TuningSet
     space: FeatureSpace
     search: Search
@@ -144,7 +144,7 @@ class Task:
     @classmethod
     def of(
         cls,
-        opened: Opened,
+        opened: KBestSource,
         corpus: TuningSet,
         space: FeatureSpace,
         search: Search,

@@ -12,7 +12,7 @@ from rerank.corpus.kbest import column_names
 from rerank.errors import UsageError
 from rerank.formats.unnamed import by_place
 from rerank.formats.weights import Weights, vector
-from rerank.pipeline.lists import Announce
+from rerank.pipeline.sources import Announce
 from rerank.scorers.features import TOTAL, FeatureSpace
 from rerank.tuning.bounds import Bounds
 

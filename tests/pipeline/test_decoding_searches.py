@@ -25,7 +25,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.metrics.consensus import UTILITIES
 from rerank.notices import Notices
 from rerank.pipeline import Decoding, Lists, Reports, Search, decode, score
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns")
 SIZES = {"evening": (3, 0, 4, 2), "gap": (0,), "night": (2, 4, 3, 3), "town": (1, 2)}
@@ -504,7 +504,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
 
 
 def lists_read(folder: Path) -> list[KBest]:
-    with Opened(lists_of(folder), Notices()) as opened:
+    with KBestSource.open(lists_of(folder), Notices()) as opened:
         return [kbest for batch in opened.batches() for _, kbest in batch]
 
 
