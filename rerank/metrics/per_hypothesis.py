@@ -38,7 +38,7 @@ class _Finite(HypothesisScores):
         kind = f"number up to {LARGEST:g}" if math.isfinite(value) else "finite decimal number"
         raise self.fault(
             f"expected a {kind} for {self.name}, found {tokens.shown(stripped)}; "
-            f"write one for each line of {self.given.kbest}, in their order",
+            f"write one for each line of {self.info.kbest}, in their order",
             line,
         )
 

@@ -25,7 +25,7 @@ from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Announce
 from rerank.pipeline.tracing import Trace, trace_lines
-from rerank.scorers import Scorer
+from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
 from rerank.signature import LENGTH, short_digest, signature
 
@@ -123,7 +123,7 @@ def _signed(
     )
 
 
-def _digests(scorers: Sequence[Scorer]) -> str | None:
+def _digests(scorers: Sequence[FeatureSource]) -> str | None:
     """`codclm=ab12cd34,…` of some scorers; None without any."""
     return ",".join(f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers) or None
 

@@ -6,13 +6,16 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
+from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.progress import duration
-from rerank.pipeline.searching import Search, search_documents
-from rerank.pipeline.sources import Announce
-from rerank.scorers.features import prepare
+from rerank.pipeline.run_loop import run_loop
+from rerank.pipeline.searching import Search
+from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.scorers.features import FeatureSpace
 
 SAMPLE = 10  # sentences that the estimate is measured on
 
@@ -47,12 +50,18 @@ def _decode_head(source: KBestSource, name: str, kbest: KBest, search: Search) -
     """Decode a document's first sentences; returns the number of their words."""
     head = _head(kbest)
     scorers = [scorer.forgetful() for scorer in source.scorers]
-    (document,) = prepare([(name, head)], scorers, source.space(head, total=False), {})
-    weights = np.zeros(document.space.width)
-    weights[list(document.space.contextual)] = 1.0
+    sample = DocumentSource([(name, head)], scorers, Notices(), origins=source.origins)
     search = search if search.options.scale else search.at(1.0)
-    search_documents([document], weights, search, [head])
+    for _ in run_loop(sample, _contextual_only, search, keep=False):
+        pass
     return sum(len(head.tokens(row)) for row in range(head.n))
+
+
+def _contextual_only(space: FeatureSpace) -> NDArray[np.float64]:
+    """Weight 1 for each contextual feature, 0 for the others."""
+    weights = np.zeros(space.width)
+    weights[list(space.contextual)] = 1.0
+    return weights
 
 
 def _head(kbest: KBest) -> KBest:

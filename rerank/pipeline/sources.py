@@ -10,7 +10,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.pipeline.stopwatch import Stopwatch
-from rerank.scorers import Scorer
+from rerank.scorers import FeatureSource
 from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace, prepare
 
 # candidates that are enough to fill a machine; a file is read a document at a time
@@ -29,7 +29,7 @@ class DocumentSource:
     def __init__(
         self,
         documents: Sequence[NamedLists],
-        scorers: Sequence[Scorer],
+        scorers: Sequence[FeatureSource],
         notices: Notices,
         *,
         name: str = "",

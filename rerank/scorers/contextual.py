@@ -51,12 +51,12 @@ class Contextual(DocumentProblem):
         told: str,
     ) -> None:
         self.scorer, self.told = scorer, told
-        self._lengths = tuple(kept.wanted.counts.tolist())
+        self._lengths = tuple(kept.requested.counts.tolist())
         self._kept, self._encode, self._memory = kept, encode, memory
         self._table = _table(kept)
         self._noted: dict[tuple[int, bytes], Tensor] = {}
         self._grown = False
-        self._lines = [text.split(b"\n") for text in kept.wanted.lists()]
+        self._lines = [text.split(b"\n") for text in kept.requested.lists()]
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class Contextual(DocumentProblem):
             "size": np.array(list(map(len, rows)), dtype=np.int32),
             "scores": np.concatenate(rows),
         }
-        self._memory.keep(self._kept.held, {**self._kept.arrays, **arrays})
+        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
 
     def recall(self, histories: Histories, rows: Indices) -> Indices:

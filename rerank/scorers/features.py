@@ -19,7 +19,7 @@ from decoders.problem import DocumentProblem, checked_sums
 from decoders.weighted import WeightedSum
 from rerank.corpus.kbest import KBest, Label
 from rerank.errors import InputError
-from rerank.scorers import Featured, ScoredDocument
+from rerank.scorers import FeatureSource, ScoredDocument
 
 TOTAL = "total"
 
@@ -35,7 +35,7 @@ class FeatureSpace:
 
     @classmethod
     def of(
-        cls, labels: Sequence[Label], scorers: Sequence[Featured], *, total: bool
+        cls, labels: Sequence[Label], scorers: Sequence[FeatureSource], *, total: bool
     ) -> FeatureSpace:
         """Columns of a list with these labels and of scorers, in this order."""
         own = (*labels, *([Label(TOTAL, 1)] if total else []))
@@ -112,7 +112,7 @@ class DocumentFeatures:
 
 def prepare(
     documents: Sequence[tuple[str, KBest]],
-    scorers: Sequence[Featured],
+    scorers: Sequence[FeatureSource],
     space: FeatureSpace,
     sparse_weights: Mapping[str, float],
 ) -> list[DocumentFeatures]:

@@ -1,4 +1,4 @@
-"""Scores that another tool has written to a file: what their scorers have in common."""
+"""Scores that another tool has written to a file: what the readers of such files share."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
-from decoders.chains import Pairwise, Unary
-from decoders.problem import DocumentProblem
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.files.lines import digest, display
 from rerank.formats import tokens
 from rerank.notices import Notices
-from rerank.scorers import ScoredDocument
+from rerank.scorers import FeatureSource, ScoredDocument
 
 
 @dataclass(frozen=True, slots=True)
 class ListInfo:
-    """The lists that scores belong to.
+    """The k-best lists that a file of scores belongs to.
 
-    kbest: their name for messages; last_line: number of their last line that is not blank;
-    top: candidates kept of each sentence; clip_inf: size that stands for that of an infinity.
+    kbest: their name for messages; last_line: number of their last non-blank line; top: candidates
+    kept of each sentence; clip_inf: value that replaces infinities.
     """
 
     documents: Documents
@@ -35,66 +31,43 @@ class ListInfo:
     clip_inf: float | None = None
 
 
-class FileScorer:
-    """A feature `name` whose values come from a file; nothing is computed, nothing is rounded.
+class FileScorer(FeatureSource):
+    """A feature `name` whose values another tool has written to a file; nothing is rounded.
 
-    Documents are asked for in their order; an earlier one begins the file again. Notices are
-    given of the first reading.
+    Subclasses define `problem`. Documents are read in their order; asking for an earlier one reads
+    the file again from its beginning. Warnings are given for the first reading only.
     """
 
-    columns: tuple[str, ...] = ()
-    order = 0
-    error = seconds = 0.0
     runs_on = "file"
 
-    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
-        self.name, self.path, self.given, self.notices = name, path, given, notices
+    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name)
+        self.path, self.info, self.notices = path, info, notices
         self.source = display(path)
         self.documents = 0
-
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
-        """The problem of each document, which has no further columns."""
-        self.documents += len(documents)
-        return [
-            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, 0)))
-            for name, kbest in documents
-        ]
-
-    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
-        """The values of a document's candidates."""
-        raise NotImplementedError
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the file, in hexadecimal digits."""
         return digest(self.path).removeprefix("sha256:")
 
-    def passes(self, k: float) -> float:
-        """One, whatever k is: all values are there."""
-        return 1.0
-
-    def lazily(self) -> None:
-        """Nothing, all values being there."""
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+        """Features of each document, counted for the report."""
+        self.documents += len(documents)
+        return super().score(documents)
 
     def remembers(self, kbest: KBest) -> bool:
         """True: nothing is computed."""
         return True
 
-    def forgetful(self) -> ZeroScores:
-        """Zeros in the place of values."""
-        return ZeroScores(self.name, self.columns, self.order)
-
-    def finish(self, source: str, notices: Notices) -> None:
-        """Nothing, where the file was checked before."""
-
     def report(self) -> str:
-        """`pairs: 12 documents from pairs.tsv.gz`."""
+        """Number of documents: `pairs: 12 documents from pairs.tsv.gz`."""
         return f"{self.name}: {self.documents:,} documents from {self.source}"
 
     def number(self, token: bytes, line: int) -> float:
-        """A finite number, clipped where that is asked for; InputError with its place."""
+        """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
         read: tokens.Number = tokens.number
-        clip = self.given.clip_inf
+        clip = self.info.clip_inf
         if clip is not None:
             read = tokens.clipping(abs(clip), lambda: self._clipped(line))
         try:
@@ -108,26 +81,3 @@ class FileScorer:
     def fault(self, message: str, line: int | None = None) -> InputError:
         """An error with file and line."""
         return InputError(message, source=self.source, line=line)
-
-
-@dataclass(frozen=True, slots=True)
-class ZeroScores:
-    """The score 0 of every candidate, in a problem of order 0 or 1."""
-
-    name: str
-    columns: tuple[str, ...]
-    order: int
-
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
-        """A problem and columns of zeros for each document."""
-        return [
-            ScoredDocument(self._problem(kbest), np.zeros((kbest.n, len(self.columns))))
-            for _, kbest in documents
-        ]
-
-    def _problem(self, kbest: KBest) -> DocumentProblem:
-        counts = kbest.counts[kbest.counts > 0].tolist()
-        if self.order == 0:
-            return Unary([np.zeros(k) for k in counts])
-        before = [1, *counts[:-1]]
-        return Pairwise([np.zeros(shape) for shape in zip(before, counts, strict=True)])

@@ -23,8 +23,8 @@ class HypothesisScores(FileScorer):
     before any work, and at a number that is none. O(lines of a document) memory.
     """
 
-    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
-        super().__init__(name, path, given, notices)
+    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name, path, info, notices)
         self._check_length()
         self._rewind()
 
@@ -34,10 +34,10 @@ class HypothesisScores(FileScorer):
         for number, line in enumerate(read_lines(self.path, self.notices), 1):
             if line.strip():
                 found = number
-        expected = self.given.last_line()
+        expected = self.info.last_line()
         if found != expected:
             raise self.fault(
-                f"expected {expected:,} lines as {self.given.kbest} has, found {found:,}; "
+                f"expected {expected:,} lines as {self.info.kbest} has, found {found:,}; "
                 "write one number for each of its lines, in their order",
                 min(found, expected) + 1,
             )

@@ -34,9 +34,9 @@ class PairScores(FileScorer):
 
     order = 1
 
-    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
-        super().__init__(name, path, given, notices)
-        self._ranks = {own: d for d, own in enumerate(given.documents.ids)}
+    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name, path, info, notices)
+        self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
         self._rewind()
 
     def _rewind(self) -> None:
@@ -51,7 +51,7 @@ class PairScores(FileScorer):
             self.notices = Notices()
             self._rewind()
         self._before, self._rank = self._rank, self._ranks[name]
-        grid = Grid.of(kbest, self.given.top)
+        grid = Grid.of(kbest, self.info.top)
         flat = np.full(grid.starts[-1], np.nan)
         while (line := self._lines.peek()) is not None:
             if self._lines.take(name, grid, flat, self.number):

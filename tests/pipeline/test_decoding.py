@@ -456,21 +456,11 @@ LONE = (
 )
 
 
-@pytest.mark.parametrize(("constant", "told"), [(0.0, False), (2.5, False), (None, True)])
-def test_totals_of_other_weights_are_told_but_not_a_constant_of_each_list(
-    here: Path, constant: float | None, told: bool
-) -> None:
-    """What a translation system adds to all of a list (a distortion of its own) changes nothing."""
-    write_weights("w.json", {label: WEIGHTS[label] for label in ("LM0", "TM0")})
-    if constant is not None:
-        lines = []
-        for line in made_up():
-            parts, total = line.split(" ||| "), static(Line.of(line)) + constant
-            lines.append(" ||| ".join([*parts[:3], str(total), *parts[4:]]))
-        write("dev.kbest", lines)
-    notices = Notices()
-    decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=notices)
-    assert any("total that is not weights" in line for line in notices.lines()) == told
+def test_totals_made_with_other_weights_are_no_reason_for_a_notice(here: Path) -> None:
+    """After tuning they always are; `--strict` would refuse every decoding."""
+    write_weights("w.json", {label: 3 * WEIGHTS[label] for label in ("LM0", "TM0")})
+    decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=(found := Notices()))
+    assert not any("total" in line for line in found.lines())
 
 
 # Searches that do not serve

@@ -56,9 +56,9 @@ def test_lists_begin_longer_ones_and_are_found_by_the_same_name(
 ) -> None:
     k = data.draw(st.integers(1, 4))
     shorter, longer = texts_of([k_best[:k] for k_best in lists]), texts_of(lists)
-    assert shorter.begins(longer)
+    assert shorter.is_prefix_of(longer)
     assert shorter.name() == longer.name()
-    assert longer.begins(shorter) == (k >= max(map(len, lists)))
+    assert longer.is_prefix_of(shorter) == (k >= max(map(len, lists)))
 
 
 @given(texts, texts)
@@ -67,12 +67,12 @@ def test_other_lists_are_never_taken_for_the_same(one: Lists, other: Lists) -> N
     expected = len(one) == len(other) and all(
         b[: len(a)] == a for a, b in zip(one, other, strict=False)
     )
-    assert texts_of(one).begins(texts_of(other)) == expected
+    assert texts_of(one).is_prefix_of(texts_of(other)) == expected
 
 
 def test_a_word_is_no_beginning_of_a_longer_word() -> None:
-    assert not texts_of([["a"]]).begins(texts_of([["ab"]]))
-    assert not texts_of([["a"]]).begins(texts_of([["ab", "a"]]))
+    assert not texts_of([["a"]]).is_prefix_of(texts_of([["ab"]]))
+    assert not texts_of([["a"]]).is_prefix_of(texts_of([["ab", "a"]]))
 
 
 @pytest.mark.parametrize("order", [0, 1])

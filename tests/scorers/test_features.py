@@ -1,7 +1,6 @@
 """Feature columns of a document against sums written out by hand, and made-up scorers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -17,7 +16,7 @@ from rerank.corpus.kbest import KBest, Label, documents_of
 from rerank.errors import InputError
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers import ScoredDocument
+from rerank.scorers import FeatureSource, ScoredDocument
 from rerank.scorers.features import DocumentFeatures, FeatureSpace, prepare
 
 COUNTS = (2, 0, 3, 2)  # candidates of each sentence
@@ -54,21 +53,22 @@ ALONE = [-RNG.integers(0, 64, k) / 8 for k in (2, 3, 2)]
 PATHS: list[tuple[int, ...]] = [*product(range(2), range(3), range(2))]
 
 
-@dataclass(frozen=True)
-class Made:
-    """A scorer whose problem and columns are given."""
+class Made(FeatureSource):
+    """A source whose problem and columns are given."""
 
-    name: str
-    problem: DocumentProblem
-    static: NDArray[np.float64]
-    columns: Sequence[str] = ()
-
-    @property
-    def order(self) -> int | None:
-        return self.problem.order
+    def __init__(
+        self,
+        name: str,
+        problem: DocumentProblem,
+        static: NDArray[np.float64],
+        columns: Sequence[str] = (),
+    ) -> None:
+        super().__init__(name)
+        self.columns, self.order = columns, problem.order
+        self._scored = ScoredDocument(problem, static)
 
     def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
-        return [ScoredDocument(self.problem, self.static) for _ in documents]
+        return [self._scored for _ in documents]
 
 
 PAIR = Made("pair", Pairwise(PAIRS), np.arange(7.0)[:, None], ("pairoov",))

@@ -12,7 +12,8 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers.file_scorer import FileScorer, ListInfo, ZeroScores
+from rerank.scorers import ZeroScores
+from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 LINES = (b"0 ||| a ||| A= 1 ||| 1", b"0 ||| b ||| A= 1 ||| 1", b"2 ||| c ||| A= 1 ||| 1")
 COUNTS = [2, 1]  # of the sentences that have candidates
