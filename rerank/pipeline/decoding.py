@@ -62,6 +62,7 @@ def decode(
     dry_run: bool = False,
     notices: Notices,
     announce: Announce = lambda line: None,
+    details: Announce = lambda line: None,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
@@ -90,7 +91,7 @@ def decode(
             source.warn()
             if "summary" in files:
                 files["summary"].write(to_json(decoding.to_dict()))
-        source.report(announce)
+        source.report(announce, details)
     return decoding
 
 
@@ -136,6 +137,7 @@ def score(
     search: Search = AUTO,
     notices: Notices,
     announce: Announce = lambda line: None,
+    details: Announce = lambda line: None,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
@@ -168,7 +170,7 @@ def score(
                 for kbest, document, choices in zip(filled, batch.documents, paths, strict=True):
                     _write_list(file, kbest, document, choices)
             source.warn()
-        source.report(announce)
+        source.report(announce, details)
 
 
 def _written(
