@@ -115,6 +115,7 @@ def _signed(
             "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
             "scores": _digests(source.outside),
+            "scorers": _digests(source.plugins),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,
             "w": short_digest(weights),
@@ -144,7 +145,7 @@ def score(
     All candidates of a sentence are scored after the same prefix: the first candidates of
     its document's earlier sentences, or the decoded path where weights are given.
     """
-    if not lists.lms and not any(lists.outside.values()):
+    if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     if weights is None and search != Search():
         raise UsageError(
