@@ -7,7 +7,7 @@ were read from a file or made in memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +28,8 @@ class Document:
 
     id: str
     sentences: Sequence[Sequence[Candidate]]
+    kbest: KBest | None = field(default=None, repr=False)
+    """The lists as they were read from a file."""
 
     @classmethod
     def of(cls, name: str, kbest: KBest) -> Document:
@@ -38,6 +40,7 @@ class Document:
                 [(kbest.text(row).decode(), _RowFeatures(kbest, row)) for row in kbest.rows(t)]
                 for t in range(len(kbest.counts))
             ],
+            kbest,
         )
 
     @cached_property

@@ -191,7 +191,8 @@ def _written(
                         lines = trace_lines(kbest, document, batch.weights, trace)
                         files["trace"].writelines(lines)
             with source.watch.lap("writing"):
-                _write_text(files["out"], kbest, document, result.choices)
+                texts = document.texts(kbest, result.choices) if document else [b""] * len(kbest)
+                files["out"].writelines(text + b"\n" for text in texts)
                 if document is not None and "kbest" in files:
                     file = files["kbest"]
                     overtaken += _write_list(file, kbest, document, result.choices, batch.weights)
@@ -202,17 +203,6 @@ def _written(
             f"{overtaken} x sentence whose largest total in the list written is not that of the "
             "chosen candidate: features that depend on other sentences hold for the path decoded"
         )
-
-
-def _write_text(
-    file: BinaryIO, kbest: KBest, document: DocumentFeatures | None, choices: Sequence[int]
-) -> None:
-    """Write the text of every sentence's choice, an empty line where it has no candidates."""
-    lines = [b""] * len(kbest)
-    if document is not None:
-        for t, row in zip(document.present.tolist(), document.rows(choices).tolist(), strict=True):
-            lines[t] = kbest.text(row)
-    file.writelines(line + b"\n" for line in lines)
 
 
 def _write_list(
