@@ -13,24 +13,26 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
 
 from decoders.search import Options
 from rerank.corpus.document import Document
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest
 from rerank.files.lines import display
 from rerank.formats.weights import Weights, read_weights
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.memory import DocumentReader, MemorySource
 from rerank.pipeline.models import LM, Scoring, check_names, open_models
 from rerank.pipeline.results import DocumentResult
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import FLAGS, Search, choose_search
-from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.tracing import Trace
 from rerank.report.evaluation import Evaluation, Text
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
@@ -117,59 +119,6 @@ class Reranker:
         return results
 
 
-class MemorySource(DocumentSource):
-    """Documents in memory, or read by `rerank.read`.
-
-    sparse: names of the features that a candidate may lack.
-    """
-
-    def __init__(
-        self,
-        documents: Iterable[Document],
-        scorers: Sequence[FeatureSource],
-        sparse: Collection[str] = (),
-    ) -> None:
-        origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
-        super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
-        self._given, self._sparse = documents, sparse
-
-    def read(self) -> Iterator[NamedLists]:
-        """Each document in order."""
-        for document in self._given:
-            kbest = document.kbest
-            if kbest is None:
-                kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
-            yield document.id, kbest
-
-    def mean_k(self) -> float:
-        """Mean number of candidates of a sentence; of an iterator all documents are read."""
-        if isinstance(self._given, DocumentReader):
-            return self._given.mean_k()
-        self._given = list(self._given)
-        sizes = [len(sentence) for document in self._given for sentence in document.sentences]
-        return sum(sizes) / max(1, len(sizes))
-
-
-class DocumentReader:
-    """Documents of a k-best list, read again whenever they are iterated, one at a time."""
-
-    def __init__(self, lists: Lists) -> None:
-        self._notices = PythonWarnings()
-        self._file = KBestFile(Path(lists.kbest), lists)
-        self._documents = self._file.documents(self._notices)
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __iter__(self) -> Iterator[Document]:
-        for name, kbest in self._file.read(self._documents, self._notices):
-            yield Document.of(name, kbest)
-
-    def mean_k(self) -> float:
-        """Mean number of candidates of a sentence."""
-        return self._file.survey.lines / max(1, self._documents.n_lines)
-
-
 def read(
     kbest: str | Path,
     docs: str | Path | None = None,
@@ -214,20 +163,21 @@ def evaluate(
     from rerank.metrics.bleu import Tokenizer
     from rerank.report.evaluation import evaluate as judge
 
-    several = [[one] if isinstance(one, str) else one for doc in references for one in doc]
-    texts = [
-        Text(name, [line.encode() for document in found for line in document])
-        for name, found in systems.items()
-    ]
-    starts = [0]
-    for document in references:
-        starts.append(starts[-1] + len(document))
-    documents = Documents(tuple(map(str, range(len(references)))), tuple(starts))
-    for name, found in systems.items():
-        if [len(document) for document in found] != [len(document) for document in references]:
-            raise ValueError(f"system {name!r}: expected a text for each sentence's references")
-    lines = [[line.encode() for line in one] for one in several]
-    return judge(documents, lines, texts, tokenizer=Tokenizer(tokenize), seed=seed)
+    sizes = [len(document) for document in references]
+    for name, texts in systems.items():
+        if [len(document) for document in texts] != sizes:
+            raise ValueError(f"system {name!r}: expected a text for each sentence with references")
+    sentences = [one for document in references for one in document]
+    return judge(
+        Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
+        [[line.encode() for line in ([one] if isinstance(one, str) else one)] for one in sentences],
+        [
+            Text(name, [line.encode() for document in texts for line in document])
+            for name, texts in systems.items()
+        ],
+        tokenizer=Tokenizer(tokenize),
+        seed=seed,
+    )
 
 
 def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
@@ -235,9 +185,7 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     if isinstance(given, str | Path):
         given = read_weights(given, notices)
     elif not isinstance(given, Weights):
-        given = Weights(
-            {n: (w,) if isinstance(w, int | float) else tuple(w) for n, w in given.items()}
-        )
+        given = Weights({n: tuple(np.array(w, float, ndmin=1).tolist()) for n, w in given.items()})
     return replace(given, sparse={**given.sparse, **sparse})
 
 
@@ -245,10 +193,9 @@ def _search(method: str, options: DecodeOptions) -> Search:
     """The search that the options ask for."""
     names = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
     names |= {"n_best": "n_best", "gap": "gap"}
-    asked = {names[name]: value for name, value in options.items() if name in names}
-    utility = options.get("utility")
-    asked.pop("utility", None)
-    return Search(method, replace(Options(), **asked), utility)  # type: ignore[arg-type]
+    given: dict[str, Any] = {names[name]: v for name, v in options.items() if name in names}
+    utility = given.pop("utility", None)
+    return Search(method, Options(**given), utility)
 
 
 def _opened(

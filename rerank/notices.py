@@ -30,7 +30,7 @@ class Notices:
         self._by_kind: dict[str, Notice] = {}
 
     def add(self, kind: str, *, source: str = "", line: int | None = None, count: int = 1) -> None:
-        """Count a warning; `kind` is a phrase that states the fact and, if there is one, the cure."""
+        """Count a warning; `kind` is a phrase: what was found and, where there is one, the cure."""
         if self.strict:
             raise InputError(f"{kind} (an error under --strict)", source=source, line=line)
         where = source if line is None else f"{source}:{line}"
