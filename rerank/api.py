@@ -12,7 +12,6 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 import difflib
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -33,13 +32,13 @@ from rerank.pipeline.models import LM, Scoring, check_names, open_models
 from rerank.pipeline.results import DocumentResult
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import FLAGS, Search, choose_search
+from rerank.pipeline.sources import log
 from rerank.pipeline.tracing import Trace
 from rerank.report.evaluation import Evaluation, Text
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
-log = logging.getLogger("rerank")
 
 
 class DecodeOptions(TypedDict, total=False):

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -173,31 +172,6 @@ def test_language_models_score_as_in_the_shell(
     ]
 
 
-def test_documents_are_read_as_they_are_needed(tmp_path: Path) -> None:
-    """A fault at the end of a long list is found when the reading comes to it."""
-    n = 20_000
-    lines = [f"{t} ||| word {k} ||| x= {k} ||| 0\n" for t in range(n) for k in (1, 2)]
-    (tmp_path / "kbest").write_text("".join(lines) + "not a line\n")
-    (tmp_path / "docs").write_text("".join(f"d{t}\n" for t in range(n)))
-    read = rerank.read(tmp_path / "kbest", tmp_path / "docs")
-    assert len(read) == n
-    few = (document for document, _ in zip(read, range(5), strict=False))
-    assert [one.choices for one in Reranker({"x": 1.0}).decode(few)] == [(1,)] * 5
-    with pytest.raises(RerankError, match=rf"kbest:{2 * n + 1}: "):
-        list(read)
-
-
-def test_features_are_known_by_name_in_any_order() -> None:
-    one = Document("one", [[("a", {"x": 1.0, "y": 0.0})]])
-    two = Document("two", [[("b", {"y": 0.25, "x": 2.0}), ("c", {"y": 4.0, "x": 0.0})]])
-    results = Reranker({"x": 1.0, "y": 0.125}).decode([one, two])
-    assert [result.score for result in results] == [1.0, 2.0 + 0.25 / 8]
-    with pytest.raises(RerankError, match="three: expected the features of the first document, x"):
-        Reranker({"x": 1.0}).decode(
-            [Document("o", [[("a", {"x": 1.0})]]), replace(two, id="three")]
-        )
-
-
 # What is refused, and what is said
 
 
@@ -238,12 +212,6 @@ def test_warnings_are_those_of_python() -> None:
         Reranker({"x": 1.5}).decode([Document("d", impossible)])
     with pytest.warns(RerankWarning, match="feature 'tm' without weight, taken as 0"):
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
-
-
-def test_sparse_features_may_be_missing() -> None:
-    lists: Sentences = [[("a", {"x": 1.0}), ("b", {"x": 0.0, "s": 2.0})]]
-    (result,) = Reranker({"x": 1.0}, sparse={"s": 1.0}).decode([Document("d", lists)])
-    assert (result.choices, result.score) == ((1,), 2.0)
 
 
 def test_no_document_has_no_result() -> None:

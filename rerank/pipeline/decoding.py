@@ -17,13 +17,13 @@ from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.formats.moses_writing import append_features
 from rerank.formats.weights import read_weights
-from rerank.notices import Notices
+from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.results import Decoding, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Announce
+from rerank.pipeline.sources import Announce, log
 from rerank.pipeline.tracing import Trace, trace_lines
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
@@ -60,8 +60,8 @@ def decode(
     default_weight: float | None = None,
     reports: Reports = NO_REPORTS,
     dry_run: bool = False,
-    notices: Notices,
-    announce: Announce = lambda line: None,
+    notices: Notices | None = None,
+    announce: Announce = log.info,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
@@ -69,6 +69,7 @@ def decode(
     neither it nor a report is written. None after a dry run. Memory: the documents searched
     together (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
     """
+    notices = notices or PythonWarnings()
     read = [weights, *lists.files]
     outputs = {"out": out, **reports.asked()}
     check_outputs(outputs.values(), read)
@@ -134,14 +135,15 @@ def score(
     *,
     weights: str | Path | None = None,
     search: Search = AUTO,
-    notices: Notices,
-    announce: Announce = lambda line: None,
+    notices: Notices | None = None,
+    announce: Announce = log.info,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
     All candidates of a sentence are scored after the same prefix: the first candidates of
     its document's earlier sentences, or the decoded path where weights are given.
     """
+    notices = notices or PythonWarnings()
     if not lists.lms and not any(lists.outside.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     if weights is None and search != Search():

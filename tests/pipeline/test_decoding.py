@@ -28,7 +28,7 @@ from lm.scoring import after
 from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.notices import Notices
+from rerank.notices import Notices, RerankWarning
 from rerank.pipeline import Decoding, Lists, Reports, Search, decode, perplexity, score
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "unheard")
@@ -458,9 +458,41 @@ LONE = (
 
 def test_totals_made_with_other_weights_are_no_reason_for_a_notice(here: Path) -> None:
     """After tuning they always are; `--strict` would refuse every decoding."""
-    write_weights("w.json", {label: 3 * WEIGHTS[label] for label in ("LM0", "TM0")})
+    write_weights("w.json", {label: [3 * weight for weight in WEIGHTS[label]] for label in ("LM0", "TM0")})
     decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=(found := Notices()))
     assert not any("total" in line for line in found.lines())
+
+
+def test_what_decode_says_goes_to_warnings_and_the_logger_unless_it_is_taken(
+    here: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_weights("w.json", {label: WEIGHTS[label] for label in ("LM0", "TM0")})
+    write("dev.kbest", [line for line in made_up() if not line.startswith("1 ")])
+    with caplog.at_level("INFO", logger="rerank"), pytest.warns(RerankWarning) as warned:
+        decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt")
+    assert any("source line without hypotheses" in str(one.message) for one in warned)
+    assert caplog.messages[0].startswith("search: viterbi")
+
+
+def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    said: list[str] = []
+    write_weights("w.json", WEIGHTS | {"lm": [20.0]})
+    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
+    reports = Reports(kbest="out.kbest", summary="summary")
+    result = decode(
+        lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append
+    )
+    assert result is not None
+    choices = [choice for one in result.documents for choice in one.choices]
+    totals: dict[int, list[float]] = {}
+    for line in lines_of("out.kbest"):
+        totals.setdefault(int(line.split(" ||| ")[0]), []).append(float(line.split(" ||| ")[3]))
+    overtaken = sum(1 for t, found in totals.items() if found[choices[t] or 0] < max(found))
+    (told,) = [line for line in said if "largest total" in line] or [None]
+    assert (told or "0 x").startswith(f"{overtaken} x ")
+    assert overtaken > 0
 
 
 # Searches that do not serve
