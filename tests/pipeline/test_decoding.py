@@ -458,7 +458,7 @@ LONE = (
 
 def test_totals_made_with_other_weights_are_no_reason_for_a_notice(here: Path) -> None:
     """After tuning they always are; `--strict` would refuse every decoding."""
-    write_weights("w.json", {label: [3 * weight for weight in WEIGHTS[label]] for label in ("LM0", "TM0")})
+    write_weights("w.json", {"LM0": [3.0], "TM0": [1.0, 2.0]})
     decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=(found := Notices()))
     assert not any("total" in line for line in found.lines())
 
@@ -474,25 +474,24 @@ def test_what_decode_says_goes_to_warnings_and_the_logger_unless_it_is_taken(
     assert caplog.messages[0].startswith("search: viterbi")
 
 
+@pytest.mark.parametrize(("bonus", "told"), [(3.0, True), (0.5, False)])
 def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
-    here: Path, model_folders: Mapping[str, Path]
+    here: Path, bonus: float, told: bool
 ) -> None:
-    said: list[str] = []
-    write_weights("w.json", WEIGHTS | {"lm": [20.0]})
-    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
-    reports = Reports(kbest="out.kbest", summary="summary")
-    result = decode(
-        lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append
+    """In the first sentence the worse candidate is chosen for what it makes of the second."""
+    write(
+        "dev.kbest", ["0 ||| a ||| x= 1 ||| 0", "0 ||| b ||| x= 0 ||| 0", "1 ||| c ||| x= 0 ||| 0"]
     )
-    assert result is not None
-    choices = [choice for one in result.documents for choice in one.choices]
-    totals: dict[int, list[float]] = {}
-    for line in lines_of("out.kbest"):
-        totals.setdefault(int(line.split(" ||| ")[0]), []).append(float(line.split(" ||| ")[3]))
-    overtaken = sum(1 for t, found in totals.items() if found[choices[t] or 0] < max(found))
-    (told,) = [line for line in said if "largest total" in line] or [None]
-    assert (told or "0 x").startswith(f"{overtaken} x ")
-    assert overtaken > 0
+    write("dev.docs", ["d", "d"])
+    pairs = ["d\t0\t-\t0\t0", "d\t0\t-\t1\t0", "d\t1\t0\t0\t0", f"d\t1\t1\t0\t{bonus}"]
+    write("dev.pairs", pairs)
+    Path("w.json").write_text('{"x": 1, "p": 1}')
+    lists = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("p", Path("dev.pairs")),)})
+    said: list[str] = []
+    reports = Reports(kbest="out.kbest")
+    decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)
+    assert lines_of("out.txt")[0] == ("b" if told else "a")
+    assert any(line.startswith("1 x sentence whose largest total") for line in said) == told
 
 
 # Searches that do not serve
