@@ -6,8 +6,8 @@ were read from a file or made in memory.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,23 +28,49 @@ class Document:
 
     id: str
     sentences: Sequence[Sequence[Candidate]]
+    kbest: KBest | None = field(default=None, repr=False)
+    """The lists as they were read from a file."""
 
     @classmethod
     def of(cls, name: str, kbest: KBest) -> Document:
-        """The lists of a file; a label with several values is the features `TM0_0`, `TM0_1`."""
-        import numpy as np
-
-        from rerank.corpus.columns import column_names
-
-        names, sparse = column_names(kbest.labels), kbest.sparse
-        features = [dict(zip(names, row, strict=True)) for row in kbest.dense.tolist()]
-        for row in np.flatnonzero(np.diff(sparse.indptr)).tolist():
-            for i in range(*sparse.indptr[row : row + 2].tolist()):
-                features[row][sparse.names[sparse.indices[i]]] = float(sparse.values[i])
-        lists = map(kbest.rows, range(len(kbest)))
-        return cls(name, [[(kbest.text(r).decode(), features[r]) for r in rows] for rows in lists])
+        """The lists of a file; texts are decoded now, features are read when they are used."""
+        return cls(
+            name,
+            [
+                [(kbest.text(row).decode(), _RowFeatures(kbest, row)) for row in kbest.rows(t)]
+                for t in range(len(kbest.counts))
+            ],
+            kbest,
+        )
 
     @cached_property
     def texts(self) -> list[list[str]]:
         """Texts of the candidates of each sentence."""
         return [[text for text, _ in candidates] for candidates in self.sentences]
+
+
+class _RowFeatures(Mapping[str, float]):
+    """Features of one row of k-best lists by name: `TM0_0`, `TM0_1` of a label with two values."""
+
+    __slots__ = ("_kbest", "_row")
+
+    def __init__(self, kbest: KBest, row: int) -> None:
+        self._kbest, self._row = kbest, row
+
+    def _values(self) -> dict[str, float]:
+        from rerank.corpus.columns import column_names
+
+        kbest, row = self._kbest, self._row
+        values = dict(zip(column_names(kbest.labels), kbest.dense[row].tolist(), strict=True))
+        entries = slice(*kbest.sparse.indptr[row : row + 2].tolist())
+        names = (kbest.sparse.names[i] for i in kbest.sparse.indices[entries].tolist())
+        return values | dict(zip(names, kbest.sparse.values[entries].tolist(), strict=True))
+
+    def __getitem__(self, name: str) -> float:
+        return self._values()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values())
+
+    def __len__(self) -> int:
+        return len(self._values())

@@ -17,13 +17,13 @@ from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.formats.moses_writing import append_features
 from rerank.formats.weights import read_weights
-from rerank.notices import Notices
+from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.results import Decoding, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Announce
+from rerank.pipeline.sources import Announce, log
 from rerank.pipeline.tracing import Trace, trace_lines
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
@@ -60,9 +60,9 @@ def decode(
     default_weight: float | None = None,
     reports: Reports = NO_REPORTS,
     dry_run: bool = False,
-    notices: Notices,
-    announce: Announce = lambda line: None,
-    details: Announce = lambda line: None,
+    notices: Notices | None = None,
+    announce: Announce = log.info,
+    details: Announce = log.debug,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
@@ -70,6 +70,7 @@ def decode(
     neither it nor a report is written. None after a dry run. Memory: the documents searched
     together (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
     """
+    notices = notices or PythonWarnings()
     read = [weights, *lists.files]
     outputs = {"out": out, **reports.asked()}
     check_outputs(outputs.values(), read)
@@ -136,15 +137,16 @@ def score(
     *,
     weights: str | Path | None = None,
     search: Search = AUTO,
-    notices: Notices,
-    announce: Announce = lambda line: None,
-    details: Announce = lambda line: None,
+    notices: Notices | None = None,
+    announce: Announce = log.info,
+    details: Announce = log.debug,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
     All candidates of a sentence are scored after the same prefix: the first candidates of
     its document's earlier sentences, or the decoded path where weights are given.
     """
+    notices = notices or PythonWarnings()
     if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     if weights is None and search != Search():
@@ -194,7 +196,8 @@ def _written(
                         lines = trace_lines(kbest, document, batch.weights, trace)
                         files["trace"].writelines(lines)
             with source.watch.lap("writing"):
-                _write_text(files["out"], kbest, document, result.choices)
+                texts = document.texts(kbest, result.choices) if document else [b""] * len(kbest)
+                files["out"].writelines(text + b"\n" for text in texts)
                 if document is not None and "kbest" in files:
                     file = files["kbest"]
                     overtaken += _write_list(file, kbest, document, result.choices, batch.weights)
@@ -205,17 +208,6 @@ def _written(
             f"{overtaken} x sentence whose largest total in the list written is not that of the "
             "chosen candidate: features that depend on other sentences hold for the path decoded"
         )
-
-
-def _write_text(
-    file: BinaryIO, kbest: KBest, document: DocumentFeatures | None, choices: Sequence[int]
-) -> None:
-    """Write the text of every sentence's choice, an empty line where it has no candidates."""
-    lines = [b""] * len(kbest)
-    if document is not None:
-        for t, row in zip(document.present.tolist(), document.rows(choices).tolist(), strict=True):
-            lines[t] = kbest.text(row)
-    file.writelines(line + b"\n" for line in lines)
 
 
 def _write_list(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -18,6 +19,7 @@ TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
 Announce: TypeAlias = Callable[[str], None]
+log = logging.getLogger("rerank")  # lines about a run, unless the caller takes them
 
 
 class DocumentSource:

@@ -59,11 +59,12 @@ class Trace:
         errors: of the contextual features, in their order.
         """
         choices = result.choices
-        features = document.under(choices)
-        totals = features @ weights + document.sparse
-        lists = np.split(totals, document.offsets[1:-1]) if choices else []
-        problem = document.problem(weights)
-        best = max_marginals(problem) if serves(problem) else None
+        with np.errstate(over="ignore"):  # sums below −1.8e308 are −inf
+            features = document.under(choices)
+            totals = features @ weights + document.sparse
+            lists = np.split(totals, document.offsets[1:-1]) if choices else []
+            problem = document.problem(weights)
+            best = max_marginals(problem) if serves(problem) else None
         path_margins = None if best is None else _margins(best, choices)
         result = replace(result, margins=_margins(lists, choices), path_margins=path_margins)
         # the score of a document may be wrong by this much, and so may that of any other path
