@@ -19,7 +19,7 @@ from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.progress import progress
 
 if TYPE_CHECKING:
-    from lm.checkpoint import Saved
+    from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
     from lm.training import Report, Settings, Trainer
@@ -140,7 +140,7 @@ def perplexity(lm: Path, text: str | Path, *, notices: Notices, device: str = "a
         raise RerankError(f"{lm}: {fault}") from None
 
 
-def open_model(folder: Path, device: str = "auto") -> Saved:
+def open_model(folder: Path, device: str = "auto") -> SavedModel:
     """A model folder, with its faults told as ours."""
     from lm.checkpoint import ModelError, load_model
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from decoders.chains import Pairwise, Unary
 from decoders.problem import DocumentProblem
-from lm.checkpoint import Saved
-from lm.machine import Machine
-from lm.scorer import Scorer, Work
+from lm.backend import Backend
+from lm.checkpoint import SavedModel
+from lm.engine import EngineCounts, ScoringEngine
 from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
@@ -25,9 +25,8 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import Scored
-from rerank.scorers.contextual import told
+from rerank.scorers.contextual import ContextualProblem, located
 from rerank.scorers.kept import Arrays, Kept, Memory, Texts
-from rerank.scorers.moves import Movable
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 Named = tuple[str, KBest]
@@ -42,24 +41,28 @@ class LanguageModel:
     """
 
     def __init__(
-        self, name: str, saved: Saved, machine: Machine | None = None, cache: Cache | None = None
+        self,
+        name: str,
+        saved: SavedModel,
+        backend: Backend | None = None,
+        cache: Cache | None = None,
     ) -> None:
         self.name = name
         self.columns = (f"{name}oov",)
         self.saved = saved
         self.oov = self.words = self.remembered = 0
-        self._scorer = Scorer.of(saved.model, machine)
+        self._engine = ScoringEngine.of(saved.model, backend)
         self._cache, self._lazy = cache, False
         self._memory = self._remembering()
 
     def _remembering(self) -> Memory:
         """What is kept of the scores as they are made now."""
-        return Memory(self._cache, self._group(), whole=self._scorer.machine.deterministic)
+        return Memory(self._cache, self._group(), whole=self._engine.backend.deterministic)
 
     def _group(self) -> str:
         """Digest of all that decides on the scores of a text."""
-        machine = self._scorer.machine
-        identity = [VERSION, self.saved.digest, machine.dtype, machine.deterministic]
+        backend = self._engine.backend
+        identity = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
         identity += ["lazy"] if self._lazy else []
         return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
 
@@ -71,7 +74,7 @@ class LanguageModel:
     @property
     def error(self) -> float:
         """Largest error of the score of one sentence, in nats: the precision's."""
-        return ERRORS[self._scorer.machine.dtype]
+        return ERRORS[self._engine.backend.dtype]
 
     @property
     def digest(self) -> str:
@@ -81,7 +84,7 @@ class LanguageModel:
     @property
     def runs_on(self) -> str:
         """`cpu` or `cuda`, wherever the model is."""
-        return self._scorer.machine.device.type
+        return self._engine.backend.device.type
 
     @property
     def seconds(self) -> float:
@@ -89,17 +92,17 @@ class LanguageModel:
         return self.work.seconds
 
     @property
-    def work(self) -> Work:
+    def work(self) -> EngineCounts:
         """What was computed so far."""
-        return self._scorer.work
+        return self._engine.counts
 
     def passes(self, k: float) -> float:
         """Exact search's cost in passes over lists of k candidates; 1 scores a trie once."""
-        return k if self.order == 1 and self.saved.model.fusion.touches_hidden else 1.0
+        return 1.0 if self.order is None or self.saved.model.additive else k**self.order
 
     def lazily(self) -> None:
         """Score after each history that a search asks for, where all pairs take a pass each."""
-        if self.passes(2) > 1:
+        if self.order == 1 and not self.saved.model.additive:
             self._lazy = True
             self._memory = self._remembering()
 
@@ -110,7 +113,7 @@ class LanguageModel:
     def forgetful(self) -> LanguageModel:
         """The same model that neither remembers nor counts."""
         twin = copy(self)
-        twin._memory, twin._scorer = Memory(None, ""), replace(self._scorer, work=Work())
+        twin._memory, twin._engine = Memory(None, ""), replace(self._engine, counts=EngineCounts())
         twin.oov = twin.words = twin.remembered = 0
         return twin
 
@@ -148,7 +151,7 @@ class LanguageModel:
         """The model's problem on each document, and the (n, 1) out-of-vocabulary counts."""
         texts = [Texts.of(kbest) for _, kbest in documents]
         kept = [self._memory.recall(own) for own in texts]
-        if self.order is None:
+        if self.order not in (0, 1):
             return [
                 self._contextual(name, own, found)
                 for (name, _), own, found in zip(documents, texts, kept, strict=True)
@@ -162,7 +165,7 @@ class LanguageModel:
 
     def _computed(self, names: Sequence[str], texts: Sequence[Texts]) -> list[Kept]:
         """Documents of order 0 or 1 scored and kept: together, or each alone where that matters."""
-        if self._scorer.machine.deterministic and len(names) > 1:
+        if self._engine.backend.deterministic and len(names) > 1:
             return [self._computed([n], [t])[0] for n, t in zip(names, texts, strict=True)]
         if not names:
             return []
@@ -171,11 +174,11 @@ class LanguageModel:
         lists = Candidates.joined([lists for lists, _ in encoded])
         with self._blamed(names, starts):
             if self.order == 0:
-                scores = independent(self._scorer, lists)
+                scores = independent(self._engine, lists)
             else:
                 first = np.zeros(len(lists), dtype=np.bool_)
                 first[starts[:-1][np.diff(starts) > 0]] = True
-                scores = pairs(self._scorer, lists, first)
+                scores = pairs(self._engine, lists, first)
         found = []
         for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
             flat = np.concatenate([np.zeros(0, np.float32), *(s.ravel() for s in scores[a:b])])
@@ -197,12 +200,13 @@ class LanguageModel:
             kept = Kept(texts, texts, columns)
         else:
             lists = None
-        problem = Movable(
-            self._scorer,
+        problem = ContextualProblem(
+            self._engine,
             kept,
             lambda: self._encoded(texts)[0] if lists is None else lists,
+            order=self.order,
             memory=self._memory,
-            told=self._told(name),
+            label=self._told(name),
         )
         return Scored(problem, self._unknown(kept), problem.keep)
 
@@ -237,7 +241,7 @@ class LanguageModel:
         except ScoreError as fault:
             place = fault.list or 0
             d = int(np.searchsorted(starts, place, side="right")) - 1
-            where = told(fault, place - int(starts[d]))
+            where = located(fault, place - int(starts[d]))
             raise RerankError(f"{self._told(names[d])}: {where}") from None
         except MemoryError as fault:
             to = f" to {names[-1]!r}" if len(names) > 1 else ""
