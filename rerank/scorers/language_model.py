@@ -102,7 +102,7 @@ class LanguageModel:
 
     def lazily(self) -> None:
         """Score after each history that a search asks for, where all pairs take a pass each."""
-        if self.order == 1 and not self.saved.model.additive:
+        if self.order == 1 and self.passes(2) > 1:
             self._lazy = True
             self._memory = self._remembering()
 

@@ -276,7 +276,7 @@ def test_a_mean_of_one_history_is_that_history(
     shares[parents, choices] = 1.0
     mean = problem.average(successors, shares)
     taken = problem.select(successors, parents, choices)
-    torch.testing.assert_close(problem.contexts(mean), problem.contexts(taken))
+    torch.testing.assert_close(problem.contexts(mean).tensors, problem.contexts(taken).tensors)
     ours, _ = problem.extend(mean, 2)
     theirs, _ = problem.extend(taken, 2)
     np.testing.assert_allclose(ours, theirs, atol=2e-4)
