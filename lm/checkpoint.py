@@ -19,14 +19,16 @@ import torch
 from torch import Tensor
 
 from lm.model import Config, DocumentLM
+from lm.rows import Rows
 from lm.shards import ModelError as ModelError
 from lm.shards import read_tensors, read_verified, replace, sha256, sweep, write_tensors
 from lm.training import Progress, Trainer
 from lm.vocabulary import Vocabulary
+from lm.zoo import ZOO, Zoo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Saved:
+class SavedModel:
     """A model read back: digest identifies weights, vocabulary and shape together."""
 
     model: DocumentLM
@@ -52,16 +54,19 @@ def save_model(
     sweep(folder, "vocabulary-*.json", {_vocabulary_name(digest)})
 
 
-def load_model(folder: Path, device: torch.device | None = None) -> Saved:
+def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO) -> SavedModel:
     """The model of a folder, verified against its digests, ready to score.
 
-    Raises ModelError for a folder that is missing, incomplete, altered or not ours.
+    `zoo` holds the compositions that may be named. Raises ModelError for a folder that is
+    missing, incomplete, altered, or not a model written by `save_model`.
     """
     path = folder / "config.json"
     content, state = read_tensors(path)
     vocabulary = _read_vocabulary(folder, str(content.get("vocabulary")))
     try:
         config = Config(**content["config"])
+        if config.model not in zoo:
+            raise ValueError(f"no model {config.model!r} is known")
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a model of ours: {fault}") from None
     if len(vocabulary) != config.vocabulary:
@@ -72,13 +77,13 @@ def load_model(folder: Path, device: torch.device | None = None) -> Saved:
     held = sum(tensor.numel() for tensor in state.values())
     if max(config.vocabulary * config.embed, config.hidden**2) > held:  # before memory is asked for
         raise ModelError(f"{path}: tensors do not fit: the shape needs more than {held} numbers")
-    model = DocumentLM(config)
+    model = DocumentLM(config, zoo)
     _check_shapes(model, state, path)
     model.load_state_dict(state, strict=False)
     identity = [content["config"], content["shards"], content["vocabulary"]]
     digest = sha256(json.dumps(identity, sort_keys=True).encode())
     about = content.get("about")
-    return Saved(
+    return SavedModel(
         model.to(device).eval(), vocabulary, digest[:16], about if isinstance(about, dict) else {}
     )
 
@@ -86,7 +91,8 @@ def load_model(folder: Path, device: torch.device | None = None) -> Saved:
 def save_training(folder: Path, trainer: Trainer) -> None:
     """Write the state from which `load_training` goes on bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
-    tensors["contexts"] = trainer.contexts
+    for number, tensor in enumerate(trainer.contexts.tensors):
+        tensors[_contexts_name(number)] = tensor
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
@@ -106,7 +112,8 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     moments: dict[int, dict[str, Tensor]] = {}
     try:
         progress = Progress(**content["progress"])
-        contexts = tensors["contexts"]
+        held = range(len(trainer.contexts.tensors))
+        contexts = Rows.of(*(tensors[_contexts_name(number)] for number in held))
         for name in [name for name in tensors if name.startswith("optimiser.")]:
             _, index, key = name.split(".")
             moments.setdefault(int(index), {})[key] = tensors[name]
@@ -120,6 +127,10 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
     trainer.contexts = contexts.to(trainer.device)
     trainer.progress = progress
+
+
+def _contexts_name(number: int) -> str:
+    return f"contexts.{number}" if number else "contexts"
 
 
 def _run(trainer: Trainer) -> dict[str, object]:

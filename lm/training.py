@@ -26,7 +26,7 @@ from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
-from lm.objective import Proposal, exact_nll
+from lm.objective import Proposal
 from lm.reading import Noise, read
 from lm.vocabulary import END
 
@@ -106,17 +106,14 @@ class Trainer:
             betas=(0.9, 0.99),
             fused=True,
         )
-        self.proposal = self._proposal()
+        self.sampler = self._sampler()
         self.updates_per_epoch = sum(1 for _ in self._segments(0))
 
-    def _proposal(self) -> Proposal | None:
-        words = self.model.config.vocabulary
-        if not 0 < self.settings.negatives <= words // 4:
-            return None
-        counts = np.bincount(self.train.tokens, minlength=words)
+    def _sampler(self) -> Proposal | None:
+        counts = np.bincount(self.train.tokens, minlength=self.model.config.vocabulary)
         counts[END] = self.train.n_sentences
         tensor = torch.from_numpy(counts).to(self.device)
-        return Proposal.from_counts(tensor, self.settings.negatives)
+        return self.model.head.sampler(tensor, self.settings.negatives)
 
     def _segments(self, epoch: int) -> Iterator[Segment]:
         order = epoch_order(self.train.n_documents, self.settings.seed, epoch)
@@ -170,17 +167,13 @@ class Trainer:
         model.train()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             reading = read(model, self.train, segment, self.contexts, noise)
-            columns = (reading.features, model.head.weight(), model.head.bias, reading.targets)
-            if self.proposal is None:
-                nll = exact_nll(*columns)
-            else:
-                nll = self.proposal.nll(*columns, generator)
+            nll = model.head.loss(reading.features, reading.targets, self.sampler, generator)
         nats = nll.sum()
         active = int((segment.sentences[0] >= 0).sum())
         for group in self.optimiser.param_groups:
             group["lr"] = self._rate()
         self.optimiser.zero_grad(set_to_none=True)
-        torch.autograd.backward((nats + reading.extra) / active)
+        torch.autograd.backward((nats + reading.auxiliary_loss) / active)
         nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
         self.optimiser.step()
         self.contexts = reading.contexts.detach()

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numba import njit
 from numpy.typing import NDArray
 
+from lm.sentences import Positions
 from lm.vocabulary import START
 
 Indices = NDArray[np.int64]
@@ -65,6 +68,10 @@ class Candidates:
         tokens = self.tokens[self.offsets[row] : self.offsets[row + 1]]
         return Candidates(tokens, np.array([0, len(tokens)]), np.array([0, 1]))
 
+    def texts(self) -> list[NDArray[np.int32]]:
+        """The words of every candidate."""
+        return [self.tokens[a:b] for a, b in pairwise(self.offsets.tolist())]
+
     def part(self, begin: int, end: int) -> Candidates:
         """Lists begin..end-1; views, nothing is copied but the offsets."""
         lists = self.lists[begin : end + 1]
@@ -90,6 +97,13 @@ class Forest:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    def positions(self, device: torch.device) -> Positions:
+        """The nodes as positions of the candidates; a root's context is its number."""
+        before = np.where(np.arange(len(self)) < self.levels[1], -1, self.parent)
+        columns = (self.token, before, self.root, self.end)
+        words, previous, root, end = (torch.from_numpy(x).to(device) for x in columns)
+        return Positions(words, previous, root, end, len(self.levels) - 2)
 
     def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
         """The nodes (ascending) on the way to some ends, and the forest of these alone.

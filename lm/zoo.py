@@ -6,26 +6,42 @@ V counts `<unk>`, `<s>` and `</s>`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from lm.contexts import CarriedState, Context, LastHidden, NoContext, SentenceRecurrence
-from lm.fusions import Fusion, InitialState, Input, Output
+from torch import nn
+
+from lm.contexts import Context, NoContext
+from lm.contexts.carried_state import CarriedState
+from lm.contexts.last_hidden import LastHidden
+from lm.contexts.sentence_recurrence import SentenceRecurrence
+from lm.fusions import Fusion, InitialState, Input, NoFusion, Output
+from lm.heads import Head, softmax
+from lm.recurrence import Recurrence
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A named choice of context and fusion, with its source and parameter formula."""
+    """A named choice of context, fusion and head, with its source and parameter formula.
 
-    context: type[Context]
-    fusion: type[Fusion]
+    context: made from the words' embedding and a recurrence (see `lm.contexts.Context`);
+    fusion: from the width of a value and that recurrence; head: see `lm.heads.softmax`.
+    """
+
+    context: Callable[[nn.Embedding, Recurrence], Context]
+    fusion: Callable[[int, Recurrence], Fusion]
     source: str
     parameters: str
+    head: Callable[..., Head] = softmax
 
+
+Zoo: TypeAlias = Mapping[str, Composition]
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
-ZOO = {
+ZOO: Zoo = {
     "rnnlm": Composition(
-        NoContext, Fusion, "Mikolov et al. 2010; baseline of " + _JI, "H(13H+3K+6) + V(H+K+1)"
+        NoContext, NoFusion, "Mikolov et al. 2010; baseline of " + _JI, "H(13H+3K+6) + V(H+K+1)"
     ),
     "drnnlm": Composition(
         CarriedState,

@@ -19,7 +19,7 @@ from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.progress import progress
 
 if TYPE_CHECKING:
-    from lm.checkpoint import Saved
+    from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
     from lm.training import Report, Settings, Trainer
@@ -150,7 +150,7 @@ def perplexity(
         raise RerankError(f"{lm}: {fault}") from None
 
 
-def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> Saved:
+def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
     """A model folder; InputError if it is not valid."""
     from lm.checkpoint import ModelError, load_model
 

@@ -317,7 +317,7 @@ def test_perplexity_of_a_broken_model_is_told(
 ) -> None:
     saved = load_model(model_folders["rnnlm"])
     with torch.no_grad():
-        saved.model.head.bias.fill_(torch.nan)
+        saved.model.head.get_parameter("bias").fill_(torch.nan)
     save_model(Path("broken"), saved.model, saved.vocabulary, {})
     with pytest.raises(RerankError, match="broken: a language model returned NaN"):
         perplexity(Path("broken"), "valid.txt", notices=Notices(), device="cpu")

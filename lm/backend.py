@@ -25,7 +25,7 @@ HELD = {"cpu": 1 << 25, "cuda": 1 << 28}  # floats of hidden states at once if n
 LEAST_HELD = 1 << 18
 
 
-class Machine:
+class Backend:
     """A device at work.
 
     dtype: `float32`, or `bfloat16` for the operands of large products (results and sums
@@ -156,7 +156,7 @@ class Machine:
 
     @contextmanager
     def large_products(self) -> Iterator[None]:
-        """The CPU's products, of all threads, in this machine's precision."""
+        """The CPU's products, of all threads, in this backend's precision."""
         matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         before = matmul.fp32_precision
         matmul.fp32_precision = "bf16" if self.dtype == "bfloat16" else "ieee"
