@@ -22,7 +22,7 @@ from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import ZOO, Zoo
+from lm.zoo import ZOO, Zoo, load
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -92,10 +92,10 @@ class DocumentLM(nn.Module):
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; drawn first, so that a seed gives the weights that it always gave
         sizes = cell(1, config.hidden, config.layers)
-        self.context: Context = composition.context(self.embedding, sizes)
-        self.fusion: Fusion = composition.fusion(self.context.width, sizes)
+        self.context: Context = load(composition.context)(self.embedding, sizes)
+        self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
-        self.head: Head = composition.head(
+        self.head: Head = load(composition.head)(
             config.hidden, self.fusion.output_columns, self.embedding, tied=config.tied
         )
 

@@ -95,7 +95,14 @@ def _scorers() -> Iterable[Row]:
 def _models() -> Iterable[Row]:
     models: Mapping[str, Composition] = MODELS.builtin
     for name, model in models.items():
-        yield {"name": name, "source": model.source, "parameters": model.parameters}
+        yield {
+            "name": name,
+            "order": "unbounded" if model.order is None else model.order,
+            "context": str(model.context).partition(":")[2],
+            "fusion": str(model.fusion).partition(":")[2],
+            "source": model.source,
+            "parameters": model.parameters,
+        }
 
 
 def _cell(value: object) -> object:

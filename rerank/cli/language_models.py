@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.names import MemberName
 from rerank.cli.options import (
     Messages,
     device_option,
@@ -16,11 +17,10 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
+from rerank.registry import MODELS
 
 if TYPE_CHECKING:
     from lm.training import Report
-
-MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
 
 
 @click.command(
@@ -50,7 +50,10 @@ MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
 @click.option(
-    "--model", required=True, type=click.Choice(MODELS), help="Language model (see README)."
+    "--model",
+    required=True,
+    type=MemberName(MODELS),
+    help="Language model; `rerank list models` shows what each is.",
 )
 @click.option(
     "--vocab",
