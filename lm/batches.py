@@ -21,7 +21,7 @@ from lm.vocabulary import END, START
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class PackedBatch:
     """B sentences without padding, N = sum of their lengths + B positions.
 
     order: (B,) index of each packed row in the sentences given; rows: (N,) packed row of
@@ -48,8 +48,8 @@ class Packed:
     @classmethod
     def of(
         cls, corpus: Corpus, chosen: NDArray[np.int64], device: torch.device | None = None
-    ) -> Packed:
-        """Packed form of the sentences `chosen` ((B,) indices) of a corpus."""
+    ) -> PackedBatch:
+        """The packed batch of the sentences `chosen` ((B,) indices) of a corpus."""
         starts, lengths = corpus.sentences[chosen], np.diff(corpus.sentences)[chosen] + 1
         order = np.argsort(-lengths, kind="stable")
         starts, lengths = starts[order], lengths[order]

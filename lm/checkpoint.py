@@ -1,10 +1,10 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
 A model folder holds `config.json`, a vocabulary and weight shards of at most 15 MiB; the
-names of the last two carry their digest. `config.json` lists them with their SHA-256 and
-is renamed into place last: whatever fails, the folder holds the old model or the new one,
-never a mixture. A training state is the model, the optimiser's moments and the contexts in
-flight, kept the same way in a folder of its own.
+names of the last two contain their digest. `config.json` lists them with their SHA-256 and
+is renamed into place last: after any failure the folder holds either the old model or the
+new one. A training state is the model, the optimiser's moments and the contexts of the
+documents that are being read, in a folder of its own with the same guarantee.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
             "copy the whole folder again"
         )
     held = sum(tensor.numel() for tensor in state.values())
-    if max(config.vocabulary * config.embed, config.hidden**2) > held:  # before memory is asked for
+    if max(config.vocabulary * config.embed, config.hidden**2) > held:  # before memory is allocated
         raise ModelError(f"{path}: tensors do not fit: the shape needs more than {held} numbers")
     model = DocumentLM(config, zoo)
     _check_shapes(model, state, path)
@@ -89,7 +89,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
-    """Write the state from which `load_training` goes on bit for bit."""
+    """Write the state from which `load_training` resumes a run, bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
     for number, tensor in enumerate(trainer.contexts.tensors):
         tensors[_contexts_name(number)] = tensor
@@ -101,7 +101,7 @@ def save_training(folder: Path, trainer: Trainer) -> None:
 
 
 def load_training(folder: Path, trainer: Trainer) -> None:
-    """Put a trainer where the saved run was.
+    """Restore the state of a saved run in a trainer.
 
     Raises ModelError for a state that is missing, incomplete, altered or of another run:
     other settings, shape or text.
@@ -134,7 +134,7 @@ def _contexts_name(number: int) -> str:
 
 
 def _run(trainer: Trainer) -> dict[str, object]:
-    """What a run must have in common with the one it resumes."""
+    """What a run must share with the one that it resumes."""
     return {
         **trainer.model.config.as_json(),
         **trainer.settings.as_json(),

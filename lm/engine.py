@@ -56,16 +56,16 @@ class ScoringEngine:
         """Engine of a model; what all lists share is computed once."""
         model.eval()
         backend = backend or Backend(model.embedding.weight.device)
-        with backend.at_work():
+        with backend.inference():
             predictor = model.head.predictor(backend)
             pairs = model.head.pair_predictor(backend) if model.additive else None
             return cls(model, backend, model.word_inputs(), predictor, pairs)
 
-    def at_work(self, work: Callable[[], Result]) -> Result:
+    def timed(self, work: Callable[[], Result]) -> Result:
         """`work()` on the backend, timed; with smaller batches where memory runs out."""
         began = perf_counter()
         try:
-            with self.backend.at_work():
+            with self.backend.inference():
                 return self.backend.with_fewer_tokens(work)
         finally:
             self.counts.seconds += perf_counter() - began

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lm.batches import Packed, segments
+from lm.batches import PackedBatch, segments
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
@@ -92,7 +92,7 @@ def check_unroll(model: DocumentLM) -> None:
     """Packed sentences have the states, features and summaries of the words read one by one."""
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(len(SENTENCES))]
     joined = Rows.cat(contexts)
-    batch = Packed.of(_corpus(SENTENCES), np.arange(len(SENTENCES)))
+    batch = PackedBatch.of(_corpus(SENTENCES), np.arange(len(SENTENCES)))
     found = model.unroll(batch, joined)
     features, summary = model.features(found, joined), model.context.summary(found)
     following = model.context.advance(joined, summary)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor, nn
 
-from lm.batches import Packed
+from lm.batches import PackedBatch
 from lm.contexts import Context, Reads
 from lm.fusions import Fusion
 from lm.heads import Head
@@ -172,7 +172,7 @@ class DocumentLM(nn.Module):
     # All positions at once
 
     def unroll(
-        self, batch: Packed, contexts: Rows, dropout: Dropout = lambda x: x
+        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x: x
     ) -> ReadSentences:
         """Packed sentences read in their contexts (B rows in the caller's order)."""
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
@@ -192,7 +192,9 @@ class DocumentLM(nn.Module):
             )
         return self.read(batch.positions, self.recurrence.output(recurrent), recurrent)
 
-    def _unroll_by_steps(self, batch: Packed, contexts: Rows, projected: Tensor) -> RecurrentState:
+    def _unroll_by_steps(
+        self, batch: PackedBatch, contexts: Rows, projected: Tensor
+    ) -> RecurrentState:
         """Recurrent states of all positions where a word's value depends on the state before."""
         state, states = State(self._initial(contexts), None, contexts), []
         for step in torch.split(projected, list(batch.sizes)):

@@ -2,8 +2,8 @@
 
 Features are rows of R + 1 numbers, the last of which multiplies the bias: logits are
 features · weightᵀ with a weight of (V, R + 1). Exponentials are summed as they are, without a
-pass for the maximum. Where that leaves float32's range, or so little of it that underflow
-may have cost 1e-6 of a sum, the sum is formed again, less its maximum.
+pass for the maximum. Where a sum overflows, or is so small that
+underflow may have cost 1e-6 of it, it is recomputed with the maximum subtracted.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from torch import Tensor
 
 from lm.backend import Backend
 
-TINY = 2.0**-126  # smallest normal float32: what is below may be lost
+TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
 ROWS = 512  # of features in one piece of work
-DIRECT_ROWS = 64  # of pairs formed again one by one
+DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
 
@@ -59,8 +59,9 @@ def pair_log_sums(
 
     With A and B the logits of features and contexts alone, one product of positive numbers,
     exp(A) · exp(B)ᵀ: nothing cancels, and the relative error is about 1e-6 where the contexts
-    are centred. Rows of which more may be lost are formed again less the maxima of A and B;
-    the mask marks entries for which that was not enough either, which are formed one by one.
+    are centred. Rows that may have lost more are recomputed with the maxima of A and B
+    subtracted; the mask marks entries for which even that is not enough, which are recomputed
+    one by one.
     O(N V (R + C)) time; memory a thread: `Backend.floats` and a few (N, C).
     """
     factor = backend.operand(weight)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.batches import Packed, Segment
+from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
 from lm.rows import Rows
@@ -87,7 +87,7 @@ def _sentence_by_sentence(
         index, given = _given(model, row, contexts, noise)
         if not len(index):
             break
-        batch = Packed.of(corpus, row[row >= 0], contexts.device)
+        batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
         sentences = model.unroll(batch, given, drop)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
@@ -106,7 +106,7 @@ def _all_sentences(
 ) -> Reading:
     """All L · B sentences in one batch; the contexts follow from what is kept of them."""
     drop = noise.drop if noise else _same
-    batch = Packed.of(corpus, grid[grid >= 0], contexts.device)
+    batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
     sentences = model.unroll(batch, model.context.start(len(batch.order)), drop)
     summary = model.context.summary(sentences)
     all_given, done = [], 0
@@ -132,7 +132,7 @@ def _given(
     return index, given if noise is None else noise.forget(given, model.context.start(len(given)))
 
 
-def _auxiliary_loss(model: DocumentLM, given: Rows, batch: Packed) -> Tensor:
+def _auxiliary_loss(model: DocumentLM, given: Rows, batch: PackedBatch) -> Tensor:
     loss = model.context.auxiliary_loss(given, batch)
     return torch.zeros((), device=given.device) if loss is None else loss
 

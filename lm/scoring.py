@@ -61,7 +61,7 @@ def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
             scores += [s.astype(np.float32) for s in _split(sums, part)]
         return scores
 
-    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.at_work(attempt))]
+    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.timed(attempt))]
 
 
 def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
@@ -104,7 +104,7 @@ def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) ->
             last = following[-1]
         return matrices
 
-    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.at_work(attempt))]
+    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.timed(attempt))]
 
 
 def after(
@@ -117,7 +117,7 @@ def after(
     at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each.
     Errors: ScoreError, MemoryError.
     """
-    found = engine.at_work(lambda: _all_after(engine, requests))
+    found = engine.timed(lambda: _all_after(engine, requests))
     return [
         (_checked(engine, scores, lists, 0, place=i), summary)
         for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))

@@ -1,10 +1,10 @@
-"""Training: segments of many documents side by side, annealed to the end of its budget.
+"""Training on segments of many documents side by side, with an annealed learning rate.
 
 The loss is Ji et al.'s: −log p summed over segments of L = 5 sentences, mean over the
 segments of an update, gradient clipped to norm 5, learned start context. Around it a
 stronger recipe than the paper's SGD: AdamW, dropout, contexts handed on (without gradient)
 from segment to segment of a document, and sentences whose context is replaced by the null
-context, so that "without context" is a condition the model was trained for.
+context, so that the model is also trained to score without context.
 
 Everything random is a function of the seed and the update's number: a run interrupted and
 resumed makes the same updates as one that was not. With a time limit the learning rate
@@ -69,7 +69,7 @@ class Report:
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run is: everything that a resumed run needs besides the tensors."""
+    """Position of a run: what a resumed run needs besides the tensors."""
 
     update: int = 0
     epoch: int = 0
@@ -77,7 +77,7 @@ class Progress:
     seconds: float = 0.0
     best: float | None = None
     finished: bool = False
-    nats: float = 0.0  # since the last report, as are the next two
+    nats: float = 0.0  # since the last report; so are the next two
     predictions: int = 0
     reported: float = 0.0
 
@@ -122,7 +122,7 @@ class Trainer:
     def run(self) -> Iterator[Report | None]:
         """Train to the end of the budget: one item after every update, a report if it validated.
 
-        Between two items the run may be saved, or left for good.
+        Between two items the run may be saved or abandoned.
         """
         every = max(1, self.updates_per_epoch // self.settings.validations)
         progress = self.progress
@@ -152,7 +152,7 @@ class Trainer:
         return min(share, 1.0)
 
     def _rate(self) -> float:
-        """Learning rate: up over the first 2 % of the budget (or 200 updates), down to zero."""
+        """Learning rate: rises over the first 2 % of the budget (or 200 updates), falls to zero."""
         budget = self.settings.epochs * self.updates_per_epoch
         warm = min(1.0, (self.progress.update + 1) / min(200.0, 0.02 * budget + 1))
         return self.settings.learning_rate * warm * max(1.0 - self.share_done(), 1e-3)

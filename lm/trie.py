@@ -1,7 +1,7 @@
 """Prefix tries of k-best lists: every distinct prefix of the candidates once.
 
 A forest holds tries level by level and without padding; the root of each is `<s>`. Where
-the hidden state sees no context all lists share one root, else every list and context has
+the hidden state sees no context all lists share one root, else each list and context has
 its own. A recurrence runs once per node and not once per token: 2.6 tokens a node within
 one Moses 100-best list, 2.7 over a hundred of them.
 """
@@ -38,7 +38,7 @@ class Candidates:
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[Sequence[int]]]) -> Candidates:
-        """The columns of lists written out."""
+        """The columns of nested lists of ids."""
         flat = [candidate for candidates in lists for candidate in candidates]
         tokens = [word for candidate in flat for word in candidate]
         return cls(
@@ -106,9 +106,9 @@ class Forest:
         return Positions(words, previous, root, end, len(self.levels) - 2)
 
     def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
-        """The nodes (ascending) on the way to some ends, and the forest of these alone.
+        """The nodes (ascending) on the paths to some ends, and the forest of these alone.
 
-        O(nodes) time in what is kept.
+        O(nodes kept) time.
         """
         nodes, parent, end = _restricted(self.parent, ends)
         levels = np.searchsorted(nodes, self.levels)
@@ -175,7 +175,7 @@ def _build(tokens: Any, offsets: Any, rows: Any, roots: Any, n_roots: Any) -> An
 
 @njit(cache=True, nogil=True)
 def _breadth_first(parent: Any, token: Any, n_roots: Any, end: Any) -> Any:
-    """The same nodes numbered level by level, within a level by parent."""
+    """The nodes renumbered level by level, within a level by parent."""
     n = len(parent)
     first = np.zeros(n + 2, np.int64)  # children of a node: sibling[first[node] : first[node + 1]]
     for node in range(n_roots, n):

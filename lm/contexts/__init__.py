@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lm.batches import Packed
+from lm.batches import PackedBatch
 from lm.recurrence import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences
@@ -77,7 +77,7 @@ class Context(nn.Module):
         """
         raise TypeError("only a context with a value per word defines word_values")
 
-    def auxiliary_loss(self, contexts: Rows, batch: Packed) -> Tensor | None:
+    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """Training loss of the context's own, in nats, of sentences read in these contexts."""
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lm.batches import Packed
+from lm.batches import PackedBatch
 from lm.contexts import Context, Reads, learned_start
 from lm.recurrence import Recurrence, State, join
 from lm.rows import Rows
@@ -52,7 +52,7 @@ class SentenceRecurrence(Context):
         """Top hidden state of the sentence level, without gradient; c_0 at the start."""
         return contexts.tensors[0][:, : self.width]
 
-    def auxiliary_loss(self, contexts: Rows, batch: Packed) -> Tensor:
+    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """−log p of the sentences' words, any order, from their contexts alone."""
         logits = self.next_word_logits(contexts.take(batch.order)).float()
         log_probs = torch.log_softmax(logits, dim=1)[batch.rows, batch.targets]

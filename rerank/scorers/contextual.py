@@ -117,8 +117,8 @@ class ContextualProblem(DocumentProblem):
         known = np.flatnonzero(rows >= 0)
         if successors.contexts is not None and successors.summary is not None and known.size:
             contexts, summary = successors.contexts, successors.summary
-            given, told = _take(contexts, rows[known]), _take(summary, taken[known])
-            following.enter(known, advanced(self.engine, given, told))
+            given, read = _take(contexts, rows[known]), _take(summary, taken[known])
+            following.enter(known, advanced(self.engine, given, read))
         return following
 
     def followed(self, before: Histories, parents: Indices, choices: Indices) -> Histories:
@@ -154,7 +154,7 @@ class ContextualProblem(DocumentProblem):
         else:
             given, found = _take(contexts, rows), _take(summary, taken)
         pairs = advanced(self.engine, given, found)
-        with self.engine.backend.at_work():
+        with self.engine.backend.inference():
             means = [
                 torch.einsum(
                     "nk,nkc->kc", torch.from_numpy(weights).to(column), column.view(n, k, -1)
@@ -372,7 +372,7 @@ def advanced(engine: ScoringEngine, contexts: Rows, summaries: Rows) -> Rows:
     many rows there are, and on where in memory it lies, hence the copies that `_take` makes.
     """
     advance = engine.model.context.advance
-    with engine.backend.at_work():
+    with engine.backend.inference():
         if not engine.backend.deterministic:
             return advance(contexts, summaries)
         rows = (np.array([n]) for n in range(len(contexts)))

@@ -131,7 +131,7 @@ def test_precision_holds_for_the_work_alone(dtype: str) -> None:
 
 def test_deterministic_work_that_is_not_parted_has_one_thread() -> None:
     before = torch.get_num_threads()
-    with Backend(deterministic=True).at_work():
+    with Backend(deterministic=True).inference():
         assert torch.get_num_threads() == 1
         assert not torch.is_grad_enabled()
     assert torch.get_num_threads() == before

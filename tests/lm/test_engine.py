@@ -62,5 +62,5 @@ def test_sums_along_paths_are_those_of_the_words_log_probabilities() -> None:
 
 def test_the_time_at_work_is_counted() -> None:
     engine = engine_of("rnnlm")
-    assert engine.at_work(torch.is_grad_enabled) is False
+    assert engine.timed(torch.is_grad_enabled) is False
     assert engine.counts.seconds > 0

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lm.batches import Packed
+from lm.batches import PackedBatch
 from lm.corpus import Corpus
 from lm.fusions import InitialState, Input, NoFusion, Output
 from lm.model import Config, DocumentLM
@@ -58,7 +58,7 @@ def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(na
     torch.manual_seed(1)
     model = DocumentLM(Config(name, 9, 3, 4))
     sentence = Corpus(np.array([3, 7, 5], dtype=np.int32), np.array([0, 3]), np.array([0, 1]))
-    batch = Packed.of(sentence, np.zeros(1, dtype=np.int64))
+    batch = PackedBatch.of(sentence, np.zeros(1, dtype=np.int64))
     columns = model.context.start(1).tensors[0].shape[1]
     contexts = (Rows.of(torch.randn(1, columns)) for _ in range(2))
     one, other = (model.unroll(batch, context).hidden for context in contexts)

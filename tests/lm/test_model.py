@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from lm.batches import Packed
+from lm.batches import PackedBatch
 from lm.corpus import Corpus
 from lm.laws import check_unroll, read_by_words, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
@@ -17,10 +17,10 @@ SENTENCES = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]
 every_model = pytest.mark.parametrize("name", sorted(ZOO))
 
 
-def packed(chosen: list[int]) -> Packed:
+def packed(chosen: list[int]) -> PackedBatch:
     tokens = np.array([w for s in SENTENCES for w in s], dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in SENTENCES])])
-    return Packed.of(Corpus(tokens, offsets, np.array([0, len(SENTENCES)])), np.array(chosen))
+    return PackedBatch.of(Corpus(tokens, offsets, np.array([0, len(SENTENCES)])), np.array(chosen))
 
 
 @every_model

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from lm.batches import Packed
+from lm.batches import PackedBatch
 from lm.corpus import Corpus
 from lm.sentences import Positions, ReadSentences, embedding_sums
 from lm.trie import Candidates, build
@@ -16,7 +16,7 @@ SENTENCES = [[3, 4, 5], [], [3, 4], [6, 3]]
 def packed() -> Positions:
     tokens = np.array([w for s in SENTENCES for w in s], dtype=np.int32)
     offsets = np.cumsum([0, *map(len, SENTENCES)])
-    return Packed.of(Corpus(tokens, offsets, np.array([0, 4])), np.arange(4)).positions
+    return PackedBatch.of(Corpus(tokens, offsets, np.array([0, 4])), np.arange(4)).positions
 
 
 def trie() -> Positions:
