@@ -34,7 +34,7 @@ class Document:
         """The lists of a file; a label with several values is the features `TM0_0`, `TM0_1`."""
         import numpy as np
 
-        from rerank.corpus.columns import column_names
+        from rerank.corpus.labels import column_names
 
         names, sparse = column_names(kbest.labels), kbest.sparse
         features = [dict(zip(names, row, strict=True)) for row in kbest.dense.tolist()]
