@@ -58,7 +58,7 @@ class _RowFeatures(Mapping[str, float]):
         self._kbest, self._row = kbest, row
 
     def _values(self) -> dict[str, float]:
-        from rerank.corpus.columns import column_names
+        from rerank.corpus.labels import column_names
 
         kbest, row = self._kbest, self._row
         values = dict(zip(column_names(kbest.labels), kbest.dense[row].tolist(), strict=True))
