@@ -28,7 +28,13 @@ from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    }
+)
 @click.version_option(rerank.__version__, prog_name="rerank")
 def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""

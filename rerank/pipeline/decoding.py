@@ -62,6 +62,7 @@ def decode(
     dry_run: bool = False,
     notices: Notices | None = None,
     announce: Announce = log.info,
+    details: Announce = log.debug,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
@@ -91,7 +92,7 @@ def decode(
             source.warn()
             if "summary" in files:
                 files["summary"].write(to_json(decoding.to_dict()))
-        source.report(announce)
+        source.report(announce, details)
     return decoding
 
 
@@ -137,6 +138,7 @@ def score(
     search: Search = AUTO,
     notices: Notices | None = None,
     announce: Announce = log.info,
+    details: Announce = log.debug,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
@@ -170,7 +172,7 @@ def score(
                 for kbest, document, choices in zip(filled, batch.documents, paths, strict=True):
                     _write_list(file, kbest, document, choices)
             source.warn()
-        source.report(announce)
+        source.report(announce, details)
 
 
 def _written(

@@ -49,6 +49,7 @@ class Recipe:
     streams: int = 64
     device: str = "auto"
     precision: str = "auto"
+    threads: int | None = None
 
 
 def train_lm(
@@ -68,6 +69,8 @@ def train_lm(
     save their state and raise StoppedEarly; `resume` goes on from there. Memory: 4 bytes
     a word of the training text, plus the model.
     """
+    import torch
+
     from lm.checkpoint import save_model, save_training
     from lm.model import Config, DocumentLM, n_parameters
     from lm.training import Trainer
@@ -75,7 +78,7 @@ def train_lm(
     _check_folder(out, resume)
     check_outputs((), (train, valid))
     corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
-    device = choose_device(recipe.device)
+    device = choose_device(recipe.device, recipe.threads)
     settings = _settings(recipe, choose_precision(recipe.precision, device))
     config = Config(
         recipe.model,
@@ -98,7 +101,7 @@ def train_lm(
         f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
-        f"({settings.precision})"
+        f"({settings.precision}, {torch.get_num_threads()} threads)"
     )
     about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
     last: Report | None = None
@@ -125,13 +128,20 @@ def train_lm(
     return last
 
 
-def perplexity(lm: Path, text: str | Path, *, notices: Notices, device: str = "auto") -> Perplexity:
-    """Perplexity of a document-segmented text (blank lines part documents)."""
+def perplexity(
+    lm: Path,
+    text: str | Path,
+    *,
+    notices: Notices,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Perplexity:
+    """Perplexity of a text whose documents are separated by blank lines."""
     from lm import evaluation
     from lm.corpus import encode
     from lm.scoring import ScoreError
 
-    saved = open_model(lm, device)
+    saved = open_model(lm, device, threads)
     corpus = encode(read_lines(text, notices), saved.vocabulary)
     _refuse_empty(corpus, text)
     try:
@@ -140,12 +150,12 @@ def perplexity(lm: Path, text: str | Path, *, notices: Notices, device: str = "a
         raise RerankError(f"{lm}: {fault}") from None
 
 
-def open_model(folder: Path, device: str = "auto") -> Saved:
+def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> Saved:
     """A model folder, with its faults told as ours."""
     from lm.checkpoint import ModelError, load_model
 
     try:
-        return load_model(folder, choose_device(device))
+        return load_model(folder, choose_device(device, threads))
     except ModelError as fault:
         raise InputError(str(fault)) from None
 

@@ -27,9 +27,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """What language models run on, and where scores are kept: in the folder `cache`.
+    """Machine that language models run on, and the score cache.
 
-    None is where the environment or the system keeps it.
+    cache: its folder, None for that of the environment or the system; threads: on the CPU, None
+    for one per core.
     """
 
     device: str = "auto"
@@ -37,6 +38,7 @@ class Scoring:
     deterministic: bool = False
     cache: Path | None = None
     no_cache: bool = False
+    threads: int | None = None
 
     def open_cache(self, notices: Notices) -> Cache | None:
         """The cache, which may hold as much as the environment says."""
@@ -98,6 +100,6 @@ def _language_model(
     from lm.machine import Machine
     from rerank.scorers.language_model import LanguageModel
 
-    device = choose_device(scoring.device)
+    device = choose_device(scoring.device, scoring.threads)
     machine = Machine(device, dtype=scoring.dtype, deterministic=scoring.deterministic)
     return LanguageModel(name, open_model(folder, scoring.device), machine, cache)

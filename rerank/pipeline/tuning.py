@@ -82,6 +82,7 @@ def tune_mert(
     plan: Plan = USUAL,
     notices: Notices,
     announce: Announce = lambda line: None,
+    details: Announce = lambda line: None,
 ) -> Tuning:
     """Tune weights on whole documents, by minimum error rate training if nothing else is planned.
 
@@ -125,7 +126,7 @@ def tune_mert(
         alpha = _scaled(task, path, found, made, announce)
         made |= {"flat": _surface(task, path, found, weights.plot)}
         opened.warn()
-        opened.report(announce)
+        opened.report(announce, details)
         scores = reached(sums, metrics, len(references))
         if len(scores) > 1:
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")

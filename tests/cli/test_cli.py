@@ -158,7 +158,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 def test_every_option_arrives_at_the_pipeline(
     name: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--quiet` and `--format` are about what is printed."""
+    """`--quiet`, `--verbose` and `--format` are about what is printed."""
     arguments: list[str] = []
     expected: dict[str, object] = {}
     for number, parameter in enumerate(cli.commands[name].params):
@@ -166,7 +166,7 @@ def test_every_option_arrives_at_the_pipeline(
         if isinstance(parameter, click.Argument):
             arguments += [f"text{number}"]
             expected[option] = f"text{number}"
-        elif isinstance(parameter, click.Option) and option not in ("quiet", "form"):
+        elif isinstance(parameter, click.Option) and option not in ("quiet", "verbose", "form"):
             given, value = told_apart(parameter, number)
             arguments += given
             expected[option] = value
@@ -328,7 +328,7 @@ def test_a_fault_is_one_line_and_an_exit_code(
         ([*LISTED.split(), "--search", "best"], "Invalid value for '--search'"),
         ([*LISTED.split(), "--beam", "0"], "Invalid value for '--beam'"),
         ([*LISTED.split(), "--top", "0"], "Invalid value for '--top'"),
-        ([*LISTED.split(), "--diverse"], "Invalid value for '--diverse': it says which"),
+        ([*LISTED.split(), "--diverse"], "Invalid value for '--diverse': it needs --top"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -17,7 +17,7 @@ from decoders.survivors import MERGES
 from decoders.table import AUTO_WIDTH, DECODERS
 from rerank.cli import cli, run
 from rerank.cli import searching as module
-from rerank.cli.searching import listing, taken
+from rerank.cli.searching import listing, search_of
 from rerank.metrics.consensus import UTILITIES
 from rerank.pipeline import Search
 from rerank.pipeline.searching import FLAGS, UTILITY
@@ -101,7 +101,7 @@ def test_the_default_that_the_help_states_is_that_of_every_decoder(name: str) ->
 def test_options_become_a_search_and_are_taken_out() -> None:
     given: dict[str, Any] = {name: None for name in options()}
     given |= {"method": "smc", "particles": 5, "alpha": 0.5, "gap": 3, "other": 1}
-    assert taken(given) == Search("smc", Options(particles=5, alpha=0.5, gap=3))
+    assert search_of(given) == Search("smc", Options(particles=5, alpha=0.5, gap=3))
     assert given == {"other": 1}
 
 
@@ -111,7 +111,7 @@ def test_a_command_with_a_seed_of_its_own_has_no_second() -> None:
     given: dict[str, Any] = {name: None for name in options() if name != "seed"}
     given |= {"method": "auto", "seed": 4}
     given.pop("seed")
-    assert taken(given) == Search()
+    assert search_of(given) == Search()
 
 
 @pytest.mark.parametrize(
