@@ -21,8 +21,8 @@ from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
+from rerank.cli.listing import list_group
 from rerank.cli.moses_tuning import tune_moses
-from rerank.cli.searching import listing
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated
@@ -50,7 +50,7 @@ for command in (
     decode,
     evaluate,
     diversity,
-    listing,
+    list_group,
     cache,
 ):
     cli.add_command(command)

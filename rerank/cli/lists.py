@@ -17,7 +17,7 @@ from rerank.cli.options import (
     no_docs_option,
 )
 from rerank.cli.searching import search_of
-from rerank.registry import OUTSIDE
+from rerank.registry import SCORE_FILES
 
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
@@ -38,11 +38,24 @@ def _named_folders(
     return tuple(found)
 
 
+def _named_scorers(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """(name, entry) of each NAME=ENTRY[:ARGUMENT]."""
+    found = []
+    for value in values:
+        name, mark, entry = value.partition("=")
+        if not (mark and name and entry):
+            raise click.BadParameter(f"expected NAME=ENTRY or NAME=ENTRY:ARGUMENT; found {value!r}")
+        found.append((name, entry))
+    return tuple(found)
+
+
 def _named_files(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, Path], ...]:
     """(name, file) of each [NAME=]FILE; a FILE with a `=` in its name can be given as ./FILE."""
-    label = OUTSIDE[parameter.opts[-1].removeprefix("--")].label
+    label = SCORE_FILES[parameter.opts[-1].removeprefix("--")].label
     found = []
     for value in values:
         name, mark, file = value.partition("=")
@@ -119,7 +132,16 @@ _SCORER_OPTIONS = [
             callback=_named_files,
             help=kind.help,
         )
-        for option, kind in OUTSIDE.items()
+        for option, kind in SCORE_FILES.items()
+    ),
+    click.option(
+        "--scorer",
+        "scorers",
+        multiple=True,
+        metavar="NAME=ENTRY[:ARGUMENT]",
+        callback=_named_scorers,
+        help="Scorer of an installed package, as feature NAME; repeatable. `rerank list scorers` "
+        "shows the entries; the ARGUMENT goes to the scorer.",
     ),
     device_option,
     click.option(
@@ -168,6 +190,6 @@ def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
     search = search_of(options) if "method" in options else None
     named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
     scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
-    files = {option: options.pop(option.replace("-", "_")) for option in OUTSIDE}
+    files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}
     outside = {option: named for option, named in files.items() if named}
     return Lists(**options, outside=outside, scoring=scoring), search

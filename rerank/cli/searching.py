@@ -1,4 +1,4 @@
-"""Options of the search through documents, and `rerank list`."""
+"""Options of the search through documents."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.cli.options import SEED, Decorator, all_of, format_option
+from rerank.cli.names import MemberName
+from rerank.cli.options import SEED, Decorator, all_of
+from rerank.registry import DECODERS
 
 if TYPE_CHECKING:
     from rerank.pipeline import Search
 
-SEARCHES = [
-    *("auto", "greedy", "viterbi", "beam", "survivors", "random-beam"),
-    *("smc", "ffbs", "mbr", "sweeps", "exhaustive"),
-]
 RESAMPLING = ["systematic", "stratified", "residual", "multinomial"]
 _SHARE = click.FloatRange(0, 1)
 _POSITIVE = click.FloatRange(0, min_open=True)
+
 _OPTIONS = {  # by the name that decoders use
     "method": click.option(
         "--search",
         "method",
-        type=click.Choice(SEARCHES),
+        type=MemberName(DECODERS, "auto"),
         default="auto",
         help="Decoder; auto is Viterbi where it is exact and affordable, else beam search. "
         "`rerank list decoders` shows which decoder uses which option.",
@@ -134,25 +133,3 @@ def search_of(options: dict[str, Any]) -> Search:
     given = {name: options.pop(name) for name in _OPTIONS if name in options}
     method, utility = given.pop("method"), given.pop("utility")
     return Search(method, Options(**given), utility)
-
-
-@click.group("list")
-def listing() -> None:
-    """Show what there is to choose from."""
-
-
-@listing.command()
-@format_option
-def decoders(form: str) -> None:
-    """Show the decoders of --search: orders served, where exact, cost, options, source.
-
-    \b
-    Example:
-      rerank list decoders
-      rerank list decoders --format json
-    """
-    from rerank import pipeline
-    from rerank.files.outputs import to_json
-
-    table = pipeline.list_decoders()
-    click.echo(to_json(table.to_dict()).decode() if form == "json" else table.to_text())

@@ -116,6 +116,7 @@ def _signed(
             "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
             "scores": _digests(source.outside),
+            "scorers": _digests(source.plugins),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,
             "w": short_digest(weights),
@@ -146,7 +147,7 @@ def score(
     its document's earlier sentences, or the decoded path where weights are given.
     """
     notices = notices or PythonWarnings()
-    if not lists.lms and not any(lists.outside.values()):
+    if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     if weights is None and search != Search():
         raise UsageError(

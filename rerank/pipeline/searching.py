@@ -21,30 +21,14 @@ from decoders.search import (
     decode_all,
     refuse_options,
 )
-from decoders.table import DECODERS, Decoder, named
+from decoders.table import Decoder, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.registry import DECODERS, FLAGS
 from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
-FLAGS = {  # options of the shell for those of decoders
-    "width": "--beam",
-    "threshold": "--beam-threshold",
-    "merge": "--merge",
-    "particles": "--particles",
-    "resampling": "--resampling",
-    "ess_threshold": "--ess",
-    "temper": "--temper",
-    "samples": "--samples",
-    "lag": "--lag",
-    "block": "--block",
-    "horizon": "--horizon",
-    "gibbs": "--gibbs",
-    "alpha": "--alpha",
-    "seed": "--seed",
-    "utility": "--utility",
-}
 UTILITY = "bleu"
 
 
@@ -99,12 +83,12 @@ class Search:
             if self.utility is not None and not row.takes("utility"):
                 raise UnknownOption(row, "utility")
             if self.options.n_best > 1 and not row.takes("n_best"):
-                listing = ", ".join(one.name for one in DECODERS.values() if one.takes("n_best"))
+                listing = ", ".join(_takers("n_best"))
                 raise UsageError(
                     f"--n-best: --search {row.name} finds one path; several are found by {listing}"
                 )
         except UnknownOption as fault:
-            takers = ", ".join(one.name for one in DECODERS.values() if one.takes(fault.option))
+            takers = ", ".join(_takers(fault.option))
             raise UsageError(
                 f"{FLAGS[fault.option]}: --search {row.name} does not use it; it is for "
                 f"--search {takers}"
@@ -146,6 +130,7 @@ def search_documents(
                 [document.problem(weights) for document in documents],
                 search.method,
                 search.options,
+                table=DECODERS.with_plugin(search.method),
                 documents=[document.name for document in documents],
                 utilities=utilities,
             )
@@ -193,7 +178,7 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
     automatic = search.method == "auto"
     row = _row("beam" if automatic and order is None else "viterbi" if automatic else search.method)
     if not row.serves(order):
-        fitting = ", ".join(r.name for r in DECODERS.values() if r.serves(order))
+        fitting = ", ".join(r.name for r in DECODERS.builtin.values() if r.serves(order))
         depth = "all earlier sentences" if order is None else f"order {order}"
         raise UsageError(
             f"--search {search.method}: {row.name} does not serve scores that depend on {depth}; "
@@ -216,10 +201,15 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
     return search
 
 
+def _takers(option: str) -> list[str]:
+    """Built-in decoders that use an option."""
+    return [row.name for row in DECODERS.builtin.values() if row.takes(option)]
+
+
 def _row(name: str) -> Decoder:
     """The decoder of this name."""
     try:
-        return named(name)
+        return named(name, DECODERS.with_plugin(name))
     except UnsuitedDecoder as fault:
         raise UsageError(f"--search {name}: {fault}") from None
 

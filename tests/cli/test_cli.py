@@ -18,8 +18,9 @@ import pytest
 import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
+from rerank.cli.names import MemberName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
-from rerank.registry import OUTSIDE
+from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # a story told by them; groups
@@ -68,6 +69,7 @@ def called(
 
 FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and what they become
     "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
+    "NAME=ENTRY[:ARGUMENT]": ("m=e:f=g", (("m", "e:f=g"),)),
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
     "keep|free|RATIO": ("0.97", 0.97),
@@ -93,6 +95,8 @@ def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
     if isinstance(option.type, click.Choice):
         value = next(c for c in reversed(list(option.type.choices)) if c != option.default)
         return [option.opts[-1], value], value
+    if isinstance(option.type, MemberName):
+        return [option.opts[-1], "greedy"], "greedy"
     if option.metavar == "PERCENT":
         return [option.opts[-1], str(number)], number / 100
     if isinstance(option.type, click.types.FloatParamType):
@@ -214,7 +218,6 @@ REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negativ
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """They are written out there, because help must not wait for torch."""
-    from decoders.table import DECODERS
     from lm.recurrence import RECURRENCES
     from lm.zoo import ZOO
 
@@ -225,7 +228,6 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
 
     assert names("train-lm", "--model") == set(ZOO)
     assert names("train-lm", "--recurrence") == set(RECURRENCES)
-    assert names("decode", "--search") == {"auto", *DECODERS}
 
 
 @pytest.mark.parametrize("value", ["codclm", "=models/codclm", "codclm=", "="])
@@ -246,24 +248,24 @@ def test_the_folder_of_a_model_may_have_an_equals_sign(
     assert seen["lms"] == (("a", Path("b=c")), ("d", Path("e")))
 
 
-@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("option", sorted(SCORE_FILES))
 def test_scores_from_outside_have_a_name_of_their_own_or_that_of_their_kind(
     option: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = [f"--{option}={value}" for value in ("a=b=c", "d", "./e=f", "-")]
     _, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *given, "-q"])
-    label = OUTSIDE[option].label
+    label = SCORE_FILES[option].label
     named = (("a", "b=c"), (label, "d"), (label, "e=f"), (label, "-"))
     assert seen["outside"] == {option: tuple((name, Path(path)) for name, path in named)}
 
 
-@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("option", sorted(SCORE_FILES))
 @pytest.mark.parametrize("value", ["", "qe="])
 def test_scores_from_outside_are_in_a_file(
     option: str, value: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*LISTED.split(), f"--{option}", value]) == 2
-    assert f"expected [NAME=]FILE, for example {OUTSIDE[option].label}=FILE" in (
+    assert f"expected [NAME=]FILE, for example {SCORE_FILES[option].label}=FILE" in (
         capsys.readouterr().err
     )
 

@@ -7,7 +7,6 @@ from click.testing import CliRunner
 
 from rerank.cli.headings import CommandWithHeadings
 
-
 HEADINGS = {"b": "Second things", "unknown": "Nothing"}
 
 
