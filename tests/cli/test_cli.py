@@ -18,7 +18,6 @@ import pytest
 import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
-from rerank.cli.names import MemberName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
@@ -95,8 +94,6 @@ def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
     if isinstance(option.type, click.Choice):
         value = next(c for c in reversed(list(option.type.choices)) if c != option.default)
         return [option.opts[-1], value], value
-    if isinstance(option.type, MemberName):
-        return [option.opts[-1], "greedy"], "greedy"
     if option.metavar == "PERCENT":
         return [option.opts[-1], str(number)], number / 100
     if isinstance(option.type, click.types.FloatParamType):

@@ -53,8 +53,7 @@ def test_an_option_that_decoders_take_has_a_flag() -> None:
 def test_names_to_choose_from_are_all_that_there_are() -> None:
     """Most are written out on the command line, because help must not wait for numpy."""
     found = options()
-    shown = found["method"].make_metavar(click.Context(cli.commands["decode"]))
-    assert shown == f"[{'|'.join(['auto', *DECODERS])}]"
+    assert choices(found["method"]) == ["auto", *DECODERS]
     assert choices(found["merge"]) == list(MERGES)
     assert sorted(choices(found["resampling"])) == sorted(RESAMPLING)
     assert choices(found["utility"]) == list(UTILITIES)

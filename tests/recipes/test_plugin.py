@@ -139,7 +139,7 @@ def test_tune_mert_follows_its_metric_with_its_scorers() -> None:
         (
             "length:many",
             1,
-            "scorer 'words', document 'all': expected scores, found ValueError at rerank_plugin.py:1",
+            "scorer 'words', document 'all': expected scores, found ValueError at",
         ),
         ("cohesion:now", 1, "--scorer words=cohesion:now: the scorer cannot be made: TypeError"),
     ],
