@@ -1,4 +1,4 @@
-"""Where tensors live and how precise training is: chosen, never silently."""
+"""Device and precision of language models; both are announced."""
 
 from __future__ import annotations
 

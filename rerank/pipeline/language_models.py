@@ -30,7 +30,7 @@ SAVE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a language model is trained from and how; the defaults are `train-lm`'s."""
+    """Settings of the training of a language model; the defaults are those of `train-lm`."""
 
     model: str
     embed: int = 128
@@ -151,7 +151,7 @@ def perplexity(
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> Saved:
-    """A model folder, with its faults told as ours."""
+    """A model folder; InputError if it is not valid."""
     from lm.checkpoint import ModelError, load_model
 
     try:
@@ -172,7 +172,7 @@ def _check_folder(out: Path, resume: bool) -> None:
 
 
 def _go_on(state: Path, trainer: Trainer) -> None:
-    """Put a trainer where the interrupted run was, with its faults told as ours."""
+    """Restore a trainer from the state of an interrupted run; InputError if it is not valid."""
     from lm.checkpoint import ModelError, load_training
 
     try:
@@ -183,7 +183,7 @@ def _go_on(state: Path, trainer: Trainer) -> None:
 
 @contextmanager
 def _blamed(out: Path) -> Iterator[None]:
-    """Faults of a run told with its folder: of the system in saving, of a model that diverged."""
+    """Errors of a run as RerankError with its folder: failed saving, diverged training."""
     from lm.scoring import ScoreError
 
     try:
@@ -244,7 +244,7 @@ def _settings(recipe: Recipe, precision: str) -> Settings:
 def _about(
     recipe: Recipe, settings: Settings, corpus: Corpus, files: dict[str, str | Path]
 ) -> dict[str, object]:
-    """Provenance that a model carries: recipe, data digests, versions."""
+    """Provenance saved with a model: settings, digests of the data, versions."""
     import torch
 
     return {
@@ -254,7 +254,7 @@ def _about(
         "model": recipe.model,
         "settings": settings.as_json(),
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
-        "data": {  # what is no file cannot be read again
+        "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}
             for name, f in files.items()
             if Path(f).is_file()
