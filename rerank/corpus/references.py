@@ -106,7 +106,7 @@ def note_differences(
     notices: Notices,
     *,
     source: str = "",
-    numbers: Sequence[int] | None = None,
+    numbers: Sequence[int | None] | None = None,
 ) -> None:
     """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
@@ -129,7 +129,7 @@ def note_differences(
             )
             kinds[kind] = decomposed
         for kind, (first, *rest) in kinds.items():
-            number = first + 1 if numbers is None else int(numbers[first])
+            number = first + 1 if numbers is None else numbers[first]
             line = number if side == "hypotheses" else None
             notices.add(kind, source=source, line=line, count=1 + len(rest))
 
