@@ -1,10 +1,10 @@
-"""Faults: what a user meets with bad input, a folder of `tests/faults` each.
+"""Faults in input, options and the system: each folder of `tests/faults` is a test case.
 
-A case is the files of `00-sound`, with its own files over them and its `make.py` run there, and
-`command`, the arguments of `rerank`, which may read `stdin`, after environment variables that are
-set as shells do it. `expected.exit` holds the exit code, `expected.stderr` one regular expression
-a line, each to be found on standard error, or not to be found if it begins with `!`. Cases of one
-number are forms of one fault; those of 00 have none.
+A case runs in a folder with the files of `00-sound`, its own files copied over them, and then its
+`make.py`. `command` has the arguments of `rerank`, after environment variables in shell notation;
+`stdin` is standard input. `expected.exit` is the exit code. `expected.stderr` has one regular
+expression per line that standard error must contain, or must not contain if it begins with `!`.
+Cases with the same number are variants of one fault; number 00 is input without faults.
 """
 
 import itertools
@@ -19,9 +19,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.cli import start
 
 ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "tests" / "faults"
@@ -83,7 +83,7 @@ def run(name: str, *options: str) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_fault_is_told_with_place_and_cure_and_touches_nothing(
+def test_a_fault_is_reported_with_place_and_cure_and_changes_no_file(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -131,13 +131,6 @@ def test_a_case_is_complete(name: str) -> None:
 # Faults that need a process of their own
 
 
-def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """`rerank` in the current folder."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
-    command = [sys.executable, "-m", "rerank", *arguments]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, **options)
-
-
 def test_19_the_locale_changes_no_byte_of_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +148,7 @@ def test_19_the_locale_changes_no_byte_of_the_output(
 
 
 def without_reader(*arguments: str) -> tuple[int, bytes]:
-    """Exit code and standard error of `rerank` whose reader has left already."""
+    """Exit code and standard error of `rerank` whose reader has gone."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -167,7 +160,7 @@ def without_reader(*arguments: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("name", ["00-sound", "00-sound-evaluate", "--help"])
-def test_80_a_reader_that_has_left_ends_the_work_in_silence(
+def test_80_a_closed_pipe_ends_the_work_silently(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out("00-sound", tmp_path, monkeypatch)
@@ -175,14 +168,14 @@ def test_80_a_reader_that_has_left_ends_the_work_in_silence(
     assert (code, message) == (0, b"")
 
 
-def test_80_a_reader_that_has_left_is_told_of_where_a_file_is_not_written_for_it(
+def test_80_a_closed_pipe_is_reported_if_other_outputs_are_therefore_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out("00-sound", tmp_path, monkeypatch)
     before = listing(tmp_path)
     code, message = without_reader(*arguments("00-sound"), "--kbest-out", "scored.kbest", "-q")
     assert code == 1
-    assert message == b"rerank: a reader of the output has left, so scored.kbest is not written\n"
+    assert message == b"rerank: the reader of the output has gone; scored.kbest is not written\n"
     assert listing(tmp_path) == before
 
 
@@ -237,7 +230,7 @@ def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
-def test_81_a_report_that_does_not_fit_is_told_of(
+def test_81_a_report_that_does_not_fit_on_the_disk_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out("00-sound", tmp_path, monkeypatch)

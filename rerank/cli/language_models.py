@@ -11,7 +11,10 @@ import click
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.names import MemberName
 from rerank.cli.options import (
+    FILE,
     Messages,
+    choice_option,
+    count_option,
     device_option,
     format_option,
     message_options,
@@ -37,10 +40,10 @@ if TYPE_CHECKING:
 @click.option(
     "--train",
     required=True,
-    metavar="FILE",
+    type=FILE,
     help="Training text: one sentence per line, a blank line between documents.",
 )
-@click.option("--valid", required=True, metavar="FILE", help="Validation text in the same format.")
+@click.option("--valid", required=True, type=FILE, help="Validation text in the same format.")
 @click.option(
     "--out",
     required=True,
@@ -55,66 +58,31 @@ if TYPE_CHECKING:
     type=MemberName(MODELS),
     help="Language model; `rerank list models` shows what each is.",
 )
-@click.option(
+@count_option(
     "--vocab",
     "vocabulary",
     default=10_000,
-    type=click.IntRange(1),
     help="Vocabulary size: the most frequent words of the training text.",
 )
-@click.option(
-    "--embed",
-    default=128,
-    type=click.IntRange(1),
-    help="Size of the word embeddings.",
-)
-@click.option(
-    "--hidden",
-    default=256,
-    type=click.IntRange(1),
-    help="Size of the hidden layers.",
-)
-@click.option(
-    "--layers",
-    default=1,
-    type=click.IntRange(1, 64),
-    help="Number of recurrent layers.",
-)
-@click.option(
+@count_option("--embed", default=128, help="Size of the word embeddings.")
+@count_option("--hidden", default=256, help="Size of the hidden layers.")
+@count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
+@choice_option(
     "--recurrence",
-    type=click.Choice(["lstm", "cifg"]),
+    choices=["lstm", "cifg"],
     default="lstm",
     help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
 )
-@click.option(
-    "--tied/--untied",
-    default=True,
-    help="Share the word embeddings with the output layer.",
-)
-@click.option(
-    "--epochs",
-    default=5,
-    type=click.IntRange(1),
-    help="Number of passes over the training text.",
-)
+@click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
     "--minutes",
     type=click.FloatRange(0, min_open=True),
     help="Time limit, towards which the learning rate is annealed; results then depend on the "
     "speed of the machine.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    type=click.IntRange(0, 2**31 - 1),
-    help="Random seed.",
-)
-@click.option(
-    "--dropout",
-    default=0.1,
-    type=click.FloatRange(0, 0.95),
-    help="Dropout rate.",
-)
+@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
+@click.option("--dropout", default=0.1, type=click.FloatRange(0, 0.95), help="Dropout rate.")
 @click.option(
     "--context-dropout",
     default=0.1,
@@ -127,21 +95,16 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, min_open=True),
     help="Peak learning rate of AdamW.",
 )
-@click.option(
+@count_option(
     "--negatives",
     default=1024,
-    type=click.IntRange(0),
+    least=0,
     help="Words sampled per update for the sampled softmax; 0 trains the full softmax.",
 )
-@click.option(
-    "--streams",
-    default=64,
-    type=click.IntRange(1),
-    help="Batch size, in documents read in parallel.",
-)
-@click.option(
+@count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
+@choice_option(
     "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
+    choices=["auto", "float32", "bfloat16"],
     default="auto",
     help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
 )
@@ -149,7 +112,13 @@ if TYPE_CHECKING:
 @threads_option
 @message_options
 def train_lm(
-    train: str, valid: str, out: Path, resume: bool, messages: Messages, **recipe: Any
+    train: str,
+    valid: str,
+    out: Path,
+    resume: bool,
+    threads: int | None,
+    messages: Messages,
+    **recipe: Any,
 ) -> None:
     """Train a document language model.
 
@@ -166,9 +135,10 @@ def train_lm(
             f"{'  best' if r.best else ''}"
         )
 
+    messages.announce_threads(threads)
     with messages.warnings() as notices:
         pipeline.train_lm(
-            pipeline.Recipe(**recipe),
+            pipeline.Recipe(**recipe, threads=threads),
             train,
             valid,
             out,
@@ -188,7 +158,7 @@ def train_lm(
     metavar="DIR",
     help="Language model made by train-lm.",
 )
-@click.argument("text")
+@click.argument("text", type=FILE, metavar="TEXT")
 @format_option
 @device_option
 @threads_option
@@ -206,6 +176,7 @@ def perplexity(
     """
     from rerank import pipeline
 
+    messages.announce_threads(threads)
     with messages.warnings() as notices:
         result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
     if form == "json":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from rerank.notices import Notices
 
@@ -18,15 +19,43 @@ Decorator = Callable[[Any], Any]
 
 SEED = click.IntRange(0, 2**63 - 1)
 
+
+class FileName(click.types.StringParamType):
+    """Name of a file or `-`, which the shell completes; whoever opens the file checks it."""
+
+    name = "file"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The request that the shell complete a file name."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
+
+def count_option(
+    *names: str, help: str, least: int = 1, most: int | None = None, default: int | None = None
+) -> Decorator:
+    """An option for a number of something."""
+    return click.option(*names, type=click.IntRange(least, most), default=default, help=help)
+
+
+def choice_option(
+    *names: str, help: str | None = None, choices: Sequence[str], default: str | None = None
+) -> Decorator:
+    """An option for one of some names."""
+    return click.option(*names, type=click.Choice(choices), default=default, help=help)
+
+
 kbest_option = click.option(
     "--kbest",
     required=True,
-    metavar="FILE",
+    type=FILE,
     help="Moses k-best list, plain or compressed (gzip, xz, bzip2); - is standard input.",
 )
-docs_option = click.option(
-    "--docs", metavar="FILE", help="Document ids, one line per source sentence."
-)
+docs_option = click.option("--docs", type=FILE, help="Document ids, one line per source sentence.")
 no_docs_option = click.option(
     "--no-docs",
     type=click.Choice(["each", "one"]),
@@ -37,7 +66,7 @@ reference_option = click.option(
     "references",
     required=True,
     multiple=True,
-    metavar="FILE",
+    type=FILE,
     help="Reference translation, one line per source sentence; repeatable.",
 )
 device_option = click.option(
@@ -46,10 +75,8 @@ device_option = click.option(
     metavar="DEVICE",
     help="Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one.",
 )
-threads_option = click.option(
-    "--threads",
-    type=click.IntRange(1),
-    help="CPU threads for language models [default: one per core].",
+threads_option = count_option(
+    "--threads", help="CPU threads for language models [default: one per core]."
 )
 cache_option = click.option(
     "--cache",
@@ -81,6 +108,11 @@ class Messages:
     strict: bool = False
     quiet: bool = False
     verbose: bool = False
+
+    def announce_threads(self, threads: int | None) -> None:
+        """Print the number of threads if the user chose it."""
+        if threads is not None:
+            self.announce(f"CPU threads for language models: {threads}")
 
     def announce(self, line: str) -> None:
         """Print a line unless the command is quiet."""

@@ -70,8 +70,6 @@ def train_lm(
     save their state and raise StoppedEarly; `resume` goes on from there. Memory: 4 bytes
     a word of the training text, plus the model.
     """
-    import torch
-
     from lm.checkpoint import save_model, save_training
     from lm.model import Config, DocumentLM, n_parameters
     from lm.training import Trainer
@@ -102,7 +100,7 @@ def train_lm(
         f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
-        f"({settings.precision}, {torch.get_num_threads()} threads)"
+        f"({settings.precision})"
     )
     about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
     last: Report | None = None
@@ -122,7 +120,7 @@ def train_lm(
             if interrupts.asked and not trainer.progress.finished:
                 save_training(state, trainer)
                 raise StoppedEarly(
-                    f"{out}: stopped, state saved; the same command with --resume goes on"
+                    f"{out}: stopped, state saved; to continue, run the same command with --resume"
                 )
     if last is None:
         raise UsageError(f"{out}: this run is finished; train into another folder")

@@ -24,12 +24,15 @@ from decoders.search import (
 from decoders.table import Decoder, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
+from rerank.formats.weights import Weights, refuse_all_zero
 from rerank.pipeline.sources import Announce, DocumentSource
 from rerank.registry import DECODERS, FLAGS
 from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
+SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
+UNIFORM = ("mbr", "smc", "ffbs")  # these accept all-zero weights: uniform candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,17 @@ class Search:
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
+    def check(self, weights: Weights, source: str) -> None:
+        """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
+        if self.method not in UNIFORM:
+            cure = f"only --search {', '.join(UNIFORM)} can use them, to treat all candidates alike"
+            refuse_all_zero(weights, cure, source=source)
+
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
-        """Options for a signature: those that one of these decoders uses."""
+        """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
         given = {**self.options.given(), "utility": self.utility}
+        recorded = given.keys() & SAMPLING
         if given.get("alpha") is None:
             given["alpha"] = self.options.scale
         defaults = {"width": self.options.beam_width, "utility": UTILITY, "seed": SEED}
@@ -72,8 +82,8 @@ class Search:
             flag.removeprefix("--"): value
             for name, flag in FLAGS.items()
             if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
-            and any(row.takes(name) for row in rows)
-            and (name not in ("alpha", "seed") or any(row.scaled(given) for row in rows))
+            and (name in recorded or any(row.takes(name) for row in rows))
+            and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
     def refuse(self, row: Decoder, order: int | None) -> None:

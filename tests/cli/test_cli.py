@@ -1,12 +1,9 @@
-"""The command line: examples, options that arrive, exit codes, and who is told what."""
+"""The command line: help, options, exit codes, and which stream a message goes to."""
 
 import dataclasses
 import json
 import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +11,7 @@ from typing import Any
 
 import click
 import pytest
+from support.cli import examples, finish, start
 
 import rerank
 from rerank import pipeline
@@ -22,7 +20,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # a story told by them; groups
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # no single command
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",
@@ -85,7 +83,7 @@ def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from unpacked(fields)
 
 
-def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
+def distinct_value(option: click.Option, number: int) -> tuple[list[str], object]:
     """Arguments that set an option to a value of its own, and what should arrive."""
     if option.secondary_opts:  # of --tied/--untied
         return [option.secondary_opts[0]], False
@@ -121,9 +119,7 @@ def test_the_help_of_a_command_has_an_example_of_options_that_it_has(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([name, "--help"]) == 0
-    text = capsys.readouterr().out
-    example = text.partition("Example:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
-    words = shlex.split(example)
+    (words,) = examples(capsys.readouterr().out)
     assert words[:2] == ["rerank", name]
     given = {word for word in words if word.startswith("--")}
     known = {opt for option in cli.commands[name].params for opt in option.opts}
@@ -152,6 +148,30 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"rerank, version {rerank.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses"]),
+        ("rerank decode --se", ["plain,--search", "plain,--seed"]),
+        ("rerank decode --search s", ["plain,survivors", "plain,smc", "plain,sweeps"]),
+        ("rerank train-lm --model cc", ["plain,ccdclm"]),
+        ("rerank decode --kbest te", ["file,te"]),
+        ("rerank evaluate out", ["file,out"]),
+    ],
+)
+def test_the_shell_completes_commands_options_values_and_files(
+    words: str,
+    completions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("_RERANK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    assert run([]) == 0
+    assert capsys.readouterr().out.splitlines() == completions
+
+
 # Options
 
 
@@ -168,7 +188,7 @@ def test_every_option_arrives_at_the_pipeline(
             arguments += [f"text{number}"]
             expected[option] = f"text{number}"
         elif isinstance(parameter, click.Option) and option not in ("quiet", "verbose", "form"):
-            given, value = told_apart(parameter, number)
+            given, value = distinct_value(parameter, number)
             arguments += given
             expected[option] = value
     code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
@@ -195,7 +215,7 @@ def test_defaults_are_those_of_the_pipeline(
     arguments = [
         argument
         for n, p in enumerate(needed)
-        for argument in (told_apart(p, n)[0] if isinstance(p, click.Option) else [f"text{n}"])
+        for argument in (distinct_value(p, n)[0] if isinstance(p, click.Option) else [f"text{n}"])
     ]
     code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
     assert code == 0
@@ -289,7 +309,7 @@ def test_a_diverse_top_is_asked_for_in_any_order(
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "told"),
+    ("fault", "code", "message"),
     [
         (RerankError("no room"), 1, "rerank: no room\n"),
         (UsageError("give one"), 2, "rerank: give one\n"),
@@ -303,7 +323,7 @@ def test_a_diverse_top_is_asked_for_in_any_order(
 def test_a_fault_is_one_line_and_an_exit_code(
     fault: BaseException,
     code: int,
-    told: str,
+    message: str,
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -314,11 +334,11 @@ def test_a_fault_is_one_line_and_an_exit_code(
     monkeypatch.setattr(pipeline, "decode", fail)
     assert run([*LISTED.split()]) == code
     captured = capsys.readouterr()
-    assert (captured.out, captured.err.lstrip("\n")) == ("", told)
+    assert (captured.out, captured.err.lstrip("\n")) == ("", message)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["decide"], "No such command 'decide'"),
         (["decode", "--kbset", "x"], "No such option"),
@@ -332,36 +352,27 @@ def test_a_fault_is_one_line_and_an_exit_code(
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_misused_options_end_with_2(
-    arguments: list[str], told: str, here: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(arguments) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault(
     here: Path,
 ) -> None:
-    def started(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-c", "from rerank.cli import main; main()", *arguments],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-        )
-
     reading, writing = os.pipe()
     os.close(reading)
-    left = started(*LISTED.split(), stdout=writing)
+    left = start(*LISTED.split(), stdout=writing)
     os.close(writing)
-    wrong = started("decode")
-    _, message = left.communicate()
-    assert (left.returncode, b"Traceback" in message, b"rror" in message) == (0, False, False)
-    _, message = wrong.communicate()
-    assert wrong.returncode == 2
-    assert b"Missing option '--kbest'" in message
+    code, message = finish("decode")
+    _, words = left.communicate()
+    assert (left.returncode, b"Traceback" in words, b"rror" in words) == (0, False, False)
+    assert code == 2
+    assert "Missing option '--kbest'" in message
 
 
-# Who is told what
+# Standard output and standard error
 
 
 def test_results_go_to_standard_output_and_everything_else_to_standard_error(
@@ -390,7 +401,7 @@ def test_quiet_leaves_results_and_errors(
     assert captured.err.startswith(b"rerank: dev.kbest:1: CRLF line ends")
 
 
-def test_warnings_are_told_before_a_fault_too(
+def test_warnings_are_printed_before_an_error_too(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = "\n".join([f"{LINES[0]}\r", "none"]) + "\n"
@@ -425,7 +436,7 @@ def test_the_json_of_perplexity_is_one_object(
     assert text.startswith(f"perplexity {found['perplexity']:.2f} (without </s> ")
 
 
-def test_training_tells_its_progress_and_where_the_model_is(
+def test_training_prints_its_progress_and_the_folder_of_the_model(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = "train-lm --model rnnlm --train dev.ref --valid hyp.txt --out lm --embed 4 --hidden 4"
