@@ -25,9 +25,9 @@ from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.wanted import Wanted
-from rerank.tuning.document_line_search import document_line
-from rerank.tuning.goals import CORPUS_BLEU
+from rerank.tuning.exact.line_search import document_line
+from rerank.tuning.features import Wanted
+from rerank.tuning.objectives.goal import CORPUS_BLEU
 from rerank.tuning.rounds import total
 
 CONTEXT = 0.1  # weight of a feature that the start weights lack

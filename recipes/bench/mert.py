@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rerank.tuning.objectives.criterion import BLEU_ALONE
 
 from rerank.corpus.references import read_with_documents
 from rerank.formats.weights import read_weights, vector
@@ -29,13 +30,12 @@ from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.wanted import Wanted
-from rerank.tuning.ascent import Axes, Optimum, Point, climb
-from rerank.tuning.criterion import BLEU_ALONE
-from rerank.tuning.goals import CORPUS_BLEU
-from rerank.tuning.mert import Settings, optimise
-from rerank.tuning.pool import Pool
-from rerank.tuning.strategies import coordinates
+from rerank.tuning.features import Wanted
+from rerank.tuning.mert.ascent import Axes, Optimum, Point, climb
+from rerank.tuning.mert.coordinates import coordinates
+from rerank.tuning.mert.mert import Settings, optimise
+from rerank.tuning.objectives.goal import CORPUS_BLEU
+from rerank.tuning.pools.pool import Pool
 
 SETS = {
     "tune1000": ("tvsub-zh-en", "tune.nbest.xz", 1000),

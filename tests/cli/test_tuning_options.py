@@ -11,11 +11,11 @@ from rerank.cli import cli
 from rerank.cli.tuning_options import aims_of, settings_of
 from rerank.errors import UsageError
 from rerank.pipeline import Aims, MertSettings
-from rerank.pipeline.tuning_plan import POOLS
 from rerank.registry import METRICS
-from rerank.tuning.algorithms import ALGORITHMS
-from rerank.tuning.pool_tuner import MERT
-from rerank.tuning.strategies import STRATEGIES
+from rerank.tuning.mert.coordinates import STRATEGIES
+from rerank.tuning.task import POOLS
+from rerank.tuning.tuners.pool_tuner import MERT
+from rerank.tuning.tuners.table import ALGORITHMS
 
 
 def parsed(*arguments: str) -> dict[str, Any]:

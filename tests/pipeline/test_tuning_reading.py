@@ -18,9 +18,9 @@ from rerank.notices import Notices
 from rerank.pipeline import Aims, Lists
 from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.tuning_set import TuningSet
-from rerank.pipeline.wanted import Wanted
 from rerank.scorers.features import FeatureSpace
+from rerank.tuning.features import Wanted
+from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.rounds import total
 
 ALL = Aims((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})

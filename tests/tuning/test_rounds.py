@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rerank.tuning.ascent import Optimum
+from rerank.tuning.mert.ascent import Optimum
 from rerank.tuning.rounds import MOST_ROUNDS, Ended, Round, Step, Steps, total, tune_in_rounds
 
 ZEROS, ONES = np.zeros(2), np.ones(2)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rerank.tuning.ascent import Optimum
-from rerank.tuning.objectives import Corpus, MeanOfDocuments, Objective
-from rerank.tuning.pool import Pool
+from rerank.tuning.mert.ascent import Optimum
+from rerank.tuning.objectives.objective import Corpus, MeanOfDocuments, Objective
+from rerank.tuning.pools.pool import Pool
 from rerank.tuning.surface import Section, sections
 
 
