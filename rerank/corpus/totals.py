@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBest
+from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 
 TOLERANCE = 1e-3  # relative; Moses writes six digits
@@ -28,7 +28,7 @@ class Disagreement:
 
     def add(self, kbest: KBest, sums: NDArray[np.float64]) -> None:
         """Compare the totals of a document with the weighted sums (n,). O(n log n)."""
-        if kbest.totals is None:
+        if kbest.totals is None or kbest.line_numbers is None:
             return
         gaps = kbest.totals - sums
         gaps -= np.repeat(_medians(gaps, kbest), kbest.counts)

@@ -15,7 +15,6 @@ from rerank.corpus.totals import Disagreement
 from rerank.errors import UsageError
 from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
-from rerank.formats.moses_writing import append_features
 from rerank.formats.weights import Weights, read_weights, vector
 from rerank.notices import Notices
 from rerank.pipeline.choices import Choice, Decoding
@@ -185,7 +184,7 @@ def score(
                         note_extinction(one, opened)
                     paths = [one.choices for one in found_paths]
                 for (_, kbest), document, choices in zip(filled, documents, paths, strict=True):
-                    _write_list(file, kbest, document, choices)
+                    file.writelines(_list_lines(opened, kbest, document, choices))
                 opened.finished(documents)
             opened.warn()
         opened.report(announce)
@@ -245,7 +244,7 @@ def _decoded(
             with opened.watch.lap("writing"):
                 _write_text(text, kbest, document, found.choices)
                 if rescored is not None:
-                    _write_list(rescored, kbest, document, found.choices, column)
+                    rescored.writelines(_list_lines(opened, kbest, document, found.choices, column))
             yield Choice.of(name, kbest, found, near_ties)
         opened.finished(documents)
     totals.report(opened.notices)
@@ -274,20 +273,19 @@ def _write_text(file: BinaryIO, kbest: KBest, document: Document, choices: Seque
     file.writelines(line + b"\n" for line in lines)
 
 
-def _write_list(
-    file: BinaryIO,
+def _list_lines(
+    opened: Opened,
     kbest: KBest,
     document: Document,
     choices: Sequence[int],
     weights: NDArray[np.float64] | None = None,
-) -> None:
+) -> Iterator[bytes]:
     """The document's lines with the scorers' features under a path and, given weights, totals."""
     space = document.space
     features = document.under(choices)
     totals = None if weights is None else features @ weights + document.sparse
     added = features[:, space.list_width :]
     names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-    for row in range(kbest.n):
-        values = list(zip(names, added[row].tolist(), strict=True))
-        total = None if totals is None else float(totals[row])
-        file.write(append_features(kbest.line(row), values, total) + b"\n")
+    first_id = opened.lists.first_id
+    for line in opened.format.write(kbest, names, added, totals, first_id=first_id):
+        yield line + b"\n"

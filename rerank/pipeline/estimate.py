@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 
@@ -37,15 +36,15 @@ def _estimated(opened: Opened, name: str, kbest: KBest, how: Search, announce: A
     survey = opened.survey
     seconds = taken * survey.words / max(1, words)
     announce(
-        f"{counts}, {survey.lines:,} candidates, {survey.words:,} words; about {_told(seconds)}"
-        + (f" with {models}" if models else "")
+        f"{counts}, {survey.candidates:,} candidates, {survey.words:,} words; "
+        f"about {_told(seconds)}" + (f" with {models}" if models else "")
     )
     return seconds
 
 
 def _sample(opened: Opened, name: str, kbest: KBest, how: Search) -> int:
     """Words of a document's first sentences, once they are decoded."""
-    head = _head(kbest)
+    head = kbest.head(SAMPLE)
     scorers = [scorer.forgetful() for scorer in opened.scorers]
     (document,) = prepare([(name, head)], scorers, opened.space(head, total=False), {})
     weights = np.zeros(document.space.width)
@@ -59,19 +58,3 @@ def _told(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _head(kbest: KBest) -> KBest:
-    """The first sentences of a document's lists."""
-    n = int(kbest.offsets[min(SAMPLE, len(kbest))])
-    return replace(
-        kbest,
-        offsets=kbest.offsets[: SAMPLE + 1],
-        spans=kbest.spans[:n],
-        text_spans=kbest.text_spans[:n],
-        line_numbers=kbest.line_numbers[:n],
-        ranks=kbest.ranks[:n],
-        dense=kbest.dense[:n],
-        totals=None if kbest.totals is None else kbest.totals[:n],
-        sparse=kbest.sparse.take(np.arange(n)),
-    )

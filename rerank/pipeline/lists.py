@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, read_documents
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import display, read_lines, spool
+from rerank.files.lines import display, spool
+from rerank.formats.format import KBestFormat, Survey
+from rerank.formats.table import format_of, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
@@ -62,19 +64,6 @@ class Lists:
         """All that is read but models."""
         others = [path for named in self.outside.values() for _, path in named]
         return [self.kbest, *([self.docs] if self.docs else []), *others]
-
-
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """One quick pass over a list: candidates, words, the highest sentence id, the last line.
-
-    last_line: number of the last line that is not blank, whatever `lines` counts of them.
-    """
-
-    lines: int
-    words: int
-    last_id: int
-    last_line: int
 
 
 class Opened:
@@ -151,8 +140,13 @@ class Opened:
     def survey(self) -> Survey:
         """Figures of the list, counted at the first use."""
         if self._survey is None:
-            self._survey = _survey(self.path, display(self.lists.kbest), self.lists.top)
+            self._survey = survey_of(self.path, top=self.lists.top)
         return self._survey
+
+    @cached_property
+    def format(self) -> KBestFormat:
+        """The format of the list."""
+        return format_of(self.path)
 
     def _documents(self) -> Documents:
         lists = self.lists
@@ -165,10 +159,10 @@ class Opened:
         """How many source lines there are, from the highest id of the list."""
         survey = self.survey
         n_lines = max(0, survey.last_id - self.lists.first_id + 1)
-        if n_lines > SPARSEST * (survey.lines + 1):
+        if n_lines > SPARSEST * (survey.candidates + 1):
             raise InputError(
                 f"expected ids without large gaps, found id {survey.last_id} in a list of "
-                f"{survey.lines} hypotheses; give --docs FILE, a line per source line",
+                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
                 source=display(self.lists.kbest),
             )
         return n_lines
@@ -264,28 +258,3 @@ class Opened:
         for scorer in self.scorers:
             announce(scorer.report())
         announce(f"time {self.watch.to_text()}")
-
-
-def _survey(path: Path, source: str, top: int | None) -> Survey:
-    """Counts of the first `top` candidates of each list, without parsing features."""
-    lines = words = last = last_line = 0
-    seen: Counter[bytes] = Counter()
-    for number, line in enumerate(read_lines(path, Notices()), 1):
-        last_line = number if line.strip() else last_line
-        fields = line.split(b"|||", 2)
-        if len(fields) < 3:
-            if line.strip():
-                raise InputError(
-                    "expected 'id ||| text ||| features ||| total', found no such columns",
-                    source=source,
-                    line=number,
-                )
-            continue
-        name = fields[0].strip()
-        if name.isdigit() and len(name) < 19:  # longer ones are refused when the list is read
-            last = max(last, int(name))
-        seen[name] += 1
-        if top is None or seen[name] <= top:
-            lines += 1
-            words += len(fields[1].split())
-    return Survey(lines, words, last, last_line)

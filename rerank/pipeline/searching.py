@@ -276,5 +276,5 @@ def _passes(opened: Opened) -> float:
     """Passes over the lists that exact search takes, of the scorer that takes most."""
     if all(scorer.passes(2) == scorer.passes(1) for scorer in opened.scorers):
         return 1.0  # whatever K is
-    k = opened.survey.lines / max(1, opened.documents.n_lines)
+    k = opened.survey.candidates / max(1, opened.documents.n_lines)
     return max(scorer.passes(k) for scorer in opened.scorers)

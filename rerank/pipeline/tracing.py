@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.marginals import max_marginals, serves
-from rerank.corpus.kbest import KBest, column_names
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import column_names
 from rerank.pipeline.choices import finite
 from rerank.pipeline.searching import Searched
 from rerank.scorers.features import Document

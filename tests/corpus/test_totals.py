@@ -4,7 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import KBest, Label, SparseColumns, offsets_of, places_of
+from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import Label
 from rerank.corpus.totals import Disagreement
 from rerank.notices import Notices
 
@@ -16,9 +18,7 @@ def lists(counts: list[int], totals: list[float] | None) -> KBest:
         source="dev.kbest",
         first=0,
         offsets=offsets_of(np.array(counts, np.int64)),
-        blob=b"",
-        spans=np.zeros((n, 2), np.int64),
-        text_spans=np.zeros((n, 2), np.int64),
+        texts=TextColumn.of([b""] * n),
         line_numbers=np.arange(1, n + 1),
         ranks=places_of(np.array(counts, np.int64)),
         dense=np.zeros((n, 1)),

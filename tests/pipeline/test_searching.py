@@ -14,8 +14,8 @@ from decoders.problem import DocumentProblem
 from decoders.search import Options
 from decoders.table import DECODERS
 from decoders.tables import HistoryTable
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.formats.moses import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import FLAGS, Search, note_extinction, say_search, searched
 from rerank.scorers.features import Document, Space
@@ -43,7 +43,7 @@ def opened(*orders: int | None) -> Any:
     scorers = [SimpleNamespace(order=order, passes=lambda k: 1.0) for order in orders]
     return SimpleNamespace(
         scorers=scorers,
-        survey=SimpleNamespace(lines=4),
+        survey=SimpleNamespace(candidates=4),
         documents=SimpleNamespace(n_lines=2),
         notices=Notices(),
         lists=SimpleNamespace(kbest="dev.kbest"),
@@ -141,7 +141,7 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     exponent: int, k: int, method: str, chosen: str
 ) -> None:
     lists = opened()
-    lists.scorers, lists.survey.lines, lists.documents.n_lines = [Priced(exponent)], 10 * k, 10
+    lists.scorers, lists.survey.candidates, lists.documents.n_lines = [Priced(exponent)], 10 * k, 10
     said: list[str] = []
     how = say_search(lists, Search(method), said.append)
     assert said[0].startswith(f"search: {chosen}")

@@ -15,8 +15,9 @@ from decoders.problem import DocumentProblem
 from decoders.search import Options
 from decoders.tables import HistoryTable
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, Searched, searched
 from rerank.pipeline.tracing import Traced, stated_error, trace_lines
