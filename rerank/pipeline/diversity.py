@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBest
 from rerank.corpus.diversity import Diversity
 from rerank.corpus.diversity import diversity as measure
+from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 
@@ -82,7 +82,7 @@ class Diversities:
 def diversity(lists: Lists, *, notices: Notices) -> Diversities:
     """The diversity of k-best lists, as `--top` and `--diverse` leave them.
 
-    Documents matter to the order of the file alone (`rerank.corpus.kbest.documents_of`):
+    Documents matter to the order of the file alone (`rerank.corpus.grouping.documents_of`):
     without --docs every list is a document. Memory: a batch of documents, and about 200 bytes a
     list.
     """
