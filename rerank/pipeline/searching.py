@@ -24,12 +24,14 @@ from decoders.search import (
 from decoders.table import Decoder, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
+from rerank.formats.weights import Weights, refuse_all_zero
 from rerank.pipeline.sources import Announce, DocumentSource
 from rerank.registry import DECODERS, FLAGS
 from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
+UNIFORM = ("mbr", "smc", "ffbs")  # these accept all-zero weights: uniform candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,12 @@ class Search:
         if not (row.takes("seed") and row.scaled(self.options.given())):
             return self
         return replace(self, options=replace(self.options, seed=seed))
+
+    def check(self, weights: Weights, source: str) -> None:
+        """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
+        if self.method not in UNIFORM:
+            cure = f"only --search {', '.join(UNIFORM)} can use them, to treat all candidates alike"
+            refuse_all_zero(weights, cure, source=source)
 
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
         """Options for a signature: those that one of these decoders uses."""

@@ -14,7 +14,7 @@ from rerank.errors import UsageError
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
-from rerank.formats.weights import Weights, kind_of, read_weights, write_weights
+from rerank.formats.weights import Weights, kind_of, read_start_weights, write_weights
 from rerank.metrics.bleu import Tokenizer, corpus_bleu, length_ratio
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
@@ -96,7 +96,7 @@ def tune_mert(
     files = [*references, *weights.read, *plan.aims.files.values()]
     weights.check([*lists.files, *references, *plan.aims.files.values()])
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
-    given = None if weights.start is None else read_weights(weights.start, notices)
+    given = None if weights.start is None else read_start_weights(weights.start, notices)
     wanted = Wanted(weights.features, given, display(weights.start or ""), weights.ranges)
     tokenizer = Tokenizer(tokenize)
     search = _followed(search, plan).at(given.alpha if given else None)
