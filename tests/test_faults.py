@@ -155,7 +155,7 @@ def test_19_the_locale_changes_no_byte_of_the_output(
 
 
 def without_reader(*arguments: str) -> tuple[int, bytes]:
-    """Exit code and standard error of `rerank` whose reader has left already."""
+    """Exit code and standard error of `rerank` whose reader has gone."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -182,7 +182,7 @@ def test_80_a_reader_that_has_left_is_told_of_where_a_file_is_not_written_for_it
     before = listing(tmp_path)
     code, message = without_reader(*arguments("00-sound"), "--kbest-out", "scored.kbest", "-q")
     assert code == 1
-    assert message == b"rerank: a reader of the output has left, so scored.kbest is not written\n"
+    assert message == b"rerank: the reader of the output has gone; scored.kbest is not written\n"
     assert listing(tmp_path) == before
 
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_in(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Exit code and standard error of `python -m rerank` in a folder, which Python searches first."""
+    """Exit code and standard error of `python -m rerank` in a folder, which is first on the path."""
     done = subprocess.run(
         [sys.executable, "-m", "rerank", *arguments],
         cwd=folder,
