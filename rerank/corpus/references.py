@@ -1,6 +1,7 @@
-"""Reference translations: as many lines as the source, from one file or several.
+"""Reference translations, and checks that hypotheses and references are comparable.
 
-And how the translations that are judged by them differ from them in more than words.
+A reference file has as many lines as the source. Hypotheses and references that differ in escaping
+or Unicode normalisation get a notice.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def read_with_documents(
     references: Sequence[str | Path],
     notices: Notices,
 ) -> tuple[Documents, list[list[bytes]]]:
-    """Documents as the options say, and the references of their sentences.
+    """Documents according to the options, and the references of their sentences.
 
-    The file of document ids says how many sentences there are; without one, the first reference.
+    The number of sentences is that of the document ids or, without them, of the first reference.
     """
     if docs is not None and no_docs is None:
         documents = Documents.from_file(docs, notices)
@@ -45,10 +46,10 @@ def read_references(
     *,
     model: str = "the source",
 ) -> list[list[bytes]]:
-    """References of each of `n_lines` source sentences: [sentence][file], lines as they are.
+    """References of each of `n_lines` source sentences: [sentence][file].
 
-    `n_lines`, the number of lines that `model` has, is that of the first file where it is None.
-    `InputError` if a file has another number of lines.
+    model: the file with `n_lines` lines, for messages; if `n_lines` is None, the first reference.
+    InputError if a file has another number of lines.
     """
     if not paths:
         raise UsageError("expected a reference file, found none; name one or more")
@@ -70,7 +71,7 @@ def checked_references(
     source: str = "",
     model: str = "the source",
 ) -> list[bytes]:
-    """The lines of a reference file, as many as `model` has, and what is odd counted."""
+    """Lines of a reference file, with notices of blank lines and placeholders."""
     references = list(lines)
     if n_lines is not None:
         check_length(references, n_lines, source=source, model=model)
@@ -78,14 +79,16 @@ def checked_references(
         if not reference.strip():
             notices.add("blank reference", source=source, line=n)
         elif reference.strip() in _PLACEHOLDERS:
-            notices.add("reference that only says there is no translation", source=source, line=n)
+            notices.add(
+                "reference that only says there is no translation", source=source, line=n
+            )
     return references
 
 
 def check_length(
     lines: Sequence[bytes], n_lines: int, *, source: str, model: str = "the source"
 ) -> None:
-    """InputError for a translation that has not `n_lines` lines, as `model` has."""
+    """InputError unless a translation has `n_lines` lines, as `model` has."""
     surplus = len(lines) - n_lines
     if not surplus:
         return
@@ -106,9 +109,9 @@ def note_escaping(
     source: str = "",
     numbers: Sequence[int] | None = None,
 ) -> None:
-    """Add a notice if of two samples only one has Moses' escapes, such as `&apos;`.
+    """Add a notice if only hypotheses or only references have Moses' escapes (`&apos;`).
 
-    `numbers`: those of the hypotheses' lines in their file `source`; 1, 2, … where it is None.
+    numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
     """
     ours, theirs = _escapes(hypotheses), _escapes(references)
     kind = (
@@ -138,13 +141,13 @@ def note_normalization(
     source: str = "",
     numbers: Sequence[int] | None = None,
 ) -> None:
-    """Add a notice if one sample decomposes characters (NFD) that the other composes (NFC).
+    """Add a notice if only hypotheses or only references decompose characters (NFD).
 
-    `numbers`: those of the hypotheses' lines in their file `source`; 1, 2, … where it is None.
+    numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
     """
     kind = (
-        "{0} that decompose characters (NFD), where the {1} compose them (NFC), so that equal "
-        "words differ; convert the {0} with: uconv -x any-nfc"
+        "{0} in Unicode form NFD, {1} in NFC: equal words differ; "
+        "convert the {0} with: uconv -x any-nfc"
     )
     ours, theirs = _not_in(hypotheses, "NFC"), _not_in(references, "NFC")
     if ours and not theirs and _not_in(references, "NFD"):
@@ -165,20 +168,20 @@ def note_identity(
     *,
     source: str = "",
 ) -> None:
-    """Add a notice if the hypotheses, one per sentence, are one of the reference files."""
+    """Add a notice if the hypotheses are identical to one of the reference files."""
     for r, lines in enumerate(zip(*references, strict=True), 1):
         if tuple(hypotheses) == lines:
             notices.add(f"hypotheses identical to reference {r}", source=source)
 
 
 def _escapes(lines: Iterable[bytes]) -> dict[int, str]:
-    """The first escape of each line that has one, by the place of the line, from 0."""
+    """The first escape of each line that has one, by index of the line."""
     found = enumerate(map(_ESCAPE.search, lines))
     return {place: escape[0].decode() for place, escape in found if escape}
 
 
 def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:
-    """Places of the lines, from 0, that are not in a normal form of Unicode."""
+    """Indices of the lines that are not in a normal form of Unicode."""
     return [
         place
         for place, line in enumerate(lines)
@@ -187,5 +190,5 @@ def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:
 
 
 def _number(place: int, numbers: Sequence[int] | None) -> int:
-    """Line number of a place in a sample."""
+    """Line number of an index."""
     return place + 1 if numbers is None else int(numbers[place])

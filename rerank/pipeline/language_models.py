@@ -121,7 +121,7 @@ def train_lm(
             if interrupts.asked and not trainer.progress.finished:
                 save_training(state, trainer)
                 raise StoppedEarly(
-                    f"{out}: stopped, state saved; the same command with --resume goes on"
+                    f"{out}: stopped, state saved; to continue, run the same command with --resume"
                 )
     if last is None:
         raise UsageError(f"{out}: this run is finished; train into another folder")
