@@ -8,7 +8,7 @@ import click
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
-from rerank.cli.options import Messages, engine_message_options, threads_option
+from rerank.cli.options import FILE, Messages, engine_message_options, threads_option
 from rerank.cli.searching import path_options, search_options
 
 
@@ -21,7 +21,7 @@ from rerank.cli.searching import path_options, search_options
 @click.option(
     "--weights",
     required=True,
-    metavar="FILE",
+    type=FILE,
     help="Feature weights: JSON, rescore.ini, moses.ini or run*.dense.",
 )
 @click.option(
@@ -33,17 +33,17 @@ from rerank.cli.searching import path_options, search_options
 @click.option(
     "--out",
     default="-",
-    metavar="FILE",
+    type=FILE,
     help="Chosen translations, one line per source sentence.",
 )
 @click.option(
     "--kbest-out",
-    metavar="FILE",
+    type=FILE,
     help="The k-best list with the features that were added, and new totals. Features that depend "
     "on context hold for the chosen path: a candidate with a larger total than the chosen one "
     "may lose more in later sentences.",
 )
-@click.option("--summary", metavar="FILE", help="Choices and scores of every document, as JSON.")
+@click.option("--summary", type=FILE, help="Choices and scores of every document, as JSON.")
 @click.option(
     "--n-best",
     default=1,
@@ -52,7 +52,7 @@ from rerank.cli.searching import path_options, search_options
 )
 @click.option(
     "--trace",
-    metavar="FILE",
+    type=FILE,
     help="Features, margins and marginals of every sentence, as JSON lines.",
 )
 @click.option("--dry-run", is_flag=True, help="Estimate the running time and stop.")
@@ -105,14 +105,14 @@ def decode(
 @path_options
 @click.option(
     "--weights",
-    metavar="FILE",
+    type=FILE,
     help="Score candidates after the path decoded with these weights [default: after the first "
     "candidates].",
 )
 @click.option(
     "--out",
     default="-",
-    metavar="FILE",
+    type=FILE,
     help="The k-best list with the new features appended.",
 )
 @engine_message_options

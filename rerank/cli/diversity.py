@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from rerank.cli.lists import reading_options
-from rerank.cli.options import Messages, kbest_option, message_options
+from rerank.cli.options import FILE, Messages, kbest_option, message_options
 
 
 @click.command()
 @kbest_option
 @click.option(
     "--docs",
-    metavar="FILE",
+    type=FILE,
     help="Document ids, one line per source sentence; needed only if ids fall within documents.",
 )
 @reading_options

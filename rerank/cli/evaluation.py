@@ -10,6 +10,7 @@ import click
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import reading_options
 from rerank.cli.options import (
+    FILE,
     SEED,
     Messages,
     docs_option,
@@ -29,19 +30,17 @@ from rerank.cli.options import (
         "strict": "Messages",
     },
 )
-@click.argument("systems", nargs=-1, required=True, metavar="HYP...")
+@click.argument("systems", nargs=-1, required=True, type=FILE, metavar="HYP...")
 @docs_option
 @no_docs_option
 @reference_option
 @click.option(
     "--baseline",
     required=True,
-    metavar="FILE",
+    type=FILE,
     help="Translations that the others are compared with.",
 )
-@click.option(
-    "--kbest", metavar="FILE", help="K-best list whose oracle and anti-oracle BLEU is shown."
-)
+@click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
 @click.option("--tokenize", default="none", help="Tokenizer of sacrebleu, such as 13a.")
 @click.option("--seed", default=1, type=SEED, help="Random seed of intervals and tests.")

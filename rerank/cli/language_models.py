@@ -10,6 +10,7 @@ import click
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.options import (
+    FILE,
     Messages,
     device_option,
     format_option,
@@ -37,10 +38,10 @@ MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
 @click.option(
     "--train",
     required=True,
-    metavar="FILE",
+    type=FILE,
     help="Training text: one sentence per line, a blank line between documents.",
 )
-@click.option("--valid", required=True, metavar="FILE", help="Validation text in the same format.")
+@click.option("--valid", required=True, type=FILE, help="Validation text in the same format.")
 @click.option(
     "--out",
     required=True,
@@ -185,7 +186,7 @@ def train_lm(
     metavar="DIR",
     help="Language model made by train-lm.",
 )
-@click.argument("text")
+@click.argument("text", type=FILE, metavar="TEXT")
 @format_option
 @device_option
 @threads_option

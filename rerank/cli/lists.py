@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.options import (
+    FILE,
     all_of,
     cache_option,
     device_option,
@@ -128,6 +129,7 @@ _SCORER_OPTIONS = [
         click.option(
             f"--{option}",
             multiple=True,
+            type=FILE,
             metavar="[NAME=]FILE",
             callback=_named_files,
             help=kind.help,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from rerank.notices import Notices
 
@@ -18,15 +19,27 @@ Decorator = Callable[[Any], Any]
 
 SEED = click.IntRange(0, 2**63 - 1)
 
+
+class FileName(click.types.StringParamType):
+    """Name of a file or `-`, which the shell completes; whoever opens the file checks it."""
+
+    name = "file"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The request that the shell complete a file name."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
 kbest_option = click.option(
     "--kbest",
     required=True,
-    metavar="FILE",
+    type=FILE,
     help="Moses k-best list, plain or compressed (gzip, xz, bzip2); - is standard input.",
 )
-docs_option = click.option(
-    "--docs", metavar="FILE", help="Document ids, one line per source sentence."
-)
+docs_option = click.option("--docs", type=FILE, help="Document ids, one line per source sentence.")
 no_docs_option = click.option(
     "--no-docs",
     type=click.Choice(["each", "one"]),
@@ -37,7 +50,7 @@ reference_option = click.option(
     "references",
     required=True,
     multiple=True,
-    metavar="FILE",
+    type=FILE,
     help="Reference translation, one line per source sentence; repeatable.",
 )
 device_option = click.option(

@@ -325,4 +325,5 @@ def _near(name: str, names: Iterable[str]) -> str:
     """Hint: the most similar name or, if none is similar, all names."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names[:20])}"
+    known = f"there are: {', '.join(names[:20])}" if names else "there are none"
+    return f"did you mean {near[0]!r}?" if near else known

@@ -152,6 +152,30 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"rerank, version {rerank.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses"]),
+        ("rerank decode --se", ["plain,--search", "plain,--seed"]),
+        ("rerank decode --search s", ["plain,survivors", "plain,smc", "plain,sweeps"]),
+        ("rerank train-lm --model cc", ["plain,ccdclm"]),
+        ("rerank decode --kbest te", ["file,te"]),
+        ("rerank evaluate out", ["file,out"]),
+    ],
+)
+def test_the_shell_completes_commands_options_values_and_files(
+    words: str,
+    completions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("_RERANK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    assert run([]) == 0
+    assert capsys.readouterr().out.splitlines() == completions
+
+
 # Options
 
 

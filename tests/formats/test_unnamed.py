@@ -65,6 +65,7 @@ def test_weights_with_names_stay_as_they_are() -> None:
     assert by_place(without, (Label("F0", 1), Label("F1", 1))) is without
     nothing: dict[str, tuple[float, ...]] = {}
     assert by_place(nothing, LABELS) is nothing
+    assert by_place(without, ()) is without
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,8 @@ def test_weights_that_do_not_fit_the_list_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         vector(Weights(dense), LABELS, source="w.ini")
+    with pytest.raises(InputError, match=r"w.ini: .*; there are none"):
+        vector(Weights(dense), (), source="w.ini")
 
 
 def test_a_default_stands_for_weights_that_are_missing_and_is_counted() -> None:
