@@ -8,7 +8,13 @@ import click
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
-from rerank.cli.options import FILE, Messages, engine_message_options, threads_option
+from rerank.cli.options import (
+    FILE,
+    Messages,
+    count_option,
+    engine_message_options,
+    threads_option,
+)
 from rerank.cli.searching import path_options, search_options
 
 
@@ -44,12 +50,7 @@ from rerank.cli.searching import path_options, search_options
     "may lose more in later sentences.",
 )
 @click.option("--summary", type=FILE, help="Choices and scores of every document, as JSON.")
-@click.option(
-    "--n-best",
-    default=1,
-    type=click.IntRange(1),
-    help="Number of best paths per document in the summary.",
-)
+@count_option("--n-best", default=1, help="Number of best paths per document in the summary.")
 @click.option(
     "--trace",
     type=FILE,

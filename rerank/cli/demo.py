@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from rerank.cli.options import Messages, format_option, quiet_option
+from rerank.cli.options import Messages, count_option, format_option, quiet_option
 
 
 @click.command()
@@ -18,7 +18,7 @@ from rerank.cli.options import Messages, format_option, quiet_option
     help="New folder for data, models, weights and translations [default: a temporary one, "
     "removed at the end].",
 )
-@click.option("--seed", default=1, type=click.IntRange(0, 2**31 - 1), help="Random seed.")
+@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
 @format_option
 @quiet_option
 def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:

@@ -12,6 +12,8 @@ from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.options import (
     FILE,
     Messages,
+    choice_option,
+    count_option,
     device_option,
     format_option,
     message_options,
@@ -50,69 +52,32 @@ MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
     help="New folder for the model.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
-@click.option(
-    "--model", required=True, type=click.Choice(MODELS), help="Language model (see README)."
-)
-@click.option(
+@click.option("--model", required=True, type=click.Choice(MODELS), help="Kind of language model.")
+@count_option(
     "--vocab",
     "vocabulary",
     default=10_000,
-    type=click.IntRange(1),
     help="Vocabulary size: the most frequent words of the training text.",
 )
-@click.option(
-    "--embed",
-    default=128,
-    type=click.IntRange(1),
-    help="Size of the word embeddings.",
-)
-@click.option(
-    "--hidden",
-    default=256,
-    type=click.IntRange(1),
-    help="Size of the hidden layers.",
-)
-@click.option(
-    "--layers",
-    default=1,
-    type=click.IntRange(1, 64),
-    help="Number of recurrent layers.",
-)
-@click.option(
+@count_option("--embed", default=128, help="Size of the word embeddings.")
+@count_option("--hidden", default=256, help="Size of the hidden layers.")
+@count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
+@choice_option(
     "--recurrence",
-    type=click.Choice(["lstm", "cifg"]),
+    choices=["lstm", "cifg"],
     default="lstm",
     help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
 )
-@click.option(
-    "--tied/--untied",
-    default=True,
-    help="Share the word embeddings with the output layer.",
-)
-@click.option(
-    "--epochs",
-    default=5,
-    type=click.IntRange(1),
-    help="Number of passes over the training text.",
-)
+@click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
     "--minutes",
     type=click.FloatRange(0, min_open=True),
     help="Time limit, towards which the learning rate is annealed; results then depend on the "
     "speed of the machine.",
 )
-@click.option(
-    "--seed",
-    default=1,
-    type=click.IntRange(0, 2**31 - 1),
-    help="Random seed.",
-)
-@click.option(
-    "--dropout",
-    default=0.1,
-    type=click.FloatRange(0, 0.95),
-    help="Dropout rate.",
-)
+@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
+@click.option("--dropout", default=0.1, type=click.FloatRange(0, 0.95), help="Dropout rate.")
 @click.option(
     "--context-dropout",
     default=0.1,
@@ -125,21 +90,16 @@ MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
     type=click.FloatRange(0, min_open=True),
     help="Peak learning rate of AdamW.",
 )
-@click.option(
+@count_option(
     "--negatives",
     default=1024,
-    type=click.IntRange(0),
+    least=0,
     help="Words sampled per update for the sampled softmax; 0 trains the full softmax.",
 )
-@click.option(
-    "--streams",
-    default=64,
-    type=click.IntRange(1),
-    help="Batch size, in documents read in parallel.",
-)
-@click.option(
+@count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
+@choice_option(
     "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
+    choices=["auto", "float32", "bfloat16"],
     default="auto",
     help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
 )

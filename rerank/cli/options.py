@@ -33,6 +33,22 @@ class FileName(click.types.StringParamType):
 
 
 FILE = FileName()
+
+
+def count_option(
+    *names: str, help: str, least: int = 1, most: int | None = None, default: int | None = None
+) -> Decorator:
+    """An option for a number of something."""
+    return click.option(*names, type=click.IntRange(least, most), default=default, help=help)
+
+
+def choice_option(
+    *names: str, help: str | None = None, choices: Sequence[str], default: str | None = None
+) -> Decorator:
+    """An option for one of some names."""
+    return click.option(*names, type=click.Choice(choices), default=default, help=help)
+
+
 kbest_option = click.option(
     "--kbest",
     required=True,
@@ -59,10 +75,8 @@ device_option = click.option(
     metavar="DEVICE",
     help="Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one.",
 )
-threads_option = click.option(
-    "--threads",
-    type=click.IntRange(1),
-    help="CPU threads for language models [default: one per core].",
+threads_option = count_option(
+    "--threads", help="CPU threads for language models [default: one per core]."
 )
 cache_option = click.option(
     "--cache",

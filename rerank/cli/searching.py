@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.names import MemberName
-from rerank.cli.options import SEED, Decorator, all_of
+from rerank.cli.options import SEED, Decorator, all_of, choice_option, count_option
 from rerank.registry import DECODERS
 
 if TYPE_CHECKING:
@@ -27,29 +27,24 @@ _OPTIONS = {  # by the name that decoders use
         help="Decoder; auto is Viterbi where it is exact and affordable, else beam search. "
         "`rerank list decoders` shows which decoder uses which option.",
     ),
-    "width": click.option(
-        "--beam", "width", type=click.IntRange(1), help="Beam width [default: 8]."
-    ),
+    "width": count_option("--beam", "width", help="Beam width [default: 8]."),
     "threshold": click.option(
         "--beam-threshold",
         "threshold",
         type=_POSITIVE,
         help="Prune hypotheses that score this much less than the best one in the beam.",
     ),
-    "merge": click.option(
+    "merge": choice_option(
         "--merge",
-        type=click.Choice(["max", "sample", "mean"]),
+        choices=["max", "sample", "mean"],
         help="How survivors merges the histories of a candidate [default: max].",
     ),
-    "particles": click.option(
+    "particles": count_option(
         "--particles",
-        type=click.IntRange(1),
         help="Number of particles, for smc and, above order 1, ffbs and mbr [default: 64].",
     ),
-    "resampling": click.option(
-        "--resampling",
-        type=click.Choice(RESAMPLING),
-        help="Resampling scheme of smc [default: systematic].",
+    "resampling": choice_option(
+        "--resampling", choices=RESAMPLING, help="Resampling scheme of smc [default: systematic]."
     ),
     "ess_threshold": click.option(
         "--ess",
@@ -63,35 +58,30 @@ _OPTIONS = {  # by the name that decoders use
         type=_SHARE,
         help="Tempering: share of alpha at the first sentence, rising to 1 [default: 1].",
     ),
-    "samples": click.option(
-        "--samples", type=click.IntRange(1), help="Number of paths that ffbs draws [default: 64]."
-    ),
-    "lag": click.option(
+    "samples": count_option("--samples", help="Number of paths that ffbs draws [default: 64]."),
+    "lag": count_option(
         "--lag",
-        type=click.IntRange(1),
         help="Smoothing lag, in sentences: marginals of smc, and above order 1 those of mbr and "
         "the draws of ffbs, use so many later sentences [default: 5; for ffbs the order, 2 if "
         "unbounded].",
     ),
-    "block": click.option(
-        "--block",
-        type=click.IntRange(1),
-        help="Number of sentences that sweeps changes at once [default: 1].",
+    "block": count_option(
+        "--block", help="Number of sentences that sweeps changes at once [default: 1]."
     ),
-    "horizon": click.option(
+    "horizon": count_option(
         "--horizon",
-        type=click.IntRange(0),
+        least=0,
         help="Number of later sentences that sweeps rescores after a change [default: the order, "
         "2 if unbounded].",
     ),
-    "gibbs": click.option(
+    "gibbs": count_option(
         "--gibbs",
-        type=click.IntRange(0),
+        least=0,
         help="Number of Gibbs sampling sweeps before the maximising ones [default: 0].",
     ),
-    "utility": click.option(
+    "utility": choice_option(
         "--utility",
-        type=click.Choice(["bleu", "chrf"]),
+        choices=["bleu", "chrf"],
         help="Utility that mbr maximises in expectation [default: bleu].",
     ),
     "alpha": click.option(
@@ -105,10 +95,8 @@ _OPTIONS = {  # by the name that decoders use
         type=SEED,
         help="Random seed, for decoders that sample; others ignore it [default: 1].",
     ),
-    "gap": click.option(
+    "gap": count_option(
         "--gap",
-        type=click.IntRange(1),
-        metavar="WIDTH",
         help="Where no decoder is exact, search again with a beam of this width and sweeps, and "
         "report the gap to the best path found.",
     ),
