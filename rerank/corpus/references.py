@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Literal
 from unicodedata import is_normalized
@@ -79,9 +80,7 @@ def checked_references(
         if not reference.strip():
             notices.add("blank reference", source=source, line=n)
         elif reference.strip() in _PLACEHOLDERS:
-            notices.add(
-                "reference that only says there is no translation", source=source, line=n
-            )
+            notices.add("reference that only says there is no translation", source=source, line=n)
     return references
 
 
@@ -101,39 +100,7 @@ def check_length(
     )
 
 
-def note_escaping(
-    hypotheses: Sequence[bytes],
-    references: Iterable[bytes],
-    notices: Notices,
-    *,
-    source: str = "",
-    numbers: Sequence[int] | None = None,
-) -> None:
-    """Add a notice if only hypotheses or only references have Moses' escapes (`&apos;`).
-
-    numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
-    """
-    ours, theirs = _escapes(hypotheses), _escapes(references)
-    kind = (
-        "mixed escaping: {0} contain {2} and similar, {1} do not; "
-        "unescape the {0} with Moses' deescape-special-chars.perl"
-    )
-    if ours and not theirs:
-        first = next(iter(ours))
-        notices.add(
-            kind.format("hypotheses", "references", ours[first]),
-            source=source,
-            line=_number(first, numbers),
-            count=len(ours),
-        )
-    if theirs and not ours:
-        escape = next(iter(theirs.values()))
-        notices.add(
-            kind.format("references", "hypotheses", escape), source=source, count=len(theirs)
-        )
-
-
-def note_normalization(
+def note_differences(
     hypotheses: Sequence[bytes],
     references: Sequence[bytes],
     notices: Notices,
@@ -141,24 +108,30 @@ def note_normalization(
     source: str = "",
     numbers: Sequence[int] | None = None,
 ) -> None:
-    """Add a notice if only hypotheses or only references decompose characters (NFD).
+    """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
     numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
     """
-    kind = (
-        "{0} in Unicode form NFD, {1} in NFC: equal words differ; "
-        "convert the {0} with: uconv -x any-nfc"
-    )
-    ours, theirs = _not_in(hypotheses, "NFC"), _not_in(references, "NFC")
-    if ours and not theirs and _not_in(references, "NFD"):
-        notices.add(
-            kind.format("hypotheses", "references"),
-            source=source,
-            line=_number(ours[0], numbers),
-            count=len(ours),
-        )
-    if theirs and not ours and _not_in(hypotheses, "NFD"):
-        notices.add(kind.format("references", "hypotheses"), source=source, count=len(theirs))
+    both = {"hypotheses": hypotheses, "references": references}
+    for (side, lines), (other, others) in permutations(both.items()):
+        escapes, decomposed = _escapes(lines), _not_in(lines, "NFC")
+        kinds = dict[str, list[int]]()
+        if escapes and not _escapes(others):
+            kind = (
+                f"mixed escaping: {side} contain {next(iter(escapes.values()))} and similar, "
+                f"{other} do not; unescape the {side} with Moses' deescape-special-chars.perl"
+            )
+            kinds[kind] = list(escapes)
+        if decomposed and not _not_in(others, "NFC") and _not_in(others, "NFD"):
+            kind = (
+                f"{side} in Unicode form NFD, {other} in NFC: equal words differ; "
+                f"convert the {side} with: uconv -x any-nfc"
+            )
+            kinds[kind] = decomposed
+        for kind, (first, *rest) in kinds.items():
+            number = first + 1 if numbers is None else int(numbers[first])
+            line = number if side == "hypotheses" else None
+            notices.add(kind, source=source, line=line, count=1 + len(rest))
 
 
 def note_identity(
@@ -187,8 +160,3 @@ def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:
         for place, line in enumerate(lines)
         if not line.isascii() and not is_normalized(form, line.decode())
     ]
-
-
-def _number(place: int, numbers: Sequence[int] | None) -> int:
-    """Line number of an index."""
-    return place + 1 if numbers is None else int(numbers[place])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rerank.corpus.kbest import KBest
-from rerank.corpus.references import note_escaping, note_normalization
+from rerank.corpus.references import note_differences
 from rerank.errors import InputError
 from rerank.files.lines import display
 from rerank.metrics import Metric
@@ -89,11 +89,6 @@ class _Baseline:
     def note_oddities(self, opened: KBestSource) -> None:
         """Notices of lists that differ from the references in more than words."""
         source = display(opened.lists.kbest)
-        for note in (note_escaping, note_normalization):
-            note(
-                self.hypotheses,
-                self.references,
-                opened.notices,
-                source=source,
-                numbers=self.numbers,
-            )
+        note_differences(
+            self.hypotheses, self.references, opened.notices, source=source, numbers=self.numbers
+        )
