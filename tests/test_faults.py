@@ -19,9 +19,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.cli import start
 
 ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "tests" / "faults"
@@ -129,13 +129,6 @@ def test_a_case_is_complete(name: str) -> None:
 
 
 # Faults that need a process of their own
-
-
-def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """`rerank` in the current folder."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
-    command = [sys.executable, "-m", "rerank", *arguments]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, **options)
 
 
 def test_19_the_locale_changes_no_byte_of_the_output(

@@ -1,30 +1,13 @@
 """A file called lm.py or decoders.py hides our package of that name from Python."""
 
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from support.cli import ROOT, finish
 
 from rerank.errors import UsageError
 from rerank.shadowing import refuse_shadowing
-
-ROOT = Path(__file__).parents[1]
-
-
-def run_in(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Exit code and standard error of `python -m rerank` in a folder, which is first on the path."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rerank", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("name", ["lm.py", "decoders.py", "decoders/__init__.py"])
@@ -33,8 +16,7 @@ def test_a_file_that_shadows_a_package_is_named_in_one_line(name: str, tmp_path:
     path.parent.mkdir(exist_ok=True)
     path.write_text("raise RuntimeError('run by mistake')\n")
     package = name.partition("/")[0].removesuffix(".py")
-    code, message = run_in(tmp_path, "list", "decoders")
-    assert (code, message) == (
+    assert finish("list", "decoders", cwd=tmp_path) == (
         2,
         f"rerank: expected the package '{package}' in {ROOT}, found {path}; "
         "rename that file, or run rerank from another folder\n",

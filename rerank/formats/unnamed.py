@@ -24,7 +24,8 @@ def by_place(
     InputError unless every value has exactly one weight.
     """
     known = [label.name for label in labels]
-    if not dense or not known or not all(map(_PLACE.fullmatch, dense)) or any(map(_PLACE.fullmatch, known)):
+    unnamed = bool(dense) and all(map(_PLACE.fullmatch, dense))
+    if not unnamed or not known or any(map(_PLACE.fullmatch, known)):
         return dense
     width = sum(label.width for label in labels)
     places = [f"F{i}" for i in range(width)]

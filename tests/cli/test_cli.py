@@ -4,9 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +11,7 @@ from typing import Any
 
 import click
 import pytest
+from support.cli import examples, finish, start
 
 import rerank
 from rerank import pipeline
@@ -121,9 +119,7 @@ def test_the_help_of_a_command_has_an_example_of_options_that_it_has(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([name, "--help"]) == 0
-    text = capsys.readouterr().out
-    example = text.partition("Example:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
-    words = shlex.split(example)
+    (words,) = examples(capsys.readouterr().out)
     assert words[:2] == ["rerank", name]
     given = {word for word in words if word.startswith("--")}
     known = {opt for option in cli.commands[name].params for opt in option.opts}
@@ -365,24 +361,15 @@ def test_misused_options_end_with_2(
 def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault(
     here: Path,
 ) -> None:
-    def started(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-c", "from rerank.cli import main; main()", *arguments],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-        )
-
     reading, writing = os.pipe()
     os.close(reading)
-    left = started(*LISTED.split(), stdout=writing)
+    left = start(*LISTED.split(), stdout=writing)
     os.close(writing)
-    wrong = started("decode")
-    _, message = left.communicate()
-    assert (left.returncode, b"Traceback" in message, b"rror" in message) == (0, False, False)
-    _, message = wrong.communicate()
-    assert wrong.returncode == 2
-    assert b"Missing option '--kbest'" in message
+    code, message = finish("decode")
+    _, words = left.communicate()
+    assert (left.returncode, b"Traceback" in words, b"rror" in words) == (0, False, False)
+    assert code == 2
+    assert "Missing option '--kbest'" in message
 
 
 # Who is told what
