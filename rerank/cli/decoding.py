@@ -79,6 +79,7 @@ def decode(
     """
     from rerank import pipeline
 
+    messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         lists, search = split(options)
         result = pipeline.decode(
@@ -126,6 +127,7 @@ def score(weights: str | None, out: str, messages: Messages, **options: Any) -> 
     """
     from rerank import pipeline
 
+    messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         lists, search = split(options)
         pipeline.score(

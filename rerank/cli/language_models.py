@@ -107,7 +107,13 @@ MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
 @threads_option
 @message_options
 def train_lm(
-    train: str, valid: str, out: Path, resume: bool, messages: Messages, **recipe: Any
+    train: str,
+    valid: str,
+    out: Path,
+    resume: bool,
+    threads: int | None,
+    messages: Messages,
+    **recipe: Any,
 ) -> None:
     """Train a document language model.
 
@@ -124,9 +130,10 @@ def train_lm(
             f"{'  best' if r.best else ''}"
         )
 
+    messages.announce_threads(threads)
     with messages.warnings() as notices:
         pipeline.train_lm(
-            pipeline.Recipe(**recipe),
+            pipeline.Recipe(**recipe, threads=threads),
             train,
             valid,
             out,
@@ -164,6 +171,7 @@ def perplexity(
     """
     from rerank import pipeline
 
+    messages.announce_threads(threads)
     with messages.warnings() as notices:
         result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
     if form == "json":

@@ -109,6 +109,11 @@ class Messages:
     quiet: bool = False
     verbose: bool = False
 
+    def announce_threads(self, threads: int | None) -> None:
+        """Print the number of threads if the user chose it."""
+        if threads is not None:
+            self.announce(f"CPU threads for language models: {threads}")
+
     def announce(self, line: str) -> None:
         """Print a line unless the command is quiet."""
         if not self.quiet:

@@ -149,7 +149,8 @@ def score(
     notices = notices or PythonWarnings()
     if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
-    if weights is None and search != Search():
+    unused = replace(search, options=replace(search.options, alpha=None, seed=None))
+    if weights is None and unused != Search():
         raise UsageError(
             "--search and its options are for the path decoded with --weights; give these"
         )

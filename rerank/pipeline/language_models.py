@@ -69,8 +69,6 @@ def train_lm(
     save their state and raise StoppedEarly; `resume` goes on from there. Memory: 4 bytes
     a word of the training text, plus the model.
     """
-    import torch
-
     from lm.checkpoint import save_model, save_training
     from lm.model import Config, DocumentLM, n_parameters
     from lm.training import Trainer
@@ -101,7 +99,7 @@ def train_lm(
         f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
-        f"({settings.precision}, {torch.get_num_threads()} threads)"
+        f"({settings.precision})"
     )
     about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
     last: Report | None = None

@@ -31,6 +31,7 @@ from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
+SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 UNIFORM = ("mbr", "smc", "ffbs")  # these accept all-zero weights: uniform candidates
 
 
@@ -70,9 +71,10 @@ class Search:
             refuse_all_zero(weights, cure, source=source)
 
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
-        """Options for a signature: those that one of these decoders uses."""
+        """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
         given = {**self.options.given(), "utility": self.utility}
+        recorded = given.keys() & SAMPLING
         if given.get("alpha") is None:
             given["alpha"] = self.options.scale
         defaults = {"width": self.options.beam_width, "utility": UTILITY, "seed": SEED}
@@ -80,8 +82,8 @@ class Search:
             flag.removeprefix("--"): value
             for name, flag in FLAGS.items()
             if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
-            and any(row.takes(name) for row in rows)
-            and (name not in ("alpha", "seed") or any(row.scaled(given) for row in rows))
+            and (name in recorded or any(row.takes(name) for row in rows))
+            and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
     def refuse(self, row: Decoder, order: int | None) -> None:
