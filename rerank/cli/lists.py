@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from rerank.cli.options import (
     FILE,
     all_of,
     cache_option,
+    choice_option,
+    count_option,
     device_option,
     docs_option,
     kbest_option,
@@ -24,50 +27,28 @@ if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
 
 
-def _named_folders(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Path], ...]:
-    """(name, folder) of each NAME=DIR."""
-    found = []
-    for value in values:
-        name, mark, folder = value.partition("=")
-        if not (mark and name and folder):
-            raise click.BadParameter(
-                f"expected NAME=DIR, for example codclm=models/codclm; found {value!r}"
-            )
-        found.append((name, Path(folder)))
-    return tuple(found)
+def _named(
+    form: str, *, value_type: Callable[[str], Any] = Path, label: str = ""
+) -> Callable[..., tuple[tuple[str, Any], ...]]:
+    """Callback that makes (name, value) of each NAME=VALUE, or of VALUE alone if it has a label.
 
+    A file with a `=` in its name can be given as ./FILE.
+    """
 
-def _named_scorers(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, str], ...]:
-    """(name, entry) of each NAME=ENTRY[:ARGUMENT]."""
-    found = []
-    for value in values:
-        name, mark, entry = value.partition("=")
-        if not (mark and name and entry):
-            raise click.BadParameter(f"expected NAME=ENTRY or NAME=ENTRY:ARGUMENT; found {value!r}")
-        found.append((name, entry))
-    return tuple(found)
+    def split(
+        context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    ) -> tuple[tuple[str, Any], ...]:
+        found = []
+        for text in given:
+            name, mark, value = text.partition("=")
+            if label and (not mark or "/" in name):
+                name, value = label, text
+            if not (name and value):
+                raise click.BadParameter(f"expected {form}; found {text!r}")
+            found.append((name, value_type(value)))
+        return tuple(found)
 
-
-def _named_files(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Path], ...]:
-    """(name, file) of each [NAME=]FILE; a FILE with a `=` in its name can be given as ./FILE."""
-    label = SCORE_FILES[parameter.opts[-1].removeprefix("--")].label
-    found = []
-    for value in values:
-        name, mark, file = value.partition("=")
-        if not mark or "/" in name:
-            name, file = label, value
-        if not file:
-            raise click.BadParameter(
-                f"expected [NAME=]FILE, for example {label}=FILE; found {value!r}"
-            )
-        found.append((name, Path(file)))
-    return tuple(found)
+    return split
 
 
 def _finite(
@@ -101,11 +82,8 @@ _READING_OPTIONS = [
         help="With --top, keep the first candidate and then those farthest, by edit distance, "
         "from the ones kept.",
     ),
-    click.option(
-        "--first-id",
-        default=0,
-        type=click.IntRange(0),
-        help="Id of the first source sentence in the list.",
+    count_option(
+        "--first-id", least=0, default=0, help="Id of the first source sentence in the list."
     ),
     click.option(
         "--clip-inf",
@@ -122,7 +100,7 @@ _SCORER_OPTIONS = [
         "lms",
         multiple=True,
         metavar="NAME=DIR",
-        callback=_named_folders,
+        callback=_named("NAME=DIR, for example codclm=models/codclm"),
         help="Language model made by train-lm, as features NAME and NAMEoov; repeatable.",
     ),
     *(
@@ -131,7 +109,7 @@ _SCORER_OPTIONS = [
             multiple=True,
             type=FILE,
             metavar="[NAME=]FILE",
-            callback=_named_files,
+            callback=_named(f"[NAME=]FILE, for example {kind.label}=FILE", label=kind.label),
             help=kind.help,
         )
         for option, kind in SCORE_FILES.items()
@@ -141,14 +119,14 @@ _SCORER_OPTIONS = [
         "scorers",
         multiple=True,
         metavar="NAME=ENTRY[:ARGUMENT]",
-        callback=_named_scorers,
+        callback=_named("NAME=ENTRY or NAME=ENTRY:ARGUMENT", value_type=str),
         help="Scorer of an installed package, as feature NAME; repeatable. `rerank list scorers` "
         "shows the entries; the ARGUMENT goes to the scorer.",
     ),
     device_option,
-    click.option(
+    choice_option(
         "--dtype",
-        type=click.Choice(["float32", "bfloat16"]),
+        choices=["float32", "bfloat16"],
         default="float32",
         help="Precision of large matrix products; bfloat16 is faster, with errors of about "
         "0.01 nats.",
@@ -168,11 +146,8 @@ list_options = all_of(
         docs_option,
         no_docs_option,
         *_READING_OPTIONS,
-        click.option(
-            "--max-k",
-            default=1_000_000,
-            type=click.IntRange(1),
-            help="Refuse sentences with more candidates than this.",
+        count_option(
+            "--max-k", default=1_000_000, help="Refuse sentences with more candidates than this."
         ),
         *_SCORER_OPTIONS,
     ]
