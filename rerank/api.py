@@ -31,9 +31,10 @@ from rerank.pipeline.memory import DocumentReader, MemorySource
 from rerank.pipeline.models import LM, Scoring, check_names, open_models
 from rerank.pipeline.results import DocumentResult
 from rerank.pipeline.run_loop import LinearModel
-from rerank.pipeline.searching import FLAGS, Search, choose_search
+from rerank.pipeline.searching import Search, choose_search
 from rerank.pipeline.sources import log
 from rerank.pipeline.tracing import Trace
+from rerank.registry import FLAGS
 from rerank.report.evaluation import Evaluation, Text
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
@@ -117,7 +118,7 @@ class Reranker:
                 found = DocumentResult.of(name, kbest, result)
                 results.append(replace(found, texts=tuple(text.decode() for text in texts)))
         source.warn()
-        source.report(log.info)
+        source.report(log.info, log.debug)
         return results
 
 

@@ -1,27 +1,27 @@
-"""Faults a user can mend, each with the exit code the shell sees.
+"""Errors that a user can correct, each with its exit code.
 
-0 fine · 1 the run failed · 2 usage or configuration · 3 bad input data ·
+0 success · 1 the run failed · 2 usage or configuration · 3 bad input data ·
 75 stopped early with the state saved · 130/143 a signal with nothing saved.
-Messages are one line: what was expected, what came, how to mend it.
+A message is one line: what was expected, what was found, and the cure.
 """
 
 from __future__ import annotations
 
 
 class RerankError(Exception):
-    """A run that failed for a reason outside the program: input/output, memory, a scorer."""
+    """A run that failed for a reason outside the program: input or output, memory, a scorer."""
 
     exit_code = 1
 
 
 class UsageError(RerankError):
-    """Options or configuration that do not fit together."""
+    """Invalid or contradictory options or configuration."""
 
     exit_code = 2
 
 
 class InputError(RerankError):
-    """Bad input data, located: `file:line: expected …, found …; cure`."""
+    """Bad input data, with its place: `file:line: expected …, found …; cure`."""
 
     exit_code = 3
 
@@ -33,6 +33,6 @@ class InputError(RerankError):
 
 
 class StoppedEarly(RerankError):
-    """Work stopped by a signal or a time limit with its state saved; the same command resumes."""
+    """A run stopped by a signal or a time limit, with its state saved."""
 
     exit_code = 75

@@ -1,73 +1,178 @@
-"""What goes by a name: scores from outside, by the option that gives their files, and metrics.
+"""Tables of everything that goes by a name, to which other packages add by entry points.
 
-A further kind of scores is a line here and the file with its scorer; the command line follows. A
-further metric is a line here and its file or, in another package, an entry point of the group
-`rerank.metrics`; one whose name is taken here is not looked at.
+A built-in member is one file and one line in its table; a member of another package is an entry
+point of the table's group. Members are loaded when they are used; built-in names take precedence.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rerank.errors import UsageError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from decoders.table import Decoder
+    from lm.zoo import Composition
     from rerank.metrics import TextMetric
+    from rerank.scorers import PlainScorer, Scorer
+
+Member = TypeVar("Member")
+
+
+class Registry(Mapping[str, Member], Generic[Member]):
+    """Members by name. Iteration yields the names of all, built-in ones first, and loads nothing.
+
+    kind: a member in messages; its plural is the entry-point group, `rerank.metrics`. table:
+    built-in members by name, or their addresses `module:attribute`; or the address of the table.
+    """
+
+    def __init__(self, kind: str, table: str | Mapping[str, Any]) -> None:
+        self.kind, self.group = kind, f"rerank.{kind}s"
+        self._table = table
+
+    @property
+    def builtin(self) -> Mapping[str, Any]:
+        """The built-in table."""
+        return attribute(self._table) if isinstance(self._table, str) else self._table
+
+    def plugins(self) -> dict[str, EntryPoint]:
+        """Entry points of other packages by name; UsageError if two packages use one name."""
+        from importlib.metadata import entry_points
+
+        found: dict[str, EntryPoint] = {}
+        for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
+            other = found.setdefault(point.name, point)
+            if other != point:
+                raise UsageError(
+                    f"expected one {self.kind} called {point.name!r}, found two, in the packages "
+                    f"{package(other)} and {package(point)}; uninstall one of them"
+                )
+        return found
+
+    def clashes(self) -> list[str]:
+        """Messages about entry points that have built-in names, and are therefore ignored."""
+        return [
+            f"{self.kind} {name!r} of package {package(point)} ignored: the name is built in"
+            for name, point in self.plugins().items()
+            if name in self.builtin
+        ]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.builtin or name in self.plugins()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys([*self.builtin, *self.plugins()])
+
+    def __len__(self) -> int:
+        return len({*self.builtin, *self.plugins()})
+
+    def __getitem__(self, name: str) -> Member:
+        """The member of a name; UsageError if its package cannot be loaded."""
+        if name in self.builtin:
+            member = self.builtin[name]
+            return attribute(member) if isinstance(member, str) else member  # type: ignore[no-any-return]
+        point = self.plugins()[name]
+        try:
+            return point.load()  # type: ignore[no-any-return]
+        except Exception as fault:
+            reason = " ".join(f"{type(fault).__name__}: {fault}".split())
+            raise UsageError(
+                f"{self.kind} {name!r}, {point.value}, cannot be loaded: {reason}; repair or "
+                f"uninstall the package {package(point)}"
+            ) from fault
+
+    def named(self, name: str) -> Member:
+        """The member of a name; UsageError with the nearest name if there is none."""
+        if name not in self:
+            near = difflib.get_close_matches(name, self, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            known = f"there are {', '.join(self)}" if len(self) else "none is installed"
+            raise UsageError(f"no {self.kind} {name!r}; {hint}{known}")
+        return self[name]
+
+    def with_plugin(self, name: str) -> dict[str, Member]:
+        """The built-in members and, if another package has it, the member of this name."""
+        others = {} if name in self.builtin else self.plugins()
+        return {**self.builtin, **({name: self[name]} if name in others else {})}
+
+
+def attribute(address: str) -> Any:
+    """What is at an address `module:attribute`."""
+    module, _, name = address.partition(":")
+    return getattr(import_module(module), name)
+
+
+def package(point: EntryPoint) -> str:
+    """Name of the installed package that has an entry point."""
+    return point.dist.name if point.dist else "(unknown)"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """label: of the feature where no NAME is given; scorer: `module:class`, an `FileScorer`."""
+class ScoreFile:
+    """A kind of files of scores.
+
+    label: feature name if no NAME is given; help: of its option; scorer: address of a `FileScorer`.
+    """
 
     label: str
     help: str
     scorer: str
 
 
-OUTSIDE = {  # by option, without its dashes
-    "scores": Kind(
+SCORE_FILES = {  # by option, without its dashes
+    "scores": ScoreFile(
         "scores",
-        "A number for each line of the list, as feature NAME; repeatable.",
+        "One number per line of the list, as feature NAME; repeatable.",
         "rerank.scorers.hypothesis_scores:HypothesisScores",
     ),
-    "pair-scores": Kind(
+    "pair-scores": ScoreFile(
         "pairs",
-        "A number for each two candidates of neighbouring sentences, as feature NAME: document, "
-        "sentence, index of the candidate before, index, value; repeatable.",
+        "One number per pair of candidates of neighbouring sentences, as feature NAME; repeatable. "
+        "Lines: document id, sentence, candidate of the previous sentence, candidate, number, with "
+        "a TAB between them. Sentences count from 0 within their document, candidates from 0 "
+        "within their list; for the first sentence of a document the previous candidate is '-'. "
+        "Every pair is required; documents come in the order of --docs.",
         "rerank.scorers.pair_scores:PairScores",
     ),
 }
 
-METRICS = {  # by name: `module:attribute`, which makes a `rerank.metrics.TextMetric` when called
-    "bleu": "rerank.metrics.corpus_bleu:Bleu",
-    "chrf": "rerank.metrics.chrf:Chrf",
-    "ter": "rerank.metrics.ter:Ter",
+SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry("scorer", {})
+DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
+METRICS: Registry[Callable[[], TextMetric]] = Registry(
+    "metric",
+    {
+        "bleu": "rerank.metrics.corpus_bleu:Bleu",
+        "chrf": "rerank.metrics.chrf:Chrf",
+        "ter": "rerank.metrics.ter:Ter",
+    },
+)
+MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")
+
+FLAGS = {  # options of the shell by the names that decoders use
+    "width": "--beam",
+    "threshold": "--beam-threshold",
+    "merge": "--merge",
+    "particles": "--particles",
+    "resampling": "--resampling",
+    "ess_threshold": "--ess",
+    "temper": "--temper",
+    "samples": "--samples",
+    "lag": "--lag",
+    "block": "--block",
+    "horizon": "--horizon",
+    "gibbs": "--gibbs",
+    "alpha": "--alpha",
+    "seed": "--seed",
+    "utility": "--utility",
 }
 
 
 def metric(name: str) -> TextMetric:
-    """The metric of a name, with its defaults; UsageError for one that is unknown or cannot be had.
-
-    Only the module of that metric is loaded.
-    """
-    if name in METRICS:
-        module, _, attribute = METRICS[name].partition(":")
-        made: TextMetric = getattr(import_module(module), attribute)()
-        return made
-    from importlib.metadata import entry_points
-
-    others = {point.name: point for point in entry_points(group="rerank.metrics")}
-    if name not in others:
-        known = ", ".join([*METRICS, *sorted(others.keys() - METRICS.keys())])
-        raise UsageError(f"no metric {name!r}; there are {known}")
-    try:
-        found: TextMetric = others[name].load()()
-    except (ImportError, AttributeError) as fault:
-        reason = " ".join(str(fault).split())
-        raise UsageError(
-            f"metric {name!r}, {others[name].value}, cannot be loaded: {reason}; "
-            "mend or remove the package that brings it"
-        ) from fault
-    return found
+    """The metric of a name, with its defaults; UsageError if it is unknown or cannot be loaded."""
+    return METRICS.named(name)()

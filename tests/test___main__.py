@@ -1,11 +1,11 @@
 import subprocess
-import sys
+
+from support.cli import start
 
 import rerank
 
 
 def test_the_package_runs_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rerank", "--version"], capture_output=True, text=True, check=True
-    )
-    assert rerank.__version__ in done.stdout
+    done = start("--version", stdout=subprocess.PIPE)
+    assert rerank.__version__ in done.communicate()[0].decode()
+    assert done.returncode == 0

@@ -19,9 +19,9 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
+from support.cli import start
 
 ROOT = Path(__file__).parents[1]
 FAULTS = ROOT / "tests" / "faults"
@@ -131,13 +131,6 @@ def test_a_case_is_complete(name: str) -> None:
 # Faults that need a process of their own
 
 
-def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    """`rerank` in the current folder."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
-    command = [sys.executable, "-m", "rerank", *arguments]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, **options)
-
-
 def test_19_the_locale_changes_no_byte_of_the_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +148,7 @@ def test_19_the_locale_changes_no_byte_of_the_output(
 
 
 def without_reader(*arguments: str) -> tuple[int, bytes]:
-    """Exit code and standard error of `rerank` whose reader has left already."""
+    """Exit code and standard error of `rerank` whose reader has gone."""
     reader, writer = os.pipe()
     os.close(reader)
     try:
@@ -182,7 +175,7 @@ def test_80_a_reader_that_has_left_is_told_of_where_a_file_is_not_written_for_it
     before = listing(tmp_path)
     code, message = without_reader(*arguments("00-sound"), "--kbest-out", "scored.kbest", "-q")
     assert code == 1
-    assert message == b"rerank: a reader of the output has left, so scored.kbest is not written\n"
+    assert message == b"rerank: the reader of the output has gone; scored.kbest is not written\n"
     assert listing(tmp_path) == before
 
 

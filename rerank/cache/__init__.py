@@ -1,4 +1,4 @@
-"""Score cache on disk: arrays kept by content, computed once and swept by weights for ever."""
+"""Score cache on disk: arrays by content, which do not depend on the feature weights."""
 
 from rerank.cache.folder import Info as Info
 from rerank.cache.folder import cache_folder as cache_folder

@@ -1,7 +1,7 @@
 """Folder of the score cache: where it is, how large it may be, which files in it are ours.
 
-A shard is `<folder>/<group>/<name>.scores`, both of them hex digests. Files of other names, and
-what links lead to, are not ours.
+A shard is `<folder>/<group>/<name>.scores`, both hex digests. Files with other names and targets of
+links are never touched.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rerank.files.lines import display
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
 _SHARD = re.compile(r"[0-9a-f]{16,64}\.scores")
-# what `outputs.atomic` writes aside: the first 50 characters of the name, process, chance
+# temporary files of `outputs.atomic`: the first 50 characters of the name, process, random digits
 _ASIDE = re.compile(r"\.[0-9a-f]{16,50}[.a-z]{0,7}\.\d+\.[0-9a-f]{8}\.tmp")
 _STALE_SECONDS = 3600
 
 
-# Where it is and how large it may be
+# Location and limit
 
 
 def cache_folder(given: Path | None = None) -> Path:
-    """The folder given, else $RERANK_CACHE, else `rerank` where the system keeps caches."""
+    """The folder given, else $RERANK_CACHE, else `rerank` in the system's cache folder."""
     if given is not None:
         return given
     if own := os.environ.get("RERANK_CACHE"):
@@ -64,12 +64,12 @@ def cache_limit() -> int:
     return int(limit)
 
 
-# What people see of it
+# Report and clearing
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a cache holds: bytes of shards, in all and as (group, shards, bytes), by group."""
+    """Content of a cache: shards and bytes in all, and as (group, shards, bytes) for each group."""
 
     folder: Path
     shards: int
@@ -89,14 +89,14 @@ class Info:
         }
 
     def to_text(self) -> str:
-        """The report for people: the whole, then a line per group."""
+        """The report for people: a line for the cache, then one for each group."""
         whole = _amount(self.shards, self.bytes)
         lines = [f"{display(self.folder)}: {whole} of at most {self.limit / 1e9:,.1f} GB"]
         return "\n".join([*lines, *(f"{g}: {_amount(n, size)}" for g, n, size in self.groups)])
 
 
 def info(folder: Path) -> Info:
-    """What a cache holds; nothing where there is no folder."""
+    """Content of a cache; empty if there is no folder."""
     sizes: dict[str, list[int]] = {}
     for shard in shards_of(folder):
         sizes.setdefault(shard.path.parent.name, []).append(shard.size)
@@ -106,9 +106,9 @@ def info(folder: Path) -> Info:
 
 
 def clear(folder: Path) -> int:
-    """Bytes removed: all shards and what dead writers left aside, and groups that are then empty.
+    """Delete all shards, abandoned temporary files and then empty groups; the bytes freed.
 
-    Whatever else lies in the folder, and what a link in it leads to, stays.
+    Other files in the folder and targets of links stay.
     """
     removed = 0
     for file in [*shards_of(folder), *abandoned(folder)]:
@@ -124,11 +124,11 @@ def _amount(shards: int, size: int) -> str:
     return f"{shards:,} shard{'' if shards == 1 else 's'}, {size / 1e6:,.1f} MB"
 
 
-# Files of ours
+# Files of the cache
 
 
 def shard_path(folder: Path, group: str, name: str) -> Path:
-    """The file of a shard; ValueError for names that are no digests."""
+    """The file of a shard; ValueError for names that are not digests."""
     if not (_DIGEST.fullmatch(group) and _DIGEST.fullmatch(name)):
         raise ValueError(f"expected hex digests, found {group!r} and {name!r}")
     return folder / group / f"{name}.scores"
@@ -136,7 +136,7 @@ def shard_path(folder: Path, group: str, name: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of the cache: size in bytes, and when it was used last, in ns since the epoch."""
+    """A file of the cache: size in bytes, time of last use in ns since the epoch."""
 
     path: Path
     size: int
@@ -144,12 +144,12 @@ class File:
 
 
 def shards_of(folder: Path) -> Iterator[File]:
-    """All shards of a folder; none where there is no folder."""
+    """All shards of a folder; none if there is no folder."""
     return _files(folder, _SHARD)
 
 
 def _files(folder: Path, pattern: re.Pattern[str]) -> Iterator[File]:
-    """Files of groups whose names match; links are none, and those that vanish are left out."""
+    """Files of groups whose names match, without links and files that vanish meanwhile."""
     for group in _groups(folder):
         for entry in _entries(group):
             if pattern.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -161,7 +161,7 @@ def _files(folder: Path, pattern: re.Pattern[str]) -> Iterator[File]:
 
 
 def abandoned(folder: Path) -> Iterator[File]:
-    """Files written aside over an hour ago, whose writers must be dead."""
+    """Temporary files that are over an hour old, whose writers must be dead."""
     oldest = time.time_ns() - _STALE_SECONDS * 10**9
     return (file for file in _files(folder, _ASIDE) if file.used < oldest)
 
@@ -183,7 +183,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def size_of(path: Path) -> int | None:
-    """Bytes of a file; None for what is not there, or is a link, a folder or a pipe."""
+    """Bytes of a file; None if it does not exist, or is a link, a folder or a pipe."""
     try:
         status = os.lstat(path)
     except OSError:

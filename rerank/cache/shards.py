@@ -1,6 +1,6 @@
 """Bytes of a shard: arrays as safetensors, then the SHA-256 of schema, group, name and these.
 
-What is read may come from strangers: it is what it claims to be, to the last byte, or damaged.
+A shard may come from anybody: unless every byte is as expected, it counts as damaged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_SCHEMA = "rerank score cache 1"  # with a new number, older shards are none of ours
+_SCHEMA = "rerank score cache 1"  # a new number makes older shards misses
 _DIGEST_BYTES = 32
 _DTYPES = {
     name: np.dtype(code)
@@ -31,7 +31,7 @@ _MALFORMED = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Re
 
 
 def packed(group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """The shard of arrays of any shape; ValueError for a type of numbers that is not kept."""
+    """The shard of arrays of any shape; ValueError for an unsupported dtype."""
     from safetensors.numpy import save
 
     for key, array in arrays.items():
@@ -43,7 +43,7 @@ def packed(group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def unpacked(group: str, name: str, data: bytes) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a shard, as read-only views of it; None if it is damaged or another's."""
+    """The arrays of a shard, as read-only views of it; None if it is damaged or foreign."""
     payload = memoryview(data)[:-_DIGEST_BYTES]
     if data[-_DIGEST_BYTES:] != _digest(group, name, payload):
         return None
@@ -60,7 +60,7 @@ def _digest(group: str, name: str, payload: bytes | memoryview) -> bytes:
 
 
 def _arrays(payload: memoryview) -> dict[str, NDArray[Any]]:
-    """Arrays in safetensors bytes, as views; a fault of `_MALFORMED` if they are not exactly that.
+    """Arrays in safetensors bytes, as views; an exception of `_MALFORMED` if these are invalid.
 
     safetensors' own reader would copy them.
     """

@@ -1,8 +1,8 @@
-"""Store of the score cache: arrays in, the same arrays out, or none.
+"""Store of the score cache: arrays that were put are returned unchanged, or not at all.
 
-A shard is whole and what it claims to be, or it is computed again; a cache that cannot be written
-is done without. Processes share a folder without locks: a shard appears at once and whole, the
-last writer wins.
+A shard that is incomplete or damaged is a cache miss; if the cache cannot be written, the run goes
+on without it. Processes share a folder without locks: shards are renamed into place, and the last
+writer wins.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOO_LARGE = "document with more scores than the cache may hold, not kept; raise
 
 
 class Cache:
-    """Arrays by group (what computed them) and name (what they are of), both hex digests.
+    """Arrays by group (digest of the scorer) and name (digest of the texts), in hex digits.
 
     folder: made when the first shard is written. limit: bytes of all shards together.
     hits, misses: calls of `get` that found, or did not find, a shard; saved: shards written.
@@ -44,9 +44,9 @@ class Cache:
         self._total: float = math.inf
 
     def get(self, group: str, name: str) -> dict[str, NDArray[Any]] | None:
-        """Arrays as they were put, read-only views of one buffer; None where there is no shard.
+        """Arrays as they were put, read-only views of one buffer; None is a cache miss.
 
-        A shard that is damaged, or cannot be read, is noticed and counts as missing. O(bytes).
+        A shard that is damaged or unreadable is a miss with a warning. O(bytes).
         """
         path = shard_path(self.folder, group, name)
         arrays = self._read(path, group, name)
@@ -59,11 +59,11 @@ class Cache:
         return arrays
 
     def put(self, group: str, name: str, arrays: Mapping[str, NDArray[Any]]) -> bool:
-        """Whether the arrays are on disk now, whole.
+        """Write arrays; whether they are on disk now.
 
-        arrays: of any shape, int8 to int64, uint8, float32 or float64. After the first fault of
-        the system, which is noticed, nothing more is written. When the shards exceed the limit,
-        the least recently used ones go, never this one.
+        arrays: of any shape, int8 to int64, uint8, float32 or float64. After the first system
+        error, which is a warning, nothing more is written. When the shards exceed the limit, the
+        least recently used ones are deleted, never this one.
         """
         path = shard_path(self.folder, group, name)
         if not self._writable:
@@ -81,7 +81,7 @@ class Cache:
             self._writable = False
             self.notices.add(f"score cache not written: {_reason(fault)}")
             return False
-        except BaseException:  # a signal, which may come when the shard has its name
+        except BaseException:  # a signal, perhaps after the shard was renamed into place
             self.saved += _identity(path) not in (None, before)
             raise
         self.saved += 1
@@ -89,7 +89,7 @@ class Cache:
 
     def _read(self, path: Path, group: str, name: str) -> dict[str, NDArray[Any]] | None:
         size = size_of(path)
-        if size is None or size > self.limit:  # a bound on the memory that a stranger's file takes
+        if size is None or size > self.limit:  # bounds the memory for a foreign file
             return None
         try:  # read, never mapped: a file that is cut off under a map is a SIGBUS
             arrays = unpacked(group, name, path.read_bytes())
@@ -112,9 +112,9 @@ class Cache:
         self._total += len(data)
 
     def _trim(self, kept: Path) -> None:
-        """Counts the shards; if they exceed the limit, the oldest go until nine tenths hold them.
+        """Delete the oldest shards until 90% of the limit is left, if they exceed the limit.
 
-        The tenth is what lets many shards come before the folder is read again.
+        The remaining 10% lets many shards be added before the folder is read again.
         """
         for file in abandoned(self.folder):
             with suppress(OSError):
@@ -132,7 +132,7 @@ class Cache:
 
 
 def _identity(path: Path) -> int | None:
-    """What tells a file from the one that had its name before; None for no file."""
+    """Inode of a file, which differs from that of a file it has replaced; None for no file."""
     try:
         return os.stat(path).st_ino
     except OSError:

@@ -1,6 +1,6 @@
-"""The command line: options in, one pipeline function called, results out.
+"""The command line: each command parses its options and calls one function of the pipeline.
 
-Nothing heavy is imported until a command runs.
+Nothing heavy is imported before a command runs.
 """
 
 from __future__ import annotations
@@ -21,17 +21,25 @@ from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
+from rerank.cli.listing import list_group
 from rerank.cli.moses_tuning import tune_moses
-from rerank.cli.searching import listing
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated
+from rerank.shadowing import refuse_shadowing
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    }
+)
 @click.version_option(rerank.__version__, prog_name="rerank")
 def cli() -> None:
     """Rerank the k-best lists of whole documents with document-context language models."""
+    refuse_shadowing()
 
 
 for command in (
@@ -44,14 +52,14 @@ for command in (
     decode,
     evaluate,
     diversity,
-    listing,
+    list_group,
     cache,
 ):
     cli.add_command(command)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Exit code of one invocation; messages on stderr, one line a fault, never a traceback."""
+    """Exit code of one command line; an error is one line on standard error, not a traceback."""
     try:
         result = cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
     except click.exceptions.Exit as leave:
@@ -68,9 +76,9 @@ def run(arguments: Sequence[str]) -> int:
     except Terminated:
         click.echo("rerank: terminated; nothing was saved", err=True)
         return 143
-    except SystemExit:  # click's answer to a BrokenPipeError: the reader of the output has left
+    except SystemExit:  # raised by click for a BrokenPipeError: nobody reads the output any more
         return 0
-    except OSError as fault:  # of a report on standard output, or of a system that is out of order
+    except OSError as fault:  # writing a report to standard output failed, or another system call
         name = f"{fault.filename}: " if fault.filename else ""
         click.echo(f"rerank: {name}{(fault.strerror or str(fault)).lower()}", err=True)
         return 1
@@ -81,8 +89,8 @@ def run(arguments: Sequence[str]) -> int:
         if os.environ.get("RERANK_TRACEBACK"):
             raise
         click.echo(
-            f"rerank: a bug of ours: {type(bug).__name__}: {bug}; please report it with the output "
-            "of the same command under RERANK_TRACEBACK=1",
+            f"rerank: internal error: {type(bug).__name__}: {bug}; please report it, with the "
+            "output of the same command under RERANK_TRACEBACK=1",
             err=True,
         )
         return 1
@@ -90,7 +98,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> NoReturn:
-    """Entry point of the `rerank` script."""
+    """Entry point of the command `rerank`."""
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
         raise Terminated

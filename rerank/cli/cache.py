@@ -12,16 +12,16 @@ from rerank.cli.options import cache_option, format_option
 
 @click.group()
 def cache() -> None:
-    """The scores kept from earlier runs: what they take, and how to be rid of them."""
+    """Show or clear the cache of scores from earlier runs."""
 
 
 @cache.command()
 @cache_option
 @format_option
 def info(cache: Path | None, form: str) -> None:
-    """Where the cache is, how large it is and how large it may become.
+    """Show the cache's folder, its size and its size limit.
 
-    A group holds the scores of one model; RERANK_CACHE_GB is the limit of all.
+    Scores are grouped by language model; $RERANK_CACHE_GB limits their total size.
 
     \b
     Example:
@@ -37,7 +37,7 @@ def info(cache: Path | None, form: str) -> None:
 @cache.command()
 @cache_option
 def clear(cache: Path | None) -> None:
-    """Remove all scores, and nothing else that lies in the folder.
+    """Remove all cached scores, and no other file of the folder.
 
     \b
     Example:

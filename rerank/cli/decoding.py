@@ -6,34 +6,58 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import list_options, split
-from rerank.cli.options import announcer, quiet_option, strict_option, told
+from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.lists import HEADINGS, list_options, split
+from rerank.cli.options import (
+    FILE,
+    Messages,
+    count_option,
+    engine_message_options,
+    threads_option,
+)
 from rerank.cli.searching import path_options, search_options
 
 
-@click.command()
+@click.command(
+    cls=CommandWithHeadings, headings={**HEADINGS, "weights": "Weights", "out": "Output"}
+)
 @list_options
+@threads_option
 @search_options
-@click.option("--weights", required=True, help="Weights file: JSON, rescore.ini or moses.ini.")
-@click.option("--default-weight", type=float, help="Weight of features that the file lacks.")
 @click.option(
-    "--out", default="-", show_default=True, help="1-best text, one line per source line."
-)
-@click.option("--kbest-out", help="The list back, with new features and totals.")
-@click.option("--summary", help="Choices and scores of every document, as JSON.")
-@click.option(
-    "--n-best",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Paths of every document that the summary tells.",
+    "--weights",
+    required=True,
+    type=FILE,
+    help="Feature weights: JSON, rescore.ini, moses.ini or run*.dense.",
 )
 @click.option(
-    "--trace", help="Features, margins and marginals of every sentence, a JSON line each."
+    "--default-weight",
+    type=float,
+    metavar="WEIGHT",
+    help="Weight of the features that the weights file lacks [default: refuse such a file].",
 )
-@click.option("--dry-run", is_flag=True, help="Stop after the estimate of the work.")
-@strict_option
-@quiet_option
+@click.option(
+    "--out",
+    default="-",
+    type=FILE,
+    help="Chosen translations, one line per source sentence.",
+)
+@click.option(
+    "--kbest-out",
+    type=FILE,
+    help="The k-best list with the features that were added, and new totals. Features that depend "
+    "on context hold for the chosen path: a candidate with a larger total than the chosen one "
+    "may lose more in later sentences.",
+)
+@click.option("--summary", type=FILE, help="Choices and scores of every document, as JSON.")
+@count_option("--n-best", default=1, help="Number of best paths per document in the summary.")
+@click.option(
+    "--trace",
+    type=FILE,
+    help="Features, margins and marginals of every sentence, as JSON lines.",
+)
+@click.option("--dry-run", is_flag=True, help="Estimate the running time and stop.")
+@engine_message_options
 def decode(
     weights: str,
     default_weight: float | None,
@@ -43,8 +67,7 @@ def decode(
     n_best: int,
     trace: str | None,
     dry_run: bool,
-    strict: bool,
-    quiet: bool,
+    messages: Messages,
     **options: Any,
 ) -> None:
     """Choose the best candidates for whole documents.
@@ -56,8 +79,8 @@ def decode(
     """
     from rerank import pipeline
 
-    say = announcer(quiet)
-    with told(strict, quiet) as notices:
+    messages.announce_threads(options["threads"])
+    with messages.warnings() as notices:
         lists, search = split(options)
         result = pipeline.decode(
             lists,
@@ -68,21 +91,35 @@ def decode(
             reports=pipeline.Reports(kbest_out, summary, trace),
             dry_run=dry_run,
             notices=notices,
-            announce=say,
+            announce=messages.announce,
+            details=messages.detail,
         )
     if result is not None:
-        say(result.to_text())
+        messages.announce(result.to_text())
 
 
-@click.command()
+@click.command(
+    cls=CommandWithHeadings,
+    headings={**HEADINGS, "weights": "Path to score after", "out": "Output"},
+)
 @list_options
+@threads_option
 @path_options
-@click.option("--weights", help="Score after the path decoded with these weights.")
-@click.option("--out", default="-", show_default=True, help="The list with the features appended.")
-@strict_option
-@quiet_option
-def score(weights: str | None, out: str, strict: bool, quiet: bool, **options: Any) -> None:
-    """Append language-model features to an n-best list, for other tuners.
+@click.option(
+    "--weights",
+    type=FILE,
+    help="Score candidates after the path decoded with these weights [default: after the first "
+    "candidates].",
+)
+@click.option(
+    "--out",
+    default="-",
+    type=FILE,
+    help="The k-best list with the new features appended.",
+)
+@engine_message_options
+def score(weights: str | None, out: str, messages: Messages, **options: Any) -> None:
+    """Append features to a k-best list, for other tuners and decoders.
 
     \b
     Example:
@@ -90,7 +127,8 @@ def score(weights: str | None, out: str, strict: bool, quiet: bool, **options: A
     """
     from rerank import pipeline
 
-    with told(strict, quiet) as notices:
+    messages.announce_threads(options["threads"])
+    with messages.warnings() as notices:
         lists, search = split(options)
         pipeline.score(
             lists,
@@ -98,5 +136,6 @@ def score(weights: str | None, out: str, strict: bool, quiet: bool, **options: A
             weights=weights,
             search=search or pipeline.Search(),
             notices=notices,
-            announce=announcer(quiet),
+            announce=messages.announce,
+            details=messages.detail,
         )

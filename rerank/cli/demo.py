@@ -7,20 +7,22 @@ from pathlib import Path
 
 import click
 
-from rerank.cli.options import announcer, format_option, quiet_option
+from rerank.cli.options import Messages, count_option, format_option, quiet_option
 
 
 @click.command()
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="New folder that keeps data, models, weights and translations [default: none is kept].",
+    metavar="DIR",
+    help="New folder for data, models, weights and translations [default: a temporary one, "
+    "removed at the end].",
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**31 - 1))
+@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
 @format_option
 @quiet_option
 def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
-    """The whole way on an embedded example: train, tune, decode, evaluate.
+    """Train, tune, decode and evaluate on an embedded example.
 
     \b
     Example:
@@ -28,5 +30,5 @@ def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
     """
     from rerank import pipeline
 
-    result = pipeline.demo(out, seed=seed, announce=announcer(quiet))
+    result = pipeline.demo(out, seed=seed, announce=Messages(quiet=quiet).announce)
     click.echo(json.dumps(result.to_dict()) if form == "json" else result.to_text())

@@ -8,27 +8,27 @@ from typing import Any
 import click
 
 from rerank.cli.lists import reading_options
-from rerank.cli.options import quiet_option, strict_option, told
+from rerank.cli.options import FILE, Messages, kbest_option, message_options
 
 
 @click.command()
-@click.option("--kbest", required=True, help="Moses n-best list; - is stdin; gz and xz are seen.")
-@click.option("--docs", help="Document id of each source line, if ids fall within documents.")
+@kbest_option
+@click.option(
+    "--docs",
+    type=FILE,
+    help="Document ids, one line per source sentence; needed only if ids fall within documents.",
+)
 @reading_options
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "tsv"]),
     default="text",
-    show_default=True,
-    help="A summary for people, or every list for machines.",
+    help="A summary as text, or every sentence's figures as JSON or TSV.",
 )
-@strict_option
-@quiet_option
-def diversity(
-    kbest: str, docs: str | None, form: str, strict: bool, quiet: bool, **reading: Any
-) -> None:
-    """Distinct candidates of each list, and their mean edit distance.
+@message_options
+def diversity(kbest: str, docs: str | None, form: str, messages: Messages, **reading: Any) -> None:
+    """Count distinct candidates and their mean edit distance.
 
     \b
     Example:
@@ -36,7 +36,7 @@ def diversity(
     """
     from rerank import pipeline
 
-    with told(strict, quiet) as notices:
+    with messages.warnings() as notices:
         result = pipeline.diversity(pipeline.Lists(kbest, docs, **reading), notices=notices)
     if form == "json":
         click.echo(json.dumps(result.to_dict(), allow_nan=False))

@@ -7,23 +7,45 @@ from typing import Any
 
 import click
 
+from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import reading_options
-from rerank.cli.options import format_option, quiet_option, strict_option, told
+from rerank.cli.options import (
+    FILE,
+    SEED,
+    Messages,
+    docs_option,
+    format_option,
+    message_options,
+    no_docs_option,
+    reference_option,
+)
 
 
-@click.command()
-@click.argument("systems", nargs=-1, required=True, metavar="HYP...")
-@click.option("--docs", help="Document id of each source line.")
-@click.option("--no-docs", type=click.Choice(["each", "one"]), help="Without --docs.")
-@click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
-@click.option("--baseline", required=True, help="Translations that the others are compared with.")
-@click.option("--kbest", help="The list, for its oracle and anti-oracle.")
+@click.command(
+    cls=CommandWithHeadings,
+    headings={
+        "docs": "Translations and documents",
+        "kbest": "Oracle",
+        "tokenize": "Scoring and output",
+        "strict": "Messages",
+    },
+)
+@click.argument("systems", nargs=-1, required=True, type=FILE, metavar="HYP...")
+@docs_option
+@no_docs_option
+@reference_option
+@click.option(
+    "--baseline",
+    required=True,
+    type=FILE,
+    help="Translations that the others are compared with.",
+)
+@click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
-@click.option("--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu.")
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
+@click.option("--tokenize", default="none", help="Tokenizer of sacrebleu, such as 13a.")
+@click.option("--seed", default=1, type=SEED, help="Random seed of intervals and tests.")
 @format_option
-@strict_option
-@quiet_option
+@message_options
 def evaluate(
     systems: tuple[str, ...],
     docs: str | None,
@@ -34,11 +56,10 @@ def evaluate(
     tokenize: str,
     seed: int,
     form: str,
-    strict: bool,
-    quiet: bool,
+    messages: Messages,
     **reading: Any,
 ) -> None:
-    """BLEU, and the documents that got better.
+    """Compare translations with a baseline: BLEU, and documents better or worse.
 
     \b
     Example:
@@ -46,7 +67,7 @@ def evaluate(
     """
     from rerank import pipeline
 
-    with told(strict, quiet) as notices:
+    with messages.warnings() as notices:
         result = pipeline.evaluate(
             docs,
             references,

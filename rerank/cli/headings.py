@@ -1,31 +1,35 @@
-"""A command with many options, whose help has them under headings."""
+"""Help of a command with many options, grouped under headings."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
 
-class Headed(click.Command):
-    """A command whose subclasses say which heading begins with which option.
+class CommandWithHeadings(click.Command):
+    """A command whose help groups its options under headings.
 
-    headings: by the name of a parameter, what it and those after it, up to the next one that is
-    named, are about; those before the first are under `Options`.
+    headings: by name of a parameter, the heading that begins with it and lasts until the next
+    parameter with a heading; options before the first one are under `Options`.
     """
 
-    headings: ClassVar[dict[str, str]] = {}
+    def __init__(self, *arguments: Any, headings: Mapping[str, str], **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.headings = headings
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write each part of the options, in their order."""
-        parts: list[tuple[str, list[tuple[str, str]]]] = [("Options", [])]
+        """Write the groups of options in their order."""
+        groups: list[tuple[str, list[tuple[str, str]]]] = [("Options", [])]
         for parameter in self.get_params(ctx):
             if parameter.name in self.headings:
-                parts.append((self.headings[parameter.name], []))
+                groups.append((self.headings[parameter.name], []))
             record = parameter.get_help_record(ctx)
-            if record is not None:
-                parts[-1][1].append(record)
-        for heading, records in parts:
+            if record is not None and isinstance(parameter, click.Option):
+                usage = record[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
+                groups[-1][1].append((usage, record[1]))
+        for heading, records in groups:
             if records:
                 with formatter.section(heading):
                     formatter.write_dl(records)

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.options import (
-    announcer,
+    FILE,
+    Messages,
+    choice_option,
+    count_option,
     device_option,
     format_option,
-    quiet_option,
-    strict_option,
-    told,
+    message_options,
+    threads_option,
 )
 
 if TYPE_CHECKING:
@@ -23,105 +26,94 @@ if TYPE_CHECKING:
 MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
 
 
-@click.command("train-lm")
-@click.option("--model", required=True, type=click.Choice(MODELS), help="Composition to train.")
-@click.option(
-    "--train", required=True, help="Training text: sentence per line, blank line between documents."
-)
-@click.option("--valid", required=True, help="Held-out text in the same form.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder for the model.")
-@click.option(
-    "--embed",
-    default=128,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Size K of the word embeddings.",
+@click.command(
+    "train-lm",
+    cls=CommandWithHeadings,
+    headings={
+        "train": "Data and output",
+        "model": "Model",
+        "epochs": "Training",
+        "device": "Machine",
+        "strict": "Messages",
+    },
 )
 @click.option(
-    "--hidden",
-    default=256,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Size H of the hidden layers.",
+    "--train",
+    required=True,
+    type=FILE,
+    help="Training text: one sentence per line, a blank line between documents.",
 )
+@click.option("--valid", required=True, type=FILE, help="Validation text in the same format.")
 @click.option(
-    "--layers", default=1, show_default=True, type=click.IntRange(1, 64), help="Recurrent layers."
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="New folder for the model.",
 )
-@click.option(
-    "--recurrence",
-    type=click.Choice(["lstm", "cifg"]),
-    default="lstm",
-    show_default=True,
-    help="Cell; cifg is the coupled-gate cell of Ji et al.'s code.",
-)
-@click.option(
-    "--tied/--untied",
-    default=True,
-    show_default=True,
-    help="Share embeddings with the output layer.",
-)
-@click.option(
+@click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
+@click.option("--model", required=True, type=click.Choice(MODELS), help="Kind of language model.")
+@count_option(
     "--vocab",
     "vocabulary",
     default=10_000,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Most frequent words kept.",
+    help="Vocabulary size: the most frequent words of the training text.",
 )
-@click.option(
-    "--epochs",
-    default=5,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Passes over the training text.",
+@count_option("--embed", default=128, help="Size of the word embeddings.")
+@count_option("--hidden", default=256, help="Size of the hidden layers.")
+@count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
+@choice_option(
+    "--recurrence",
+    choices=["lstm", "cifg"],
+    default="lstm",
+    help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
 )
+@click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
     "--minutes",
     type=click.FloatRange(0, min_open=True),
-    help="Time limit; the learning rate anneals towards it. Such a run depends on the clock.",
+    help="Time limit, towards which the learning rate is annealed; results then depend on the "
+    "speed of the machine.",
 )
-@click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**31 - 1))
-@click.option("--dropout", default=0.1, show_default=True, type=click.FloatRange(0, 0.95))
+@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
+@click.option("--dropout", default=0.1, type=click.FloatRange(0, 0.95), help="Dropout rate.")
 @click.option(
     "--context-dropout",
     default=0.1,
-    show_default=True,
     type=click.FloatRange(0, 1),
-    help="Share of sentences trained without context.",
+    help="Share of sentences that are trained without context.",
 )
 @click.option(
     "--learning-rate",
     default=3e-3,
-    show_default=True,
     type=click.FloatRange(0, min_open=True),
-    help="Peak of AdamW's learning rate.",
+    help="Peak learning rate of AdamW.",
 )
-@click.option(
+@count_option(
     "--negatives",
     default=1024,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Sampled-softmax words an update; 0 is the exact softmax.",
+    least=0,
+    help="Words sampled per update for the sampled softmax; 0 trains the full softmax.",
 )
-@click.option(
-    "--streams",
-    default=64,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Documents read side by side.",
-)
-@click.option(
+@count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
+@choice_option(
     "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
+    choices=["auto", "float32", "bfloat16"],
     default="auto",
-    show_default=True,
+    help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run in --out.")
 @device_option
-@strict_option
-@quiet_option
+@threads_option
+@message_options
 def train_lm(
-    train: str, valid: str, out: Path, resume: bool, strict: bool, quiet: bool, **recipe: Any
+    train: str,
+    valid: str,
+    out: Path,
+    resume: bool,
+    threads: int | None,
+    messages: Messages,
+    **recipe: Any,
 ) -> None:
     """Train a document language model.
 
@@ -131,40 +123,47 @@ def train_lm(
     """
     from rerank import pipeline
 
-    say = announcer(quiet)
-
     def report(r: Report) -> None:
-        say(
+        messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
             f"train {r.training_nats:.3f} nats  valid perplexity {r.valid_perplexity:.2f}"
             f"{'  best' if r.best else ''}"
         )
 
-    with told(strict, quiet) as notices:
+    messages.announce_threads(threads)
+    with messages.warnings() as notices:
         pipeline.train_lm(
-            pipeline.Recipe(**recipe),
+            pipeline.Recipe(**recipe, threads=threads),
             train,
             valid,
             out,
             notices=notices,
             resume=resume,
             report=report,
-            announce=say,
+            announce=messages.announce,
         )
-    say(f"model written to {out}")
+    messages.announce(f"model written to {out}")
 
 
 @click.command()
 @click.option(
-    "--lm", required=True, type=click.Path(path_type=Path), help="Folder made by train-lm."
+    "--lm",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Language model made by train-lm.",
 )
-@click.argument("text")
+@click.argument("text", type=FILE, metavar="TEXT")
 @format_option
 @device_option
-@strict_option
-@quiet_option
-def perplexity(lm: Path, text: str, form: str, device: str, strict: bool, quiet: bool) -> None:
-    """Perplexity of TEXT (sentence per line, blank line between documents; - is stdin).
+@threads_option
+@message_options
+def perplexity(
+    lm: Path, text: str, form: str, device: str, threads: int | None, messages: Messages
+) -> None:
+    """Compute the perplexity of TEXT under a language model.
+
+    TEXT has one sentence per line and a blank line between documents; - is standard input.
 
     \b
     Example:
@@ -172,8 +171,9 @@ def perplexity(lm: Path, text: str, form: str, device: str, strict: bool, quiet:
     """
     from rerank import pipeline
 
-    with told(strict, quiet) as notices:
-        result = pipeline.perplexity(lm, text, notices=notices, device=device)
+    messages.announce_threads(threads)
+    with messages.warnings() as notices:
+        result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
     if form == "json":
         click.echo(json.dumps({"schema": 1, **result.as_json()}))
         return

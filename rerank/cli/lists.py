@@ -1,70 +1,69 @@
-"""Options that say which lists, documents and models a command works on."""
+"""Options for the k-best lists, documents and scores that a command works on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.cli.options import cache_option, device_option
-from rerank.cli.searching import taken
-from rerank.registry import OUTSIDE
+from rerank.cli.options import (
+    FILE,
+    all_of,
+    cache_option,
+    choice_option,
+    count_option,
+    device_option,
+    docs_option,
+    kbest_option,
+    no_docs_option,
+)
+from rerank.cli.searching import search_of
+from rerank.registry import SCORE_FILES
 
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 
+def _named(
+    form: str, *, value_type: Callable[[str], Any] = Path, label: str = ""
+) -> Callable[..., tuple[tuple[str, Any], ...]]:
+    """Callback that makes (name, value) of each NAME=VALUE, or of VALUE alone if it has a label.
 
-def _named_folders(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Path], ...]:
-    """(name, folder) of each NAME=DIR."""
-    found = []
-    for value in values:
-        name, mark, folder = value.partition("=")
-        if not (mark and name and folder):
-            raise click.BadParameter(
-                f"expected NAME=DIR, for example codclm=models/codclm; found {value!r}"
-            )
-        found.append((name, Path(folder)))
-    return tuple(found)
+    A file with a `=` in its name can be given as ./FILE.
+    """
 
+    def split(
+        context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+    ) -> tuple[tuple[str, Any], ...]:
+        found = []
+        for text in given:
+            name, mark, value = text.partition("=")
+            if label and (not mark or "/" in name):
+                name, value = label, text
+            if not (name and value):
+                raise click.BadParameter(f"expected {form}; found {text!r}")
+            found.append((name, value_type(value)))
+        return tuple(found)
 
-def _named_files(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, Path], ...]:
-    """(name, file) of each [NAME=]FILE; a FILE that has a `=` may be written ./FILE."""
-    label = OUTSIDE[parameter.opts[-1].removeprefix("--")].label
-    found = []
-    for value in values:
-        name, mark, file = value.partition("=")
-        if not mark or "/" in name:
-            name, file = label, value
-        if not file:
-            raise click.BadParameter(
-                f"expected [NAME=]FILE, for example {label}=FILE; found {value!r}"
-            )
-        found.append((name, Path(file)))
-    return tuple(found)
+    return split
 
 
 def _finite(
     context: click.Context, parameter: click.Parameter, value: float | None
 ) -> float | None:
-    """The value, which is a number of finite size."""
+    """The value; BadParameter unless it is finite."""
     if value is not None and not math.isfinite(value):
         raise click.BadParameter(f"expected a finite number, found {value}")
     return value
 
 
 def _with_top(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
-    """The flag, which needs `--top`."""
+    """The flag; BadParameter without `--top`."""
     if value and context.params.get("top") is None:
-        raise click.BadParameter("it says which candidates --top keeps; give --top K, too")
+        raise click.BadParameter("it needs --top K, the number of candidates to keep")
     return value
 
 
@@ -72,106 +71,102 @@ _READING_OPTIONS = [
     click.option(
         "--top",
         type=click.IntRange(1),
-        is_eager=True,  # known before the callback of --diverse asks for it
-        help="Keep the first K candidates of each list.",
+        metavar="K",
+        is_eager=True,  # the callback of --diverse asks for it
+        help="Keep only the first K candidates of each sentence.",
     ),
     click.option(
         "--diverse",
         is_flag=True,
         callback=_with_top,
-        help="With --top, keep the first candidate and those farthest from the ones kept.",
+        help="With --top, keep the first candidate and then those farthest, by edit distance, "
+        "from the ones kept.",
     ),
-    click.option(
-        "--first-id",
-        default=0,
-        show_default=True,
-        type=click.IntRange(0),
-        help="Id of the first source line.",
+    count_option(
+        "--first-id", least=0, default=0, help="Id of the first source sentence in the list."
     ),
     click.option(
         "--clip-inf",
         type=float,
         callback=_finite,
-        help="Size that stands for that of an infinite feature.",
+        metavar="VALUE",
+        help="Replace infinite feature values by ±VALUE.",
     ),
 ]
-_OPTIONS = [
-    click.option(
-        "--kbest", required=True, help="Moses n-best list; - is stdin; gz and xz are seen."
-    ),
-    click.option("--docs", help="Document id of each source line."),
-    click.option(
-        "--no-docs",
-        type=click.Choice(["each", "one"]),
-        help="Without --docs: each line is a document, or all lines are one.",
-    ),
+reading_options = all_of(_READING_OPTIONS)
+_SCORER_OPTIONS = [
     click.option(
         "--lm",
         "lms",
         multiple=True,
         metavar="NAME=DIR",
-        callback=_named_folders,
-        help="Language model as features NAME and NAMEoov; repeatable.",
+        callback=_named("NAME=DIR, for example codclm=models/codclm"),
+        help="Language model made by train-lm, as features NAME and NAMEoov; repeatable.",
     ),
     *(
         click.option(
             f"--{option}",
             multiple=True,
+            type=FILE,
             metavar="[NAME=]FILE",
-            callback=_named_files,
+            callback=_named(f"[NAME=]FILE, for example {kind.label}=FILE", label=kind.label),
             help=kind.help,
         )
-        for option, kind in OUTSIDE.items()
+        for option, kind in SCORE_FILES.items()
     ),
-    *_READING_OPTIONS,
     click.option(
-        "--max-k",
-        default=1_000_000,
-        show_default=True,
-        type=click.IntRange(1),
-        help="Refuse longer lists.",
+        "--scorer",
+        "scorers",
+        multiple=True,
+        metavar="NAME=ENTRY[:ARGUMENT]",
+        callback=_named("NAME=ENTRY or NAME=ENTRY:ARGUMENT", value_type=str),
+        help="Scorer of an installed package, as feature NAME; repeatable. `rerank list scorers` "
+        "shows the entries; the ARGUMENT goes to the scorer.",
     ),
     device_option,
-    click.option(
+    choice_option(
         "--dtype",
-        type=click.Choice(["float32", "bfloat16"]),
+        choices=["float32", "bfloat16"],
         default="float32",
-        show_default=True,
-        help="Precision of large products; bfloat16 is faster, and off by 0.01 nats or so.",
+        help="Precision of large matrix products; bfloat16 is faster, with errors of about "
+        "0.01 nats.",
     ),
     click.option(
         "--deterministic",
         is_flag=True,
-        help="The same bits for any batch and number of threads; slower for beams.",
+        help="Compute bit-identical scores for any batch size and number of threads; slower "
+        "with beam search.",
     ),
     cache_option,
-    click.option("--no-cache", is_flag=True, help="Neither look up nor keep scores."),
+    click.option("--no-cache", is_flag=True, help="Neither read nor write the score cache."),
 ]
-
-
-def list_options(command: Command) -> Command:
-    """The options of `rerank.pipeline.Lists`."""
-    return _with(_OPTIONS, command)
-
-
-def reading_options(command: Command) -> Command:
-    """`--top`, `--diverse`, `--first-id` and `--clip-inf`: how a list is read."""
-    return _with(_READING_OPTIONS, command)
-
-
-def _with(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+list_options = all_of(
+    [
+        kbest_option,
+        docs_option,
+        no_docs_option,
+        *_READING_OPTIONS,
+        count_option(
+            "--max-k", default=1_000_000, help="Refuse sentences with more candidates than this."
+        ),
+        *_SCORER_OPTIONS,
+    ]
+)
+HEADINGS = {
+    "kbest": "Lists and documents",
+    "lms": "Features to add",
+    "method": "Search",
+    "strict": "Messages",
+}
 
 
 def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
     """`Lists` and, where the command has one, `Search` from a command's options."""
     from rerank.pipeline import Lists, Scoring
 
-    search = taken(options) if "method" in options else None
-    named = ("device", "dtype", "deterministic", "cache", "no_cache")
-    scoring = Scoring(**{name: options.pop(name) for name in named})
-    files = {option: options.pop(option.replace("-", "_")) for option in OUTSIDE}
+    search = search_of(options) if "method" in options else None
+    named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
+    scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
+    files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}
     outside = {option: named for option, named in files.items() if named}
     return Lists(**options, outside=outside, scoring=scoring), search

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 
-from rerank.cli.headings import Headed
-from rerank.cli.options import announcer, quiet_option, strict_option, told
+from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.options import Messages, message_options
 from rerank.cli.tuning_options import (
     algorithm_option,
     bleu_objective_of,
@@ -20,20 +20,18 @@ from rerank.cli.tuning_options import (
 )
 
 
-class _TuneMoses(Headed):
-    """`rerank tune-moses`."""
-
-    headings: ClassVar[dict[str, str]] = {
+@click.command(
+    "tune-moses",
+    cls=CommandWithHeadings,
+    headings={
         "features": "Files of the extractor",
         "out": "Weights",
         "length_ratio": "What is maximised",
         "algorithm": "How weights are found",
         "plot": "How steady they are",
         "strict": "Messages",
-    }
-
-
-@click.command("tune-moses", cls=_TuneMoses)
+    },
+)
 @click.option(
     "--features",
     required=True,
@@ -71,8 +69,7 @@ class _TuneMoses(Headed):
     metavar="FILE",
     help="Draw the objective around the weights: .svg, .png or .pdf (extra `figures`).",
 )
-@strict_option
-@quiet_option
+@message_options
 def tune_moses(
     features: tuple[str, ...],
     scores: tuple[str, ...],
@@ -83,8 +80,7 @@ def tune_moses(
     tune: str | None,
     algorithm: str,
     plot: str | None,
-    strict: bool,
-    quiet: bool,
+    messages: Messages,
     **options: Any,
 ) -> None:
     """Tune the feature weights on the files of Moses' extractor, in place of Moses' mert.
@@ -96,8 +92,7 @@ def tune_moses(
     """
     from rerank import pipeline
 
-    say = announcer(quiet)
-    with told(strict, quiet) as notices:
+    with messages.warnings() as notices:
         objective, settings = bleu_objective_of(options), settings_of(options)
         result = pipeline.tune_moses(
             features,
@@ -108,6 +103,6 @@ def tune_moses(
             init=init,
             plan=pipeline.Plan(algorithm=algorithm, objective=objective, settings=settings),
             notices=notices,
-            announce=say,
+            announce=messages.announce,
         )
-    say(result.to_text())
+    messages.announce(result.to_text())

@@ -1,53 +1,163 @@
-"""Options and endings that several commands share."""
+"""Options that several commands share, and what a command says to its user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from rerank.notices import Notices
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Any], Any]
 
+SEED = click.IntRange(0, 2**63 - 1)
+
+
+class FileName(click.types.StringParamType):
+    """Name of a file or `-`, which the shell completes; whoever opens the file checks it."""
+
+    name = "file"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The request that the shell complete a file name."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
+
+def count_option(
+    *names: str, help: str, least: int = 1, most: int | None = None, default: int | None = None
+) -> Decorator:
+    """An option for a number of something."""
+    return click.option(*names, type=click.IntRange(least, most), default=default, help=help)
+
+
+def choice_option(
+    *names: str, help: str | None = None, choices: Sequence[str], default: str | None = None
+) -> Decorator:
+    """An option for one of some names."""
+    return click.option(*names, type=click.Choice(choices), default=default, help=help)
+
+
+kbest_option = click.option(
+    "--kbest",
+    required=True,
+    type=FILE,
+    help="Moses k-best list, plain or compressed (gzip, xz, bzip2); - is standard input.",
+)
+docs_option = click.option("--docs", type=FILE, help="Document ids, one line per source sentence.")
+no_docs_option = click.option(
+    "--no-docs",
+    type=click.Choice(["each", "one"]),
+    help="In place of --docs: each sentence is a document, or all sentences are one.",
+)
+reference_option = click.option(
+    "--ref",
+    "references",
+    required=True,
+    multiple=True,
+    type=FILE,
+    help="Reference translation, one line per source sentence; repeatable.",
+)
 device_option = click.option(
-    "--device", default="auto", show_default=True, help="auto, cpu, cuda or cuda:N."
+    "--device",
+    default="auto",
+    metavar="DEVICE",
+    help="Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one.",
+)
+threads_option = count_option(
+    "--threads", help="CPU threads for language models [default: one per core]."
 )
 cache_option = click.option(
     "--cache",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Folder of kept scores [default: $RERANK_CACHE, or rerank in the user's cache folder].",
+    help="Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache "
+    "folder].",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 strict_option = click.option(
-    "--strict", is_flag=True, help="Turn every warning into an error (exit code 3)."
+    "--strict", is_flag=True, help="Treat every warning as an error (exit code 3)."
+)
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Print counters of the scoring engine, too."
 )
 format_option = click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json"]),
     default="text",
-    show_default=True,
-    help="For people, or for machines.",
+    help="Output as text or as JSON.",
 )
 
 
-def announcer(quiet: bool) -> Callable[[str], None]:
-    """Writer of lines for people, on stderr."""
-    return (lambda line: None) if quiet else (lambda line: click.echo(line, err=True))
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """What a command prints for its user, on standard error."""
 
+    strict: bool = False
+    quiet: bool = False
+    verbose: bool = False
 
-@contextmanager
-def told(strict: bool, quiet: bool) -> Iterator[Notices]:
-    """Notices of a command, summarised on stderr when it ends."""
-    notices = Notices(strict=strict)
-    try:
-        yield notices
-    finally:
-        if not quiet:
+    def announce_threads(self, threads: int | None) -> None:
+        """Print the number of threads if the user chose it."""
+        if threads is not None:
+            self.announce(f"CPU threads for language models: {threads}")
+
+    def announce(self, line: str) -> None:
+        """Print a line unless the command is quiet."""
+        if not self.quiet:
+            click.echo(line, err=True)
+
+    def detail(self, line: str) -> None:
+        """Print a line that is of interest only under `-v`."""
+        if self.verbose:
+            self.announce(line)
+
+    @contextmanager
+    def warnings(self) -> Iterator[Notices]:
+        """Collector of counted warnings, which are printed when the block ends."""
+        notices = Notices(strict=self.strict)
+        try:
+            yield notices
+        finally:
             for line in notices.lines():
-                click.echo(f"warning: {line}", err=True)
+                self.announce(f"warning: {line}")
+
+
+def all_of(options: Sequence[Decorator]) -> Decorator:
+    """Several options as one decorator, shown in their order."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _packed(*flags: Decorator) -> Decorator:
+    """Options of messages as one decorator; the command receives them as `messages`."""
+
+    def decorate(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def with_messages(*, strict: bool, quiet: bool, verbose: bool = False, **given: Any) -> Any:
+            return command(messages=Messages(strict, quiet, verbose), **given)
+
+        return all_of(flags)(with_messages)
+
+    return decorate
+
+
+message_options = _packed(strict_option, quiet_option)
+engine_message_options = _packed(strict_option, quiet_option, verbose_option)

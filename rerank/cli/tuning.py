@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import click
 
-from rerank.cli.headings import Headed
-from rerank.cli.lists import list_options, split
-from rerank.cli.options import announcer, quiet_option, strict_option, told
+from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.lists import HEADINGS, list_options, split
+from rerank.cli.options import Messages, engine_message_options, reference_option
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
     algorithm_option,
@@ -24,23 +24,19 @@ from rerank.cli.tuning_options import (
 )
 
 
-class _TuneMert(Headed):
-    """`rerank tune-mert`."""
-
-    headings: ClassVar[dict[str, str]] = {
-        "kbest": "Lists and scores",
+@click.command(
+    "tune-mert",
+    cls=CommandWithHeadings,
+    headings={
+        **HEADINGS,
         "references": "Weights",
         "objectives": "What is maximised",
         "algorithm": "How weights are found",
         "replicates": "How steady they are",
-        "method": "How documents are searched",
-        "strict": "Messages",
-    }
-
-
-@click.command("tune-mert", cls=_TuneMert)
+    },
+)
 @list_options
-@click.option("--ref", "references", required=True, multiple=True, help="Reference; repeatable.")
+@reference_option
 @click.option(
     "--out",
     required=True,
@@ -65,8 +61,7 @@ class _TuneMert(Headed):
 @start_options
 @replicate_options
 @tuning_search_options
-@strict_option
-@quiet_option
+@engine_message_options
 def tune_mert(
     references: tuple[str, ...],
     out: str,
@@ -79,8 +74,7 @@ def tune_mert(
     replicates: int,
     hold_out: float,
     plot: str | None,
-    strict: bool,
-    quiet: bool,
+    messages: Messages,
     **options: Any,
 ) -> None:
     """Tune the feature weights by minimum error rate training, on whole documents.
@@ -92,8 +86,7 @@ def tune_mert(
     """
     from rerank import pipeline
 
-    say = announcer(quiet)
-    with told(strict, quiet) as notices:
+    with messages.warnings() as notices:
         objective, settings = objective_of(options), settings_of(options)
         ranges = ranges_of(options)
         lists, search = split(options)
@@ -112,6 +105,7 @@ def tune_mert(
             tokenize=tokenize,
             plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out),
             notices=notices,
-            announce=say,
+            announce=messages.announce,
+            details=messages.detail,
         )
-    say(result.to_text())
+    messages.announce(result.to_text())

@@ -1,12 +1,14 @@
-"""Reference translations: as many lines as the source, from one file or several.
+"""Reference translations, and checks that hypotheses and references are comparable.
 
-And how the translations that are judged by them differ from them in more than words.
+A reference file has as many lines as the source. Hypotheses and references that differ in escaping
+or Unicode normalisation get a notice.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Literal
 from unicodedata import is_normalized
@@ -26,9 +28,9 @@ def read_with_documents(
     references: Sequence[str | Path],
     notices: Notices,
 ) -> tuple[Documents, list[list[bytes]]]:
-    """Documents as the options say, and the references of their sentences.
+    """Documents according to the options, and the references of their sentences.
 
-    The file of document ids says how many sentences there are; without one, the first reference.
+    The number of sentences is that of the document ids or, without them, of the first reference.
     """
     if docs is not None and no_docs is None:
         documents = Documents.from_file(docs, notices)
@@ -45,10 +47,10 @@ def read_references(
     *,
     model: str = "the source",
 ) -> list[list[bytes]]:
-    """References of each of `n_lines` source sentences: [sentence][file], lines as they are.
+    """References of each of `n_lines` source sentences: [sentence][file].
 
-    `n_lines`, the number of lines that `model` has, is that of the first file where it is None.
-    `InputError` if a file has another number of lines.
+    model: the file with `n_lines` lines, for messages; if `n_lines` is None, the first reference.
+    InputError if a file has another number of lines.
     """
     if not paths:
         raise UsageError("expected a reference file, found none; name one or more")
@@ -70,7 +72,7 @@ def checked_references(
     source: str = "",
     model: str = "the source",
 ) -> list[bytes]:
-    """The lines of a reference file, as many as `model` has, and what is odd counted."""
+    """Lines of a reference file, with notices of blank lines and placeholders."""
     references = list(lines)
     if n_lines is not None:
         check_length(references, n_lines, source=source, model=model)
@@ -85,7 +87,7 @@ def checked_references(
 def check_length(
     lines: Sequence[bytes], n_lines: int, *, source: str, model: str = "the source"
 ) -> None:
-    """InputError for a translation that has not `n_lines` lines, as `model` has."""
+    """InputError unless a translation has `n_lines` lines, as `model` has."""
     surplus = len(lines) - n_lines
     if not surplus:
         return
@@ -98,39 +100,7 @@ def check_length(
     )
 
 
-def note_escaping(
-    hypotheses: Sequence[bytes],
-    references: Iterable[bytes],
-    notices: Notices,
-    *,
-    source: str = "",
-    numbers: Sequence[int | None] | None = None,
-) -> None:
-    """Add a notice if of two samples only one has Moses' escapes, such as `&apos;`.
-
-    `numbers`: those of the hypotheses' lines in their file `source`; 1, 2, … where it is None.
-    """
-    ours, theirs = _escapes(hypotheses), _escapes(references)
-    kind = (
-        "mixed escaping: {0} contain {2} and similar, {1} do not; "
-        "unescape the {0} with Moses' deescape-special-chars.perl"
-    )
-    if ours and not theirs:
-        first = next(iter(ours))
-        notices.add(
-            kind.format("hypotheses", "references", ours[first]),
-            source=source,
-            line=_number(first, numbers),
-            count=len(ours),
-        )
-    if theirs and not ours:
-        escape = next(iter(theirs.values()))
-        notices.add(
-            kind.format("references", "hypotheses", escape), source=source, count=len(theirs)
-        )
-
-
-def note_normalization(
+def note_differences(
     hypotheses: Sequence[bytes],
     references: Sequence[bytes],
     notices: Notices,
@@ -138,24 +108,30 @@ def note_normalization(
     source: str = "",
     numbers: Sequence[int | None] | None = None,
 ) -> None:
-    """Add a notice if one sample decomposes characters (NFD) that the other composes (NFC).
+    """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
-    `numbers`: those of the hypotheses' lines in their file `source`; 1, 2, … where it is None.
+    numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
     """
-    kind = (
-        "{0} that decompose characters (NFD), where the {1} compose them (NFC), so that equal "
-        "words differ; convert the {0} with: uconv -x any-nfc"
-    )
-    ours, theirs = _not_in(hypotheses, "NFC"), _not_in(references, "NFC")
-    if ours and not theirs and _not_in(references, "NFD"):
-        notices.add(
-            kind.format("hypotheses", "references"),
-            source=source,
-            line=_number(ours[0], numbers),
-            count=len(ours),
-        )
-    if theirs and not ours and _not_in(hypotheses, "NFD"):
-        notices.add(kind.format("references", "hypotheses"), source=source, count=len(theirs))
+    both = {"hypotheses": hypotheses, "references": references}
+    for (side, lines), (other, others) in permutations(both.items()):
+        escapes, decomposed = _escapes(lines), _not_in(lines, "NFC")
+        kinds = dict[str, list[int]]()
+        if escapes and not _escapes(others):
+            kind = (
+                f"mixed escaping: {side} contain {next(iter(escapes.values()))} and similar, "
+                f"{other} do not; unescape the {side} with Moses' deescape-special-chars.perl"
+            )
+            kinds[kind] = list(escapes)
+        if decomposed and not _not_in(others, "NFC") and _not_in(others, "NFD"):
+            kind = (
+                f"{side} in Unicode form NFD, {other} in NFC: equal words differ; "
+                f"convert the {side} with: uconv -x any-nfc"
+            )
+            kinds[kind] = decomposed
+        for kind, (first, *rest) in kinds.items():
+            number = first + 1 if numbers is None else numbers[first]
+            line = number if side == "hypotheses" else None
+            notices.add(kind, source=source, line=line, count=1 + len(rest))
 
 
 def note_identity(
@@ -165,27 +141,22 @@ def note_identity(
     *,
     source: str = "",
 ) -> None:
-    """Add a notice if the hypotheses, one per sentence, are one of the reference files."""
+    """Add a notice if the hypotheses are identical to one of the reference files."""
     for r, lines in enumerate(zip(*references, strict=True), 1):
         if tuple(hypotheses) == lines:
             notices.add(f"hypotheses identical to reference {r}", source=source)
 
 
 def _escapes(lines: Iterable[bytes]) -> dict[int, str]:
-    """The first escape of each line that has one, by the place of the line, from 0."""
+    """The first escape of each line that has one, by index of the line."""
     found = enumerate(map(_ESCAPE.search, lines))
     return {place: escape[0].decode() for place, escape in found if escape}
 
 
 def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:
-    """Places of the lines, from 0, that are not in a normal form of Unicode."""
+    """Indices of the lines that are not in a normal form of Unicode."""
     return [
         place
         for place, line in enumerate(lines)
         if not line.isascii() and not is_normalized(form, line.decode())
     ]
-
-
-def _number(place: int, numbers: Sequence[int | None] | None) -> int | None:
-    """Line number of a place in a sample."""
-    return place + 1 if numbers is None else numbers[place]

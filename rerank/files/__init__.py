@@ -1,1 +1,1 @@
-"""Bytes in, bytes out: lines, encodings, compression, whole output files, interrupts."""
+"""Input and output of bytes: lines, encodings, compression, atomic output files, interrupts."""

@@ -1,7 +1,7 @@
-"""Compressed files: recognised by content when read, by the suffix of the name when written.
+"""Compressed files: detected by content when read, by the suffix of the name when written.
 
-Reading streams: memory is bounded however well a file packs, every checksum is verified, and
-members may follow each other (`cat a.gz b.gz`, bgzip, pigz).
+Reading is streamed: memory is bounded for any compression ratio, every checksum is verified, and a
+file may have several members (`cat a.gz b.gz`, bgzip, pigz).
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol, cast
 
 _CHUNK_BYTES = 1 << 20
-_PACKED_BYTES = 1 << 16  # small, because a decoder hands back what it did not use
+_PACKED_BYTES = 1 << 16  # small, because a decoder returns its unused input
 _XZ_MEMORY_BYTES = 256 << 20  # `xz -9` needs 65 MiB; a forged header may ask for 4 GiB
 
 
 class DamagedError(Exception):
-    """A file that cannot be unpacked here: what was expected, what was found, and the cure."""
+    """A file that cannot be decompressed: what was expected, what was found, and the cure."""
 
 
 class _Decoder(Protocol):
-    """What the decompressors of `lzma` and `bz2` have in common; one decodes one member."""
+    """Interface of the decompressors of `lzma` and `bz2`; each decodes one member."""
 
     @property
     def eof(self) -> bool: ...
@@ -35,7 +35,7 @@ class _Decoder(Protocol):
 
 
 class _GzipDecoder:
-    """That of `zlib`, keeping its own unread input as the two others do."""
+    """`zlib` decompressor that keeps its unused input, as those of `lzma` and `bz2` do."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)  # a gzip header; CRC and length are verified
@@ -66,21 +66,21 @@ class _Format:
 _FORMATS = (
     _Format("gzip", re.compile(rb"\x1f\x8b"), _GzipDecoder),
     _Format("xz", re.compile(rb"\xfd7zXZ\0"), _xz_decoder),
-    # with the start of its first block or of its end, as a text may well begin with "BZh"
+    # magic bytes of the first block or the end are included: a text may begin with "BZh"
     _Format("bzip2", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2Decompressor),
 )
 _MAGIC_BYTES = 10
-_STRANGERS = {b"\x28\xb5\x2f\xfd": ("zstandard", "unzstd"), b"PK\3\4": ("zip", "unzip")}
+_UNSUPPORTED = {b"\x28\xb5\x2f\xfd": ("zstandard", "unzstd"), b"PK\3\4": ("zip", "unzip")}
 
 
 def unpacked(file: BinaryIO) -> Generator[bytes, None, str]:
     """Content of a plain or compressed file, in pieces of at most 1 MiB.
 
-    Returns the name of the format if bytes that do not belong to it follow its end, otherwise "".
-    Raises `DamagedError` where compressed data are cut short or fail their checksum.
+    Returns the name of the format if other bytes follow its end, otherwise "". DamagedError if the
+    compressed data are truncated or fail their checksum.
     """
     head = file.read(_MAGIC_BYTES)
-    for magic, (name, tool) in _STRANGERS.items():
+    for magic, (name, tool) in _UNSUPPORTED.items():
         if head.startswith(magic):
             raise DamagedError(
                 f"expected text, gzip, xz or bzip2, found {name}; unpack it with {tool}"
@@ -97,7 +97,7 @@ def unpacked(file: BinaryIO) -> Generator[bytes, None, str]:
 def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, None, str]:
     """Content of a compressed file that begins with `data`; see `unpacked`.
 
-    Zero bytes after a member are padding (tape blocks, xz); anything else there is junk.
+    Zero bytes after a member are padding (tape blocks, xz); other bytes are junk.
     """
     while form.magic.match(data):
         decoder = form.decoder()
@@ -106,7 +106,7 @@ def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, Non
                 chunk = decoder.decompress(data, _CHUNK_BYTES)
             except (zlib.error, lzma.LZMAError, OSError, ValueError) as fault:
                 raise DamagedError(
-                    f"expected {form.name} data, found damage ({fault}); copy the file again"
+                    f"expected {form.name} data, found corrupt data ({fault}); copy the file again"
                 ) from None
             data = b""
             if chunk:
@@ -114,7 +114,7 @@ def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, Non
             elif not decoder.eof and not (data := file.read(_PACKED_BYTES)):
                 raise DamagedError(
                     f"expected the end of the {form.name} data, found the end of the file: "
-                    "it is cut short; copy the file again"
+                    "it is truncated; copy the file again"
                 )
         data = decoder.unused_data.lstrip(b"\0")
         while len(data) < _MAGIC_BYTES and (more := file.read(_PACKED_BYTES)):
@@ -123,9 +123,9 @@ def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, Non
 
 
 def packing(file: BinaryIO, suffix: str) -> BinaryIO | None:
-    """A file that compresses into `file` as `.gz`, `.xz` or `.bz2` ask for, otherwise None.
+    """File that compresses into `file` if the suffix is `.gz`, `.xz` or `.bz2`, otherwise None.
 
-    Equal content gives equal bytes: no name and no time is stored. Closing it leaves `file` open.
+    Equal content gives equal bytes: neither name nor time is stored. Closing it leaves `file` open.
     """
     if suffix == ".gz":
         return cast(BinaryIO, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0))

@@ -1,4 +1,4 @@
-"""Errors for bytes that are not UTF-8 text: where they are, what they may be, how to mend them."""
+"""Errors for bytes that are not UTF-8 text: place, probable encoding, and cure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ENDIAN = {"LE": "little-endian", "BE": "big-endian"}
 
 
 def wide_mark(block: bytes, source: str) -> InputError | None:
-    """The error for a file whose first bytes say that it is UTF-16 or UTF-32, otherwise None."""
+    """Error for a file that begins with a byte-order mark of UTF-16 or UTF-32, otherwise None."""
     for mark, encoding in _WIDE_MARKS.items():
         if block.startswith(mark):
             return _wide(encoding, source, 1)
@@ -25,7 +25,7 @@ def wide_mark(block: bytes, source: str) -> InputError | None:
 
 
 def nul(block: bytes, source: str, first: int) -> InputError:
-    """The error for the first NUL byte in lines whose first has number `first`."""
+    """Error for the first NUL byte in a block of lines; `first` is the number of its first line."""
     if encoding := _wide_by_zeros(block):
         return _wide(encoding, source, first)
     place = block.index(0)
@@ -39,7 +39,7 @@ def nul(block: bytes, source: str, first: int) -> InputError:
 
 
 def not_utf8(block: bytes, place: int, source: str, first: int) -> InputError:
-    """The error for byte `place` of a block of lines, the first that does not fit UTF-8."""
+    """Error for the first invalid byte of a block of lines, at index `place`."""
     if encoding := _wide_by_zeros(block):
         return _wide(encoding, source, first)
     start = block.rfind(b"\n", 0, place) + 1
@@ -53,7 +53,7 @@ def not_utf8(block: bytes, place: int, source: str, first: int) -> InputError:
 
 
 def _wide_by_zeros(block: bytes) -> str:
-    """The kind of UTF-16 that Latin text without a mark is in, as every other byte is zero."""
+    """UTF-16LE or UTF-16BE if every other byte is zero, as in Latin text, otherwise ""."""
     even, odd = block[:1024:2], block[1:1024:2]
     for encoding, zeros, others in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):
         if 2 * zeros.count(0) > len(zeros) and 2 * others.count(0) < len(others):
@@ -62,7 +62,7 @@ def _wide_by_zeros(block: bytes) -> str:
 
 
 def _wide(encoding: str, source: str, line: int) -> InputError:
-    """The error for a file of two or four bytes per character."""
+    """Error for a file in UTF-16 or UTF-32."""
     return InputError(
         f"expected UTF-8, found what looks like {encoding[:-2]} {_ENDIAN[encoding[-2:]]}; "
         f"convert it with: iconv -f {encoding} -t UTF-8",
@@ -72,10 +72,10 @@ def _wide(encoding: str, source: str, line: int) -> InputError:
 
 
 def _guess(line: bytes) -> tuple[str, str]:
-    """What a line that is not UTF-8 may be, judged by its runs of high bytes, and the cure.
+    """Probable encoding of a line that is not UTF-8, from its runs of bytes above 0x7F, and cure.
 
-    Chinese has them in pairs (common characters lead with less than 0xE0, Cyrillic small letters
-    are above), other alphabets have them a word long, Western text one by one.
+    In Chinese (GB18030) such runs have an even length and mostly lead bytes below 0xE0; in Cyrillic
+    they are as long as words; in Western text they are single bytes.
     """
     try:
         line.decode("utf-8", "surrogatepass")
@@ -84,7 +84,7 @@ def _guess(line: bytes) -> tuple[str, str]:
     else:
         return "an encoded surrogate (CESU-8)", "convert it with: uconv -f CESU-8 -t UTF-8"
     if not line.decode("utf-8", "ignore").isascii():
-        return "a damaged character", "mend it, or drop such bytes with: iconv -c -f UTF-8 -t UTF-8"
+        return "a truncated character", "remove such bytes with: iconv -c -f UTF-8 -t UTF-8"
     runs = re.findall(rb"[\x80-\xff]+", line)
     leads = b"".join(run[::2] for run in runs)
     if all(len(run) % 2 == 0 for run in runs) and 2 * sum(b < 0xE0 for b in leads) > len(leads):

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish to stop at the next safe place."""
+"""Signals that ask a run to stop at the next point where its state can be saved."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Handler = Callable[[int, FrameType | None], Any] | int | None
 
 
 class Terminated(BaseException):
-    """SIGTERM or SIGUSR1, raised where the program is, so that it can tidy up on the way out."""
+    """SIGTERM or SIGUSR1, raised as an exception so that temporary files are removed."""
 
 
 class Interrupts:
-    """While entered, the first SIGINT, SIGTERM or SIGUSR1 sets `asked`.
+    """Context manager in which the first SIGINT, SIGTERM or SIGUSR1 only sets `asked`.
 
-    A second SIGINT is immediate.
-    Outside the main thread, where Python delivers no signals, nothing is changed.
+    A second SIGINT raises KeyboardInterrupt. Outside the main thread, where Python delivers no
+    signals, it has no effect.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Lines of text files as bytes, checked a block at a time, and the files themselves.
+"""Lines of text files as bytes, validated a block at a time; digests and copies of files.
 
-Only LF ends a line. What is not UTF-8 text is refused with its place (`InputError`); what is text,
-but odd, is read as it is and counted (`Notices`). Memory is bounded by the longest line allowed.
+Only LF ends a line. Bytes that are not UTF-8 text are refused with their place (`InputError`);
+unusual characters are kept and counted (`Notices`). Memory is bounded by the longest line allowed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _STDIN = "<stdin>"
 
 _LONE_CR = "carriage return inside a line, kept; convert old Mac line ends with: tr '\\r' '\\n'"
 _ASCII_ONLY = "kept; words are split on ASCII space only"
-_ODDITIES = {  # kind: the characters that are it
+_UNUSUAL = {  # notice: the characters it is about
     "byte-order mark inside the text, kept": "\ufeff",
     "separator other than LF (VT, FF, FS-US, NEL, U+2028, U+2029), kept inside its line": (
         "\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
@@ -51,9 +51,9 @@ def read_lines(
 ) -> Iterator[bytes]:
     """Lines of a UTF-8 file, plain or compressed, without line ends; `-` is standard input.
 
-    A missing file is a `UsageError`, bad content an `InputError`, a failing disk a `RerankError`,
-    raised when that place is read. Blocks of lines are checked before their first line is handed
-    out, about 1 MiB ahead of the caller. O(1 MiB + longest line) memory.
+    UsageError for a missing file, InputError for invalid content, RerankError for a disk error.
+    A block of about 1 MiB is validated before its first line is yielded. O(1 MiB + longest line)
+    memory.
     """
     source, number = display(path), 1
     with _opened(path) as file:
@@ -71,7 +71,7 @@ def read_lines(
 
 
 def digest(path: str | Path) -> str:
-    """`sha256:<hex>` of the bytes of a file as they are stored."""
+    """`sha256:<hex>` of a file's bytes, compressed or not."""
     with _opened(path) as file:
         sha256 = hashlib.sha256()
         while data := file.read(_CHUNK_BYTES):
@@ -81,7 +81,7 @@ def digest(path: str | Path) -> str:
 
 @contextmanager
 def spool(path: str | Path) -> Iterator[Path]:
-    """A path that can be read twice: of standard input or a pipe, a temporary copy.
+    """A path that can be read twice: a temporary copy if the input is standard input or a pipe.
 
     `display` gives the copy the name of its original.
     """
@@ -103,7 +103,7 @@ def spool(path: str | Path) -> Iterator[Path]:
 
 
 def display(path: str | Path) -> str:
-    """Name of a file for messages: printable, on one line; `<stdin>` for `-` and its copy."""
+    """Name of a file in messages: printable, on one line; `<stdin>` for `-` and for its copy."""
     name = _STDIN if str(path) == "-" else str(path)
     if re.fullmatch("<.+>", Path(name).name):  # a copy made by `spool`
         name = Path(name).name
@@ -121,9 +121,9 @@ def _chunks(file: BinaryIO, source: str, notices: Notices) -> Iterator[bytes]:
 
 
 def _blocks(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
-    """The same bytes cut after line ends: all blocks but the last end with LF.
+    """The bytes of `chunks` in blocks of whole lines; only the last may lack its final LF.
 
-    A line that outgrows `limit` is handed on unfinished, for the caller to refuse.
+    A line longer than `limit` is yielded incomplete, for the caller to refuse.
     """
     parts: list[bytes] = []
     size = 0
@@ -141,7 +141,7 @@ def _blocks(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 
 def _without_mark(block: bytes, source: str, notices: Notices) -> bytes:
-    """The first block of a file without the byte-order mark of UTF-8."""
+    """The first block of a file, without a byte-order mark of UTF-8."""
     if fault := encoding.wide_mark(block, source):
         raise fault
     if block.startswith(codecs.BOM_UTF8):
@@ -150,7 +150,7 @@ def _without_mark(block: bytes, source: str, notices: Notices) -> bytes:
 
 
 def _checked(block: bytes, source: str, first: int, notices: Notices) -> list[bytes]:
-    """Lines of a block whose first line has number `first`, all of them UTF-8 without NUL."""
+    """Validated lines of a block; `first` is the number of its first line."""
     try:
         text = block.decode()
     except UnicodeDecodeError as fault:
@@ -158,7 +158,7 @@ def _checked(block: bytes, source: str, first: int, notices: Notices) -> list[by
     if "\0" in text:
         raise encoding.nul(block, source, first)
     # `in` for each character, not one pattern for all: 0.2 ms against 7 ms per MiB of ASCII
-    for kind, characters in _ODDITIES.items():
+    for kind, characters in _UNUSUAL.items():
         present = [c for c in characters if c in text]
         if present:
             line = first + text.count("\n", 0, min(map(text.index, present)))
@@ -172,7 +172,7 @@ def _checked(block: bytes, source: str, first: int, notices: Notices) -> list[by
 
 
 def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> bytes:
-    """The block without carriage returns at line ends; those inside lines stay."""
+    """The block without carriage returns at line ends; those inside lines are kept."""
     ends = block.count(b"\r\n") + block.endswith(b"\r")
     inside = block.count(b"\r") - ends
     for kind, pattern, count in (
@@ -186,7 +186,7 @@ def _without_cr(block: bytes, source: str, first: int, notices: Notices) -> byte
 
 
 def _refuse_long(block: bytes, source: str, first: int, limit: int) -> None:
-    """Raises `InputError` for the first line of more than `limit` bytes, if there is one."""
+    """InputError for the first line of more than `limit` bytes, if there is one."""
     for number, line in enumerate(block.split(b"\n"), first):
         if len(line) > limit:
             raise InputError(
@@ -202,7 +202,7 @@ def _refuse_long(block: bytes, source: str, first: int, limit: int) -> None:
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[BinaryIO]:
-    """The file for reading; a fault of opening is the user's, a later one the machine's."""
+    """The file, opened for reading; UsageError if that fails, RerankError for a later failure."""
     opening: AbstractContextManager[BinaryIO]
     if str(path) == "-":
         if sys.stdin is None:
@@ -210,7 +210,7 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
         opening = nullcontext(sys.stdin.buffer)
     else:
         try:
-            opening = open(path, "rb")  # noqa: SIM115 - closed below, where faults mean other things
+            opening = open(path, "rb")  # noqa: SIM115 - closed below, where errors have another meaning
         except FileNotFoundError:
             raise UsageError(_missing(Path(path))) from None
         except (OSError, ValueError) as fault:  # ValueError: a NUL in the name
@@ -223,13 +223,13 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _missing(path: Path) -> str:
-    """What to say of a file that is not there, with the nearest name of its folder."""
+    """Message for a missing file, with the most similar name in its folder."""
     if path.is_symlink():
-        return f"{display(path)} is a link to {display(os.readlink(path))}, which is not there"
+        return f"{display(path)} is a link to {display(os.readlink(path))}, which does not exist"
     try:
         names = os.listdir(path.parent)
     except OSError:
-        return f"no file {display(path)}: there is no folder {display(path.parent)}"
+        return f"no file {display(path)}: no folder {display(path.parent)}"
     near = difflib.get_close_matches(path.name, names, n=1)
     return f"no file {display(path)}" + (
         f"; did you mean {display(path.with_name(near[0]))}?" if near else ""
@@ -237,12 +237,12 @@ def _missing(path: Path) -> str:
 
 
 def _reason(fault: OSError | ValueError) -> str:
-    """What the system says of a fault, to be used inside a sentence."""
+    """The system's message for an error, for use inside a sentence."""
     return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 
 def _is_pipe(path: str | Path) -> bool:
-    """Whether a path is there but cannot be read twice."""
+    """Whether a path exists but cannot be read twice."""
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

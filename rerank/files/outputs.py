@@ -1,7 +1,7 @@
-"""Output files that appear whole or not at all.
+"""Atomic output files: the final name holds either the old content or the complete new content.
 
-A file is written under a temporary name in the folder of its target, synced, renamed over it, and
-the folder is synced: whatever happens, the final name holds the old content or the new.
+A file is written under a temporary name in the folder of its target, synced and renamed over the
+target; then the folder is synced.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _DESCRIPTORS = ("/dev", "/dev/fd", "/proc/self/fd")
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[BinaryIO]:
-    """Binary file whose content replaces that of `path` when the block ends without a fault.
+    """Binary file whose content replaces that of `path` when the block ends without an error.
 
-    `.gz`, `.xz` and `.bz2` compress; a symbolic link is followed; the mode comes from the umask.
-    `-` (standard output), pipes and devices are written as they are. Faults of the system are
-    `RerankError`s that name the output; a reader that has left is a `BrokenPipeError`.
+    The suffixes `.gz`, `.xz` and `.bz2` compress; symbolic links are followed; the umask gives the
+    mode. `-` (standard output), pipes and devices are written directly. System errors are
+    RerankErrors that name the output; a reader that has gone is a BrokenPipeError.
     """
     with atomic_all([path]) as (file,):
         yield file
@@ -48,12 +48,12 @@ def atomic(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_all(paths: Sequence[str | Path]) -> Iterator[list[BinaryIO]]:
-    """The same for several outputs of one run: all are on disk before the first gets its name.
+    """`atomic` for several outputs of one run: all are on disk before the first is renamed.
 
-    Where one of them fails, or the reader of a stream has left (`RerankError` then, as the files
-    are not written), every name keeps its old content.
+    If writing one of them fails, all keep their old content. RerankError if the reader of a pipe
+    has gone and files are therefore not written.
     """
-    pending: list[_Pending] = []
+    pending: list[_TemporaryFile] = []
     try:
         with ExitStack() as writing:
             yield [writing.enter_context(_writing(path, pending)) for path in paths]
@@ -65,27 +65,27 @@ def atomic_all(paths: Sequence[str | Path]) -> Iterator[list[BinaryIO]]:
         if isinstance(fault, BrokenPipeError) and pending:
             names = ", ".join(display(file.path) for file in pending)
             raise RerankError(
-                f"a reader of the output has left, so {names} is not written"
+                f"the reader of the output has gone; {names} is not written"
             ) from None
         raise
 
 
 def to_json(content: object) -> bytes:
-    """`content` as indented UTF-8 JSON; NaN or infinity is a `ValueError`."""
+    """`content` as indented UTF-8 JSON; ValueError for NaN or infinity."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     # a lone surrogate, from a file name that is not UTF-8, becomes the JSON escape \udcXX
     return text.encode("utf-8", "backslashreplace")
 
 
 def write_json(path: str | Path, content: object) -> None:
-    """Writes `to_json(content)`, atomically."""
+    """Write `to_json(content)` atomically."""
     data = to_json(content)
     with atomic(path) as file:
         file.write(data)
 
 
 def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
-    """Raises `UsageError`, before any work, for outputs that cannot or must not be written."""
+    """UsageError for outputs that cannot be written, or would overwrite an input or each other."""
     read: dict[object, str] = {}
     for path in inputs:
         key = _identity(path)
@@ -98,7 +98,7 @@ def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -
         if key == "-" and key in written:
             raise UsageError("only one output can be - (standard output); name files for others")
         if key is not None and key in written:
-            raise UsageError(f"outputs {written[key]} and {name} are one file; name two")
+            raise UsageError(f"outputs {written[key]} and {name} are the same file; name two")
         if key not in (None, "-") and key in read:
             raise UsageError(f"output {name} is also the input {read[key]}; name another file")
         written[key] = name
@@ -110,8 +110,8 @@ def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -
 
 
 @contextmanager
-def _writing(path: str | Path, pending: list[_Pending]) -> Iterator[BinaryIO]:
-    """Buffered, maybe compressing file behind an output; it drops what follows a fault."""
+def _writing(path: str | Path, pending: list[_TemporaryFile]) -> Iterator[BinaryIO]:
+    """Buffered file of an output, compressing if its suffix says so."""
     with _destination(path, pending) as raw, ExitStack() as closing:
         sink = _Sink(raw, path)
         buffered = closing.enter_context(io.BufferedWriter(sink, _BUFFER_BYTES))
@@ -123,32 +123,34 @@ def _writing(path: str | Path, pending: list[_Pending]) -> Iterator[BinaryIO]:
             raise
 
 
-def _destination(path: str | Path, pending: list[_Pending]) -> AbstractContextManager[BinaryIO]:
-    """Unbuffered file behind an output."""
+def _destination(
+    path: str | Path, pending: list[_TemporaryFile]
+) -> AbstractContextManager[BinaryIO]:
+    """Unbuffered file of an output."""
     if str(path) in _STDOUT:
         if sys.stdout is None:
             raise UsageError("standard output is closed; name a file instead of -")
         sys.stdout.flush()
-        # not its buffer, where bytes that could not be written would fail once more at exit
+        # unbuffered, because bytes left in the buffer after an error would raise again at exit
         return nullcontext(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer))
     if _is_stream(path):
         return _open(str(path), "wb", path)
-    file = _Pending.beside(_resolved(path), path)
+    file = _TemporaryFile.beside(_resolved(path), path)
     pending.append(file)
     return file.writing()
 
 
 @dataclass(frozen=True, slots=True)
-class _Pending:
-    """A file under its temporary name, and the name it is to get."""
+class _TemporaryFile:
+    """A file under its temporary name, and the target that it will replace."""
 
     temporary: str
     target: str
     path: str | Path  # as the user wrote the target
 
     @classmethod
-    def beside(cls, target: str, path: str | Path) -> _Pending:
-        """A new temporary name in the folder of the target, cleared of those of the dead."""
+    def beside(cls, target: str, path: str | Path) -> _TemporaryFile:
+        """A temporary name in the folder of the target; stale ones there are removed."""
         folder, name = os.path.split(target)
         prefix = f".{name[:50]}."
         _sweep(folder, prefix)
@@ -157,28 +159,28 @@ class _Pending:
 
     @contextmanager
     def writing(self) -> Iterator[BinaryIO]:
-        """The unbuffered file, which is on disk when the block ends without a fault."""
+        """The unbuffered file, synced to disk when the block ends without an error."""
         with _open(self.temporary, "xb", self.path) as raw:
             yield raw
             with _naming(self.path):
                 os.fsync(raw.fileno())
 
     def rename(self) -> None:
-        """Gives the file its name for good."""
+        """Replace the target."""
         with _naming(self.path):
             os.replace(self.temporary, self.target)
             _sync_folder(os.path.dirname(self.target))
 
     def remove(self) -> None:
-        """Removes the file if it has its temporary name still."""
+        """Remove the file if it still has its temporary name."""
         with suppress(OSError):
             os.unlink(self.temporary)
 
 
 class _Sink(io.RawIOBase):
-    """Unbuffered stream into `raw` whose faults name the output.
+    """Unbuffered stream into `raw` whose errors name the output.
 
-    `dropping` lets the buffers above it close quietly after a fault in what fills them.
+    dropping: discard what is written, so that buffers can be closed quietly after an error.
     """
 
     def __init__(self, raw: BinaryIO, path: str | Path) -> None:
@@ -206,7 +208,7 @@ def _open(file: str, mode: str, path: str | Path) -> BinaryIO:
 
 @contextmanager
 def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
-    """Faults of the system as `RerankError`s that name the output, `size` bytes into it."""
+    """System errors as RerankErrors that name the output, of which `size` bytes are written."""
     try:
         yield
     except BrokenPipeError:
@@ -221,7 +223,7 @@ def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
 
 
 def _sync_folder(folder: str) -> None:
-    """Makes a rename in a folder last through a power cut, where the file system can."""
+    """Sync a folder, so that a rename in it survives a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with suppress(OSError):
@@ -231,7 +233,7 @@ def _sync_folder(folder: str) -> None:
 
 
 def _sweep(folder: str, prefix: str) -> None:
-    """Removes temporary files of this target that a dead process left over an hour ago."""
+    """Remove temporary files of this target that are an hour old and whose process is gone."""
     pattern = re.compile(re.escape(prefix) + r"(\d+)\.[0-9a-f]{8}\.tmp")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -243,11 +245,11 @@ def _sweep(folder: str, prefix: str) -> None:
                     os.unlink(entry.path)
 
 
-# What a path stands for
+# Kinds of paths
 
 
 def _identity(path: str | Path) -> object:
-    """Key that two paths share when they are one file; None for pipes and devices."""
+    """Key that is equal for two paths of the same file; None for pipes and devices."""
     if str(path) in _STDOUT:
         return "-"
     try:
@@ -258,24 +260,24 @@ def _identity(path: str | Path) -> object:
 
 
 def _is_stream(path: str | Path) -> bool:
-    """Whether an output is a pipe, a device or an open descriptor, which nothing can replace."""
+    """Whether an output is a pipe, a device or a file descriptor, which no rename can replace."""
     if os.path.dirname(path) in _DESCRIPTORS:
         return True
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _resolved(path: str | Path) -> str:
-    """The path of the file itself, behind any symbolic links."""
+    """The path with symbolic links resolved."""
     target = os.path.realpath(path)
     if os.path.islink(target):
-        raise UsageError(f"output {display(path)} is a symbolic link that leads to itself")
+        raise UsageError(f"output {display(path)} is a symbolic link to itself")
     if os.path.isdir(target):
         raise UsageError(f"output {display(path)} is a folder; name a file in it")
     return target
 
 
 def _check_writable(path: str | Path, name: str) -> None:
-    """Raises `UsageError` for an output that is no file or in no folder that can be written."""
+    """UsageError for an output that is not a file in a writable folder."""
     if _is_stream(path):
         if not os.access(path, os.W_OK):
             raise UsageError(f"output {name} cannot be written: permission denied")

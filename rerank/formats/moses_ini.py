@@ -1,12 +1,12 @@
-"""moses.ini and rescore.ini: lines of weights, the comment that holds alpha, values replaced.
+"""moses.ini and rescore.ini: weights and alpha read from them and written into them.
 
     # alpha: 0.25
     [weight]
     LM0= 0.5            # any comment
     TM0= 0.2 0.2
 
-Alpha is a comment because a section that Moses does not know would stop the decoder, and a line in
-`[weight]` that is none would stop its rescore.py; before the section, both pass over it.
+Alpha is in a comment before `[weight]`, because Moses refuses unknown sections and its rescore.py
+refuses other lines inside `[weight]`; both ignore such a comment.
 
 Source: scripts/nbest-rescore/rescore.py and moses/Parameter.cpp of
 https://github.com/moses-smt/mosesdecoder.
@@ -36,7 +36,7 @@ _VALUE = re.compile(rb"\S+")
 
 
 def weight_line(name: str, values: Sequence[float], *, sparse: bool) -> str:
-    """`Name= w w`, which reads back to the same bits; `UsageError` for a name that would not."""
+    """Line `Name= w w`, without loss of precision; UsageError for a name that no ini can hold."""
     if _NAME.fullmatch(name) is None or is_sparse(name) != sparse:
         raise UsageError(f"an ini file cannot hold the feature name {name!r}; write .json")
     return " ".join([f"{name}=", *(written(w, name).decode() for w in values)])
@@ -48,10 +48,10 @@ def alpha_line(alpha: float | None) -> str:
 
 
 def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
-    """Alpha of the comment `# alpha: v`; None without one, and for `null`.
+    """Alpha of the comment `# alpha: v`; None if there is none, or if it is `null`.
 
-    A comment with anything but a number there is an ordinary one. `InputError` for a second
-    alpha and for a number that is not above 0.
+    A comment without a number there is ignored. InputError for a second alpha and for a number
+    that is not above 0.
     """
     places = _alphas(lines)
     if not places:
@@ -79,13 +79,13 @@ def merged(
     *,
     source: str = "",
 ) -> list[bytes]:
-    """The lines of a moses.ini with the weights that are given; they read back to the same bits.
+    """Lines of a moses.ini in which weights are replaced, without loss of precision.
 
-    All other bytes stay, in `[weight]` too. A comment `# alpha: v` is replaced, or made before
-    the section. A feature that the section lacks is appended to it, with a notice. `InputError`
-    where there is no section `[weight]`, or where a label has another number of values.
+    All other bytes are kept, in `[weight]` too. A comment `# alpha: v` is replaced, or added before
+    the section. A feature that the section lacks is appended to it, with a notice. InputError if
+    there is no section `[weight]`, or if a label has another number of values.
     """
-    read_alpha(lines, source=source)  # two of them are refused
+    read_alpha(lines, source=source)  # refuses two of them
     inside = _inside(lines)
     if not inside:
         raise InputError("expected a section [weight] to write into, found none", source=source)
@@ -97,7 +97,7 @@ def merged(
         line = weight_line(name, numbers, sparse=name in sparse).encode()
         if name not in places:
             notices.add(
-                f"weight of {name} appended: a decoder that has no such feature refuses the file",
+                f"weight of {name} appended; Moses refuses the file unless it has this feature",
                 source=source,
             )
             appended.append(line)
@@ -119,13 +119,13 @@ def merged(
 
 
 def _alphas(lines: Sequence[bytes]) -> list[int]:
-    """Indices of the lines that are a comment with an alpha."""
+    """Indices of the comments with an alpha."""
     found = ((n, _ALPHA.fullmatch(line.strip())) for n, line in enumerate(lines))
     return [n for n, m in found if m and (m[1] == b"null" or NUMBER.fullmatch(m[1]))]
 
 
 def _with_alpha(lines: Sequence[bytes], alpha: float | None, header: int) -> list[bytes]:
-    """The lines with this alpha in place of the old one, or before the line `header`."""
+    """The lines with this alpha in place of the old one or, if there is none, before `header`."""
     line, places = alpha_line(alpha).encode(), _alphas(lines)
     if places:
         return [*lines[: places[0]], line, *lines[places[0] + 1 :]]
@@ -133,7 +133,7 @@ def _with_alpha(lines: Sequence[bytes], alpha: float | None, header: int) -> lis
 
 
 def _inside(lines: Sequence[bytes]) -> list[int]:
-    """Indices of the lines of [weight], its header first."""
+    """Indices of the lines of section [weight], its header first."""
     inside, found = False, []
     for n, line in enumerate(lines):
         if section := SECTION.fullmatch(COMMENT.sub(b"", line).strip()):
@@ -144,13 +144,13 @@ def _inside(lines: Sequence[bytes]) -> list[int]:
 
 
 def _name(line: bytes) -> str:
-    """The feature that a line of [weight] is about; empty if it is about none."""
+    """Feature name of a line of [weight]; empty if the line has none."""
     found = _LINE.match(COMMENT.sub(b"", line))
     return (found["name"] or found["apart"]).decode() if found else ""
 
 
 def _weights(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """A line of weights: what is before them, they, the comment behind."""
+    """Parts of a line of weights: before the weights, the weights, the comment after them."""
     comment = COMMENT.search(line)
     stop = comment.start() if comment else len(line)
     name = _LINE.match(line[:stop])
@@ -159,6 +159,6 @@ def _weights(line: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _rewritten(line: bytes, tokens: Iterator[bytes]) -> bytes:
-    """A line of weights with the next ones of other weights."""
+    """A line of weights with its values replaced by the next tokens."""
     before, values, after = _weights(line)
     return before + _VALUE.sub(lambda _: next(tokens), values) + after

@@ -1,7 +1,7 @@
-"""Weights that have a place instead of a name: F0, F1, … by Moses' tuners, or a line of numbers.
+"""Weights without feature names, which are applied by their place in the list of values.
 
-`F<i>` is what mert/kbmira.cpp of https://github.com/moses-smt/mosesdecoder writes for the i-th
-dense value. A line of bare numbers, as mert's weights.txt, is read with the same names.
+mert/kbmira.cpp of https://github.com/moses-smt/mosesdecoder writes `F<i>` for the i-th dense value.
+A line of numbers only, as in weights.txt of Moses' mert, is read with the same names.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")
 def by_place(
     dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], *, source: str = ""
 ) -> Mapping[str, tuple[float, ...]]:
-    """Weights F0, F1, … under the names of the labels, whose i-th value Fi belongs to.
+    """Weights under the names of the labels, where Fi is the weight of the i-th value.
 
-    Weights with other names come back as they are, and so do those of labels that are called F0.
-    `InputError` where not every value has one weight: Moses tunes the first ones in silence.
+    The argument itself is returned if a weight has another name, or if a label is called F<i>.
+    InputError unless every value has exactly one weight.
     """
     known = [label.name for label in labels]
-    if not dense or not all(map(_PLACE.fullmatch, dense)) or any(map(_PLACE.fullmatch, known)):
+    unnamed = bool(dense) and all(map(_PLACE.fullmatch, dense))
+    if not unnamed or not known or any(map(_PLACE.fullmatch, known)):
         return dense
     width = sum(label.width for label in labels)
     places = [f"F{i}" for i in range(width)]

@@ -1,4 +1,4 @@
-"""Feature weights: read from what tuners write, written for rerank and for Moses."""
+"""Feature weights: read from the files of several tuners, written for rerank and for Moses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import Label
+from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_grammar import features
@@ -37,27 +37,47 @@ _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of dense features, one per value, and of sparse ones; at least one is not 0."""
+    """Weights of dense features, one per value, and of sparse features."""
 
     dense: Mapping[str, tuple[float, ...]]
     sparse: Mapping[str, float] = field(default_factory=dict)
     alpha: float | None = None  # scale of p(path) ∝ exp(alpha · score), natural log
-    provenance: Mapping[str, object] = field(default_factory=dict)  # what made them, JSON values
+    provenance: Mapping[str, object] = field(default_factory=dict)  # of a tuning, as JSON values
+
+    @property
+    def all_zero(self) -> bool:
+        """Whether every weight is 0, so that all candidates score the same."""
+        return not any(any(values) for values in [*self.dense.values(), self.sparse.values()])
 
 
 def read_weights(path: str | Path, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    The content decides. Of a file with sections only `[weight]` counts; `#` begins a comment, of
-    which `# alpha: v` is read; a label that comes again has further values; a name with `_` is a
-    sparse feature. `InputError` for what cannot be read, and for weights that are not finite or
-    all zero.
+    The format is detected from the content. Of a file with sections only `[weight]` is read. `#`
+    begins a comment, of which `# alpha: v` is read. A repeated label adds further values. A name
+    with `_` is a sparse feature. InputError for a file without weights and for values that are not
+    finite numbers; all-zero weights are read, for the caller to refuse.
     """
     return weights_from_lines(read_lines(path, notices), notices, source=display(path))
 
 
+def read_start_weights(path: str | Path, notices: Notices) -> Weights:
+    """Weights of a file that a tuning starts from; InputError if they are all zero."""
+    weights = read_weights(path, notices)
+    refuse_all_zero(weights, "leave out --start to start from 0", source=display(path))
+    return weights
+
+
+def refuse_all_zero(weights: Weights, cure: str, *, source: str) -> None:
+    """InputError for all-zero weights."""
+    if weights.all_zero:
+        raise InputError(
+            f"expected a weight that is not 0, found all-zero weights; {cure}", source=source
+        )
+
+
 def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str = "") -> Weights:
-    """The same from the lines of such a file."""
+    """Weights from the lines of a file; see `read_weights`."""
     content = list(lines)
     first = next((line.strip() for line in content if line.strip()), b"")
     if first == b"not used":
@@ -67,12 +87,8 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
             source=source,
         )
     if first.startswith(b"{"):
-        weights = _from_json(b"\n".join(content), source)
-    else:
-        weights = _from_ini(content, notices, source)
-    if not any(any(values) for values in [*weights.dense.values(), weights.sparse.values()]):
-        raise InputError("expected a weight other than 0, found none", source=source)
-    return weights
+        return _from_json(b"\n".join(content), source)
+    return _from_ini(content, notices, source)
 
 
 def write_weights(
@@ -82,10 +98,10 @@ def write_weights(
     base: Sequence[bytes] | None = None,
     notices: Notices | None = None,
 ) -> None:
-    """Write a weights file: JSON, to standard output too, or by the suffix `.ini` a rescore.ini.
+    """Write a weights file: JSON or, if the path ends with `.ini`, a rescore.ini.
 
-    `base` are the lines of a moses.ini, which is then written with these weights in it: see
-    `rerank.formats.moses_ini.merged`, whose notices go to `notices`. Provenance is left out of it.
+    base: lines of a moses.ini; if given, the file is this moses.ini with the new weights, without
+    provenance (`rerank.formats.moses_ini.merged`).
     """
     from rerank.files.outputs import atomic
 
@@ -101,20 +117,20 @@ def write_weights(
 
 
 def kind_of(path: str | Path, *, merged: bool) -> str:
-    """What is written to a path, `.json` or `.ini`; UsageError for another suffix.
+    """Suffix of the weights file for a path, `.json` or `.ini`; UsageError for another one.
 
-    merged: whether it is a moses.ini with the weights in it. `-`, standard output, has no suffix.
+    merged: whether the file is a moses.ini with new weights. The path `-` is standard output.
     """
     kinds = [".ini"] if merged else [".json", ".ini"]
     suffix = kinds[0] if str(path) == "-" else Path(path).suffix
     if suffix not in kinds:
-        expected = ".ini, as --base is one" if merged else ".json or .ini"
+        expected = ".ini, like --base" if merged else ".json or .ini"
         raise UsageError(f"--out {path}: expected a weights file {expected}")
     return suffix
 
 
 def to_json(weights: Weights) -> bytes:
-    """Content of a JSON weights file; it reads back equal."""
+    """Content of a JSON weights file, from which equal weights are read."""
     values = {
         "schema": SCHEMA,
         "weights": {name: list(values) for name, values in weights.dense.items()},
@@ -126,7 +142,7 @@ def to_json(weights: Weights) -> bytes:
 
 
 def to_ini(weights: Weights) -> bytes:
-    """Content of a rescore.ini; its weights and alpha read back equal, the rest are comments."""
+    """Content of a rescore.ini: weights and alpha, and the provenance as comments."""
     lines = [
         f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
         for name, value in weights.provenance.items()
@@ -146,25 +162,29 @@ def vector(
     notices: Notices | None = None,
     source: str = "",
 ) -> NDArray[np.float64]:
-    """Weights (F,) in the order of the labels of a list; `source` names their file in errors.
+    """Weights (F,) in the order of a list's labels; `source` names their file in errors.
 
-    Weights without names are those of the values of the list one by one: see `by_place`.
-    `InputError` for a weight of a feature that the list has not, for another number of values, and
-    for a feature without weight, unless `default` is given: then it is counted in `notices`.
+    Weights without names (`by_place`) are applied in the order of the list's values, with a notice.
+    A feature without weight gets `default`, with a notice. InputError for such a feature if there
+    is no default, for a weight of an unknown feature, and for a wrong number of weights.
     """
     notices = notices or Notices()
     dense = by_place(weights.dense, labels, source=source)
+    if dense is not weights.dense:
+        pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
+        shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
+        notices.add(f"weights without names, applied by place: {shown}", source=source)
     known = [label.name for label in labels]
     for name in dense:
         if name in known:
             continue
         if _UNTUNED.fullmatch(name) is None:
             raise InputError(
-                f"expected weights of features of the list, found one of {name!r}; "
+                f"expected weights of the list's features, found one of {name!r}; "
                 + _near(name, known),
                 source=source,
             )
-        notices.add("weight that Moses does not tune and lists do not hold", source=source)
+        notices.add(f"weight of {name}, which Moses never tunes, ignored", source=source)
     values: list[float] = []
     for label in labels:
         found = dense.get(label.name)
@@ -176,13 +196,13 @@ def vector(
                     source=source,
                 )
             notices.add(
-                f"feature {label.name!r} without weight, taken as {default:g}", source=source
+                f"feature {label.name!r} without weight; {default:g} is used", source=source
             )
             found = (default,) * label.width
         if len(found) != label.width:
             raise InputError(
-                f"expected {label.width} weights for {label.name!r} as the list has values, "
-                f"found {len(found)}",
+                f"expected {label.width} weights for {label.name!r}, one per value of the "
+                f"list, found {len(found)}",
                 source=source,
             )
         values += found
@@ -190,7 +210,7 @@ def vector(
 
 
 def _from_ini(lines: Sequence[bytes], notices: Notices, source: str) -> Weights:
-    """Weights of lines `Name= w w` or `Name w w`, in a section [weight] if there are sections."""
+    """Weights of lines `Name= w w` or `Name w w`, of section [weight] if there are sections."""
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
     texts = [COMMENT.sub(b"", line).strip() for line in lines]
@@ -200,7 +220,9 @@ def _from_ini(lines: Sequence[bytes], notices: Notices, source: str) -> Weights:
         if section:
             inside = section[1] == b"weight"
             if section[1] == b"weight-file":
-                notices.add("[weight-file], whose weights are not read", source=source, line=n)
+                notices.add(
+                    "[weight-file] ignored; its weights are not read", source=source, line=n
+                )
         elif inside and text:
             try:
                 found, more = features(_labelled(text), number)
@@ -221,7 +243,7 @@ def _from_ini(lines: Sequence[bytes], notices: Notices, source: str) -> Weights:
 
 
 def _labelled(text: bytes) -> bytes:
-    """The line as a feature column: `Name w` and `Name = w` made `Name= w`."""
+    """The line as a feature column: `Name w` and `Name = w` become `Name= w`."""
     text = re.sub(rb"\s+=", b"=", text)
     name = text.split()[0]
     if b"=" in name or name.endswith(b":") or NUMBER.fullmatch(name):
@@ -230,7 +252,7 @@ def _labelled(text: bytes) -> bytes:
 
 
 def _from_json(content: bytes, source: str) -> Weights:
-    """Weights of a JSON object: ours, or plainly names with a number or numbers each."""
+    """Weights of a JSON object: our own format, or names with one or several numbers each."""
 
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"found {constant}")
@@ -250,17 +272,17 @@ def _from_json(content: bytes, source: str) -> Weights:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object whose keys are all different, and can be written."""
+    """JSON object; ValueError for repeated keys and for lone surrogates."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("found a key twice in one object")
+        raise ValueError("found the same key twice in one object")
     for name in found:
         name.encode()
     return found
 
 
 def _checked(found: Mapping[str, object]) -> Weights:
-    """`Weights` from the values of a JSON file; `ValueError` for what they should not be."""
+    """`Weights` from the values of a JSON file; ValueError for invalid ones."""
     for key in found:
         if key not in _KEYS:
             raise ValueError(f"found the key {key!r}; {_near(key, _KEYS)}")
@@ -269,21 +291,23 @@ def _checked(found: Mapping[str, object]) -> Weights:
         raise ValueError(f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one")
     alpha = found.get("alpha")
     if alpha is not None and _finite("alpha", alpha) <= 0:
-        raise ValueError(f"found alpha {alpha!r}; it is larger than 0, or null")
-    dense = _mapping(found, "weights")
+        raise ValueError(f"found alpha {alpha!r}; alpha must be positive, or null")
+    dense, sparse = _mapping(found, "weights"), _mapping(found, "sparse")
+    if not dense and not sparse:
+        raise ValueError("found none")
     return Weights(
         dense={
             name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
             for name, v in dense.items()
         },
-        sparse={name: _finite(name, value) for name, value in _mapping(found, "sparse").items()},
+        sparse={name: _finite(name, value) for name, value in sparse.items()},
         alpha=None if alpha is None else _finite("alpha", alpha),
         provenance=_mapping(found, "provenance"),
     )
 
 
 def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
-    """The JSON object at a key, empty if there is none."""
+    """JSON object at a key; empty if the key is missing."""
     value = found.get(key, {})
     if not isinstance(value, dict):
         raise ValueError(f"found no object at {key!r}")
@@ -291,14 +315,15 @@ def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
 
 
 def _finite(name: str, value: object) -> float:
-    """A finite number of a JSON file."""
+    """Number of a JSON file; ValueError unless it is finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"found {name!r}: {value!r}; weights are finite numbers")
     return float(value)
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    """The question whether another name was meant, or else which there are."""
+    """Hint: the most similar name or, if none is similar, all names."""
     names = list(names)
     near = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names[:20])}"
+    known = f"there are: {', '.join(names[:20])}" if names else "there are none"
+    return f"did you mean {near[0]!r}?" if near else known

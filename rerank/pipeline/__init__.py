@@ -8,7 +8,6 @@ from rerank.pipeline.demo import Demo, demo
 from rerank.pipeline.diversity import Diversities, diversity
 from rerank.pipeline.evaluation import OracleList, evaluate
 from rerank.pipeline.language_models import Recipe, perplexity, train_lm
-from rerank.pipeline.listing import DecoderList, list_decoders
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
@@ -21,7 +20,6 @@ from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 
 __all__ = [
-    "DecoderList",
     "Decoding",
     "Demo",
     "Diversities",
@@ -41,7 +39,6 @@ __all__ = [
     "demo",
     "diversity",
     "evaluate",
-    "list_decoders",
     "perplexity",
     "score",
     "train_lm",

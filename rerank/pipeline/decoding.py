@@ -61,6 +61,7 @@ def decode(
     dry_run: bool = False,
     notices: Notices | None = None,
     announce: Announce = log.info,
+    details: Announce = log.debug,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
@@ -90,7 +91,7 @@ def decode(
             source.warn()
             if "summary" in files:
                 files["summary"].write(to_json(decoding.to_dict()))
-        source.report(announce)
+        source.report(announce, details)
     return decoding
 
 
@@ -114,6 +115,7 @@ def _signed(
             "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
             "scores": _digests(source.outside),
+            "scorers": _digests(source.plugins),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,
             "w": short_digest(weights),
@@ -136,6 +138,7 @@ def score(
     search: Search = AUTO,
     notices: Notices | None = None,
     announce: Announce = log.info,
+    details: Announce = log.debug,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
@@ -143,9 +146,10 @@ def score(
     its document's earlier sentences, or the decoded path where weights are given.
     """
     notices = notices or PythonWarnings()
-    if not lists.lms and not any(lists.outside.values()):
+    if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
-    if weights is None and search != Search():
+    unused = replace(search, options=replace(search.options, alpha=None, seed=None))
+    if weights is None and unused != Search():
         raise UsageError(
             "--search and its options are for the path decoded with --weights; give these"
         )
@@ -169,7 +173,7 @@ def score(
                 for kbest, document, choices in zip(filled, batch.documents, paths, strict=True):
                     _write_list(file, source, kbest, document, choices)
             source.warn()
-        source.report(announce)
+        source.report(announce, details)
 
 
 def _written(

@@ -1,4 +1,4 @@
-"""Where tensors live and how precise training is: chosen, never silently."""
+"""Device and precision of language models; both are announced."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
 
 
-def choose_device(name: str) -> torch.device:
-    """The device called `name`; `auto` is CUDA where there is one, else the CPU."""
+def choose_device(name: str, threads: int | None = None) -> torch.device:
+    """The device called `name`; `auto` is CUDA where there is one, else the CPU.
+
+    threads: of the process for tensors on the CPU, from now on; None leaves them as they are.
+    """
     import torch
 
+    if threads is not None:
+        torch.set_num_threads(threads)
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not _NAME.fullmatch(name):

@@ -9,9 +9,8 @@ from pathlib import Path
 from rerank.corpus.documents import Documents
 from rerank.corpus.references import (
     check_length,
-    note_escaping,
+    note_differences,
     note_identity,
-    note_normalization,
     read_with_documents,
 )
 from rerank.files.lines import display, read_lines
@@ -88,6 +87,5 @@ def evaluate(
 def _note_oddities(text: Text, references: Sequence[Sequence[bytes]], notices: Notices) -> None:
     """Notices of outputs that differ from the references in their form, or not at all."""
     flat = [line for sentence in references for line in sentence]
-    note_escaping(text.lines, flat, notices, source=text.name)
-    note_normalization(text.lines, flat, notices, source=text.name)
+    note_differences(text.lines, flat, notices, source=text.name)
     note_identity(text.lines, references, notices, source=text.name)

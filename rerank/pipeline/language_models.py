@@ -30,7 +30,7 @@ SAVE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a language model is trained from and how; the defaults are `train-lm`'s."""
+    """Settings of the training of a language model; the defaults are those of `train-lm`."""
 
     model: str
     embed: int = 128
@@ -49,6 +49,7 @@ class Recipe:
     streams: int = 64
     device: str = "auto"
     precision: str = "auto"
+    threads: int | None = None
 
 
 def train_lm(
@@ -75,7 +76,7 @@ def train_lm(
     _check_folder(out, resume)
     check_outputs((), (train, valid))
     corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
-    device = choose_device(recipe.device)
+    device = choose_device(recipe.device, recipe.threads)
     settings = _settings(recipe, choose_precision(recipe.precision, device))
     config = Config(
         recipe.model,
@@ -118,20 +119,27 @@ def train_lm(
             if interrupts.asked and not trainer.progress.finished:
                 save_training(state, trainer)
                 raise StoppedEarly(
-                    f"{out}: stopped, state saved; the same command with --resume goes on"
+                    f"{out}: stopped, state saved; to continue, run the same command with --resume"
                 )
     if last is None:
         raise UsageError(f"{out}: this run is finished; train into another folder")
     return last
 
 
-def perplexity(lm: Path, text: str | Path, *, notices: Notices, device: str = "auto") -> Perplexity:
-    """Perplexity of a document-segmented text (blank lines part documents)."""
+def perplexity(
+    lm: Path,
+    text: str | Path,
+    *,
+    notices: Notices,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Perplexity:
+    """Perplexity of a text whose documents are separated by blank lines."""
     from lm import evaluation
     from lm.corpus import encode
     from lm.scoring import ScoreError
 
-    saved = open_model(lm, device)
+    saved = open_model(lm, device, threads)
     corpus = encode(read_lines(text, notices), saved.vocabulary)
     _refuse_empty(corpus, text)
     try:
@@ -140,12 +148,12 @@ def perplexity(lm: Path, text: str | Path, *, notices: Notices, device: str = "a
         raise RerankError(f"{lm}: {fault}") from None
 
 
-def open_model(folder: Path, device: str = "auto") -> Saved:
-    """A model folder, with its faults told as ours."""
+def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> Saved:
+    """A model folder; InputError if it is not valid."""
     from lm.checkpoint import ModelError, load_model
 
     try:
-        return load_model(folder, choose_device(device))
+        return load_model(folder, choose_device(device, threads))
     except ModelError as fault:
         raise InputError(str(fault)) from None
 
@@ -162,7 +170,7 @@ def _check_folder(out: Path, resume: bool) -> None:
 
 
 def _go_on(state: Path, trainer: Trainer) -> None:
-    """Put a trainer where the interrupted run was, with its faults told as ours."""
+    """Restore a trainer from the state of an interrupted run; InputError if it is not valid."""
     from lm.checkpoint import ModelError, load_training
 
     try:
@@ -173,7 +181,7 @@ def _go_on(state: Path, trainer: Trainer) -> None:
 
 @contextmanager
 def _blamed(out: Path) -> Iterator[None]:
-    """Faults of a run told with its folder: of the system in saving, of a model that diverged."""
+    """Errors of a run as RerankError with its folder: failed saving, diverged training."""
     from lm.scoring import ScoreError
 
     try:
@@ -234,7 +242,7 @@ def _settings(recipe: Recipe, precision: str) -> Settings:
 def _about(
     recipe: Recipe, settings: Settings, corpus: Corpus, files: dict[str, str | Path]
 ) -> dict[str, object]:
-    """Provenance that a model carries: recipe, data digests, versions."""
+    """Provenance saved with a model: settings, digests of the data, versions."""
     import torch
 
     return {
@@ -244,7 +252,7 @@ def _about(
         "model": recipe.model,
         "settings": settings.as_json(),
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
-        "data": {  # what is no file cannot be read again
+        "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}
             for name, f in files.items()
             if Path(f).is_file()

@@ -19,11 +19,13 @@ from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
     LM,
+    SCORER,
     Named,
     Scoring,
     check_names,
     open_models,
-    open_outside,
+    open_score_file,
+    open_scorer,
 )
 from rerank.pipeline.progress import progress
 from rerank.pipeline.sources import DocumentSource, NamedLists
@@ -32,6 +34,7 @@ from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 if TYPE_CHECKING:
     from rerank.scorers.language_model import LanguageModel
+    from rerank.scorers.plugin import PluginScorer
 
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 
@@ -40,8 +43,9 @@ SPARSEST = 1000  # lines without candidates for one with, beyond which ids are n
 class Lists:
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
-    lms: (NAME, folder) of each language model; outside: (NAME, file) of scores of other tools,
-    by their kind in `rerank.registry`; top: candidates kept of each sentence, the first ones or,
+    lms: (NAME, folder) of each language model; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of
+    another package; outside: (NAME, file) of scores of other tools, by their kind in
+    `rerank.registry`; top: candidates kept of each sentence, the first ones or,
     if `diverse`, those far from each other.
     """
 
@@ -49,6 +53,7 @@ class Lists:
     docs: str | Path | None = None
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
+    scorers: tuple[tuple[str, str], ...] = ()
     outside: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     top: int | None = None
     diverse: bool = False
@@ -56,6 +61,11 @@ class Lists:
     clip_inf: float | None = None
     max_k: int = 1_000_000
     scoring: Scoring = FLOAT32
+
+    @property
+    def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
+        """(NAME, value) of each scorer, by option."""
+        return {LM: self.lms, **self.outside, SCORER: self.scorers}
 
     @property
     def files(self) -> list[str | Path]:
@@ -135,23 +145,24 @@ class KBestSource(DocumentSource):
         info: ListInfo,
         models: Sequence[LanguageModel],
         files: Sequence[FileScorer],
+        plugins: Sequence[PluginScorer],
         notices: Notices,
         *,
         copied: Callable[[str | Path], Path],
         watch: Stopwatch,
     ) -> None:
         lists = file.lists
-        origins = {LM: lists.lms, **lists.outside}
+        origins = lists.names
         super().__init__(
             (),
-            [*models, *files],
+            [*models, *files, *plugins],
             notices,
             name=file.name,
             origins={n: f"--{option} {n}=…" for option, named in origins.items() for n, _ in named},
             watch=watch,
         )
         self.lists, self.file, self.info, self.documents = lists, file, info, info.documents
-        self.models, self.outside, self.copied = models, files, copied
+        self.models, self.outside, self.plugins, self.copied = models, files, plugins, copied
 
     @classmethod
     @contextmanager
@@ -163,10 +174,11 @@ class KBestSource(DocumentSource):
         When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
         """
         watch = Stopwatch()
-        check_names({LM: lists.lms, **lists.outside})
-        cache = lists.scoring.open_cache(notices) if lists.lms else None
+        check_names(lists.names)
+        cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
         with watch.lap("models"):
             models = open_models(lists.lms, lists.scoring, cache)
+            plugins = [open_scorer(name, entry, cache) for name, entry in lists.scorers]
         with ExitStack() as stack:
 
             def copied(path: str | Path) -> Path:
@@ -179,8 +191,8 @@ class KBestSource(DocumentSource):
                 for name, path in named:
                     copy = copied(path)
                     with watch.lap("scores"):
-                        files.append(open_outside(option, name, copy, info, notices))
-            source = cls(file, info, models, files, notices, copied=copied, watch=watch)
+                        files.append(open_score_file(option, name, copy, info, notices))
+            source = cls(file, info, models, files, plugins, notices, copied=copied, watch=watch)
             try:
                 yield source
             except (KeyboardInterrupt, Terminated):

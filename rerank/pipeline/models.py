@@ -1,35 +1,36 @@
-"""The scorers of a run: named, opened, and language models set to work on a machine."""
+"""The scorers of a run: their names checked, their files, models and packages opened."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.cache import Cache, cache_folder, cache_limit
-from rerank.errors import UsageError
+from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
-from rerank.registry import OUTSIDE
+from rerank.registry import SCORE_FILES, SCORERS, attribute
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
     from rerank.scorers.file_scorer import FileScorer, ListInfo
     from rerank.scorers.language_model import LanguageModel
+    from rerank.scorers.plugin import PluginScorer
 
-LM = "lm"  # option of language models
+LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """What language models run on, and where scores are kept: in the folder `cache`.
+    """Machine that language models run on, and the score cache.
 
-    None is where the environment or the system keeps it.
+    cache: its folder, None for that of the environment or the system; threads: on the CPU, None
+    for one per core.
     """
 
     device: str = "auto"
@@ -37,6 +38,7 @@ class Scoring:
     deterministic: bool = False
     cache: Path | None = None
     no_cache: bool = False
+    threads: int | None = None
 
     def open_cache(self, notices: Notices) -> Cache | None:
         """The cache, which may hold as much as the environment says."""
@@ -53,22 +55,22 @@ FLOAT32 = Scoring()
 Named = tuple[str, Path]
 
 
-def check_names(options: Mapping[str, Sequence[Named]]) -> dict[str, str]:
-    """The option behind every label; UsageError for names that cannot be.
+def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> dict[str, str]:
+    """The option behind every label; UsageError for invalid and repeated names.
 
-    options: what is given for each option, without its dashes.
+    options: (NAME, value) pairs by option, without its dashes.
     """
     labels: dict[str, str] = {}
     for option, given in options.items():
-        for name, path in given:
-            own = f"--{option} {name}={path}"
+        for name, value in given:
+            own = f"--{option} {name}={value}"
             if not _NAME.fullmatch(name):
                 raise UsageError(
                     f"{own}: expected a NAME of letters and digits that begins with a letter, "
                     "because it becomes a label of the list"
                 )
             if name == TOTAL:
-                raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another")
+                raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
             added = {name, f"{name}oov"} if option == LM else {name}
             if taken := sorted(added & labels.keys()):
                 raise UsageError(
@@ -83,13 +85,31 @@ def open_models(lms: Sequence[Named], scoring: Scoring, cache: Cache | None) -> 
     return [_language_model(name, folder, scoring, cache) for name, folder in lms]
 
 
-def open_outside(
-    option: str, name: str, path: Path, given: ListInfo, notices: Notices
+def open_score_file(
+    option: str, name: str, path: Path, info: ListInfo, notices: Notices
 ) -> FileScorer:
-    """The scorer of an option's NAME=FILE, a kind of `rerank.registry`."""
-    module, _, attribute = OUTSIDE[option].scorer.partition(":")
-    made: FileScorer = getattr(import_module(module), attribute)(name, path, given, notices)
+    """The scorer of an option's NAME=FILE, a kind of `rerank.registry.SCORE_FILES`."""
+    made: FileScorer = attribute(SCORE_FILES[option].scorer)(name, path, info, notices)
     return made
+
+
+def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:
+    """The scorer of `--scorer NAME=ENTRY[:ARGUMENT]`, made by a factory of another package."""
+    from rerank.scorers.plugin import PluginScorer
+
+    plugin, given, argument = entry.partition(":")
+    factory = SCORERS.named(plugin)
+    try:
+        scorer = factory(argument) if given else factory()
+    except RerankError:
+        raise
+    except Exception as fault:
+        reason = " ".join(f"{type(fault).__name__}: {fault}".split())
+        raise RerankError(
+            f"--scorer {name}={entry}: the scorer cannot be made: {reason}; check the ARGUMENT "
+            "that it expects"
+        ) from fault
+    return PluginScorer(name, scorer, identity=(plugin, argument), cache=cache)
 
 
 def _language_model(
@@ -98,6 +118,6 @@ def _language_model(
     from lm.machine import Machine
     from rerank.scorers.language_model import LanguageModel
 
-    device = choose_device(scoring.device)
+    device = choose_device(scoring.device, scoring.threads)
     machine = Machine(device, dtype=scoring.dtype, deterministic=scoring.deterministic)
     return LanguageModel(name, open_model(folder, scoring.device), machine, cache)

@@ -13,7 +13,7 @@ from rerank.corpus.labels import column_names
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged
-from rerank.formats.weights import Weights, read_weights, write_weights
+from rerank.formats.weights import Weights, read_start_weights, write_weights
 from rerank.notices import Notices
 from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights
@@ -82,7 +82,7 @@ def tune_moses(
     files = [*features, *scores, *([] if init is None else [init])]
     _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
     weights.check(files)
-    given = None if weights.start is None else read_weights(weights.start, notices)
+    given = None if weights.start is None else read_start_weights(weights.start, notices)
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     data = read_extracted(features, scores, notices)
     announce(

@@ -21,31 +21,18 @@ from decoders.search import (
     decode_all,
     refuse_options,
 )
-from decoders.table import DECODERS, Decoder, named
+from decoders.table import Decoder, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
+from rerank.formats.weights import Weights, refuse_all_zero
 from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.registry import DECODERS, FLAGS
 from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
-FLAGS = {  # options of the shell for those of decoders
-    "width": "--beam",
-    "threshold": "--beam-threshold",
-    "merge": "--merge",
-    "particles": "--particles",
-    "resampling": "--resampling",
-    "ess_threshold": "--ess",
-    "temper": "--temper",
-    "samples": "--samples",
-    "lag": "--lag",
-    "block": "--block",
-    "horizon": "--horizon",
-    "gibbs": "--gibbs",
-    "alpha": "--alpha",
-    "seed": "--seed",
-    "utility": "--utility",
-}
 UTILITY = "bleu"
+SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
+UNIFORM = ("mbr", "smc", "ffbs")  # these accept all-zero weights: uniform candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +64,17 @@ class Search:
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
+    def check(self, weights: Weights, source: str) -> None:
+        """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
+        if self.method not in UNIFORM:
+            cure = f"only --search {', '.join(UNIFORM)} can use them, to treat all candidates alike"
+            refuse_all_zero(weights, cure, source=source)
+
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
-        """Options for a signature: those that one of these decoders uses."""
+        """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
         given = {**self.options.given(), "utility": self.utility}
+        recorded = given.keys() & SAMPLING
         if given.get("alpha") is None:
             given["alpha"] = self.options.scale
         defaults = {"width": self.options.beam_width, "utility": UTILITY, "seed": SEED}
@@ -88,8 +82,8 @@ class Search:
             flag.removeprefix("--"): value
             for name, flag in FLAGS.items()
             if (value := defaults.get(name) if given.get(name) is None else given[name]) is not None
-            and any(row.takes(name) for row in rows)
-            and (name not in ("alpha", "seed") or any(row.scaled(given) for row in rows))
+            and (name in recorded or any(row.takes(name) for row in rows))
+            and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
     def refuse(self, row: Decoder, order: int | None) -> None:
@@ -99,12 +93,12 @@ class Search:
             if self.utility is not None and not row.takes("utility"):
                 raise UnknownOption(row, "utility")
             if self.options.n_best > 1 and not row.takes("n_best"):
-                listing = ", ".join(one.name for one in DECODERS.values() if one.takes("n_best"))
+                listing = ", ".join(_takers("n_best"))
                 raise UsageError(
                     f"--n-best: --search {row.name} finds one path; several are found by {listing}"
                 )
         except UnknownOption as fault:
-            takers = ", ".join(one.name for one in DECODERS.values() if one.takes(fault.option))
+            takers = ", ".join(_takers(fault.option))
             raise UsageError(
                 f"{FLAGS[fault.option]}: --search {row.name} does not use it; it is for "
                 f"--search {takers}"
@@ -146,6 +140,7 @@ def search_documents(
                 [document.problem(weights) for document in documents],
                 search.method,
                 search.options,
+                table=DECODERS.with_plugin(search.method),
                 documents=[document.name for document in documents],
                 utilities=utilities,
             )
@@ -193,7 +188,7 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
     automatic = search.method == "auto"
     row = _row("beam" if automatic and order is None else "viterbi" if automatic else search.method)
     if not row.serves(order):
-        fitting = ", ".join(r.name for r in DECODERS.values() if r.serves(order))
+        fitting = ", ".join(r.name for r in DECODERS.builtin.values() if r.serves(order))
         depth = "all earlier sentences" if order is None else f"order {order}"
         raise UsageError(
             f"--search {search.method}: {row.name} does not serve scores that depend on {depth}; "
@@ -216,10 +211,15 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
     return search
 
 
+def _takers(option: str) -> list[str]:
+    """Built-in decoders that use an option."""
+    return [row.name for row in DECODERS.builtin.values() if row.takes(option)]
+
+
 def _row(name: str) -> Decoder:
     """The decoder of this name."""
     try:
-        return named(name)
+        return named(name, DECODERS.with_plugin(name))
     except UnsuitedDecoder as fault:
         raise UsageError(f"--search {name}: {fault}") from None
 

@@ -122,8 +122,10 @@ class DocumentSource:
         for scorer in self.scorers:
             scorer.finish(self.name, self.notices)
 
-    def report(self, announce: Announce) -> None:
-        """Say what the scorers did and where the time went."""
+    def report(self, announce: Announce, details: Announce) -> None:
+        """Announce what the scorers did and where the time went; in detail, engine counters."""
         for scorer in self.scorers:
             announce(scorer.report())
+            if line := scorer.details():
+                details(line)
         announce(f"time {self.watch.to_text()}")

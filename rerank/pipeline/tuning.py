@@ -16,7 +16,7 @@ from rerank.errors import UsageError
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
-from rerank.formats.weights import Weights, kind_of, read_weights, write_weights
+from rerank.formats.weights import Weights, kind_of, read_start_weights, write_weights
 from rerank.metrics import Metric
 from rerank.metrics.bleu import Tokenizer
 from rerank.metrics.per_hypothesis import PerHypothesis
@@ -85,6 +85,7 @@ def tune_mert(
     plan: Plan | None = None,
     notices: Notices,
     announce: Announce = lambda line: None,
+    details: Announce = lambda line: None,
 ) -> Tuning:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
@@ -96,7 +97,7 @@ def tune_mert(
     files = [*references, *weights.inputs, *objective.files.values()]
     weights.check([*lists.files, *references, *objective.files.values()])
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
-    given = None if weights.start is None else read_weights(weights.start, notices)
+    given = None if weights.start is None else read_start_weights(weights.start, notices)
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
     tokenizer = Tokenizer(tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
@@ -121,7 +122,7 @@ def tune_mert(
             pool, around = task.pool(result.path), task.goal.objective
             flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
         opened.warn()
-        opened.report(announce)
+        opened.report(announce, details)
         scores = metric_scores(result.statistics, metrics, len(references))
         if len(scores) > 1:
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")

@@ -136,7 +136,15 @@ def provenance(
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
             for scorer in opened.outside
         },
+        **_plugins(opened),
     }
+
+
+def _plugins(opened: KBestSource) -> dict[str, object]:
+    """Scorers of other packages, if there are any."""
+    made = zip(opened.plugins, opened.lists.scorers, strict=True)
+    scorers = {one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in made}
+    return {"scorers": scorers} if scorers else {}
 
 
 def feature_entries(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rerank.corpus.kbest import KBest
-from rerank.corpus.references import note_escaping, note_normalization
+from rerank.corpus.references import note_differences
 from rerank.errors import InputError
 from rerank.metrics import Metric
 from rerank.pipeline.run_loop import run_loop
@@ -86,11 +86,10 @@ class _Baseline:
 
     def note_oddities(self, source: DocumentSource) -> None:
         """Notices of lists that differ from the references in more than words."""
-        for note in (note_escaping, note_normalization):
-            note(
-                self.hypotheses,
-                self.references,
-                source.notices,
-                source=source.name,
-                numbers=self.numbers,
-            )
+        note_differences(
+            self.hypotheses,
+            self.references,
+            source.notices,
+            source=source.name,
+            numbers=self.numbers,
+        )

@@ -1,8 +1,8 @@
-"""What reranking won: systems against a baseline, judged by documents.
+"""Evaluation of systems against a baseline, over the corpus and per document.
 
-BLEU is sacrebleu's corpus score, of all lines and of the lines of each document. Documents are
-counted as better, equal or worse than the baseline, and the increase ratio is, as in Lin et al.
-(2015), https://aclanthology.org/D15-1106, strictly better / all. Intervals and p-values draw whole
+BLEU is sacrebleu's corpus BLEU, of all lines and of the lines of each document. The increase ratio
+is the share of documents whose BLEU is strictly better than the baseline's, as in Lin et al.
+(2015), https://aclanthology.org/D15-1106. Confidence intervals and p-values resample whole
 documents (`rerank.metrics.significance`).
 """
 
@@ -31,12 +31,12 @@ from rerank.metrics.significance import (
 )
 
 Interval: TypeAlias = tuple[float, float]
-"""Lower and upper end of a central 95% interval."""
+"""Lower and upper end of a 95% confidence interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Lines of one file, one per sentence, and the name it goes by in messages."""
+    """Lines of one file, one per sentence, and the file's name in messages."""
 
     name: str
     lines: Sequence[bytes]
@@ -44,7 +44,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """BLEU in 0..100, and hypothesis words / reference words."""
+    """BLEU (0 to 100) and length ratio: hypothesis words / reference words."""
 
     bleu: float
     length_ratio: float
@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Documents by their BLEU against the baseline's, and the share that is strictly better."""
+    """Numbers of documents with better, equal and worse BLEU than the baseline's."""
 
     better: int | None = None
     equal: int | None = None
@@ -62,7 +62,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Results of one system; those of a comparison are None for the baseline itself."""
+    """Results of one system; the comparison with the baseline is None for the baseline."""
 
     name: str
     bleu: float
@@ -77,7 +77,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Results of one document, a number per system."""
+    """Results of one document: one number per system."""
 
     id: str
     sentences: int
@@ -87,7 +87,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All that `rerank evaluate` reports; `systems[0]` is the baseline."""
+    """Result of `rerank evaluate`; `systems[0]` is the baseline."""
 
     systems: tuple[System, ...]
     documents: tuple[Document, ...]
@@ -96,10 +96,9 @@ class Evaluation:
     seed: int
 
     def to_dict(self) -> dict[str, Any]:
-        """The report for machines: these fields by name, numbers unrounded.
+        """The evaluation as JSON values, unrounded.
 
-        The increase ratio and the p-value, which belong to a system and speak of its documents,
-        stand in both places.
+        The increase ratio and the p-value are given twice: for the system and for its documents.
         """
         report = {"schema": 1, **asdict(self)}
         for system, found in zip(self.systems, report["systems"], strict=True):
@@ -108,7 +107,7 @@ class Evaluation:
         return report
 
     def to_text(self) -> str:
-        """The report for people: a table and, below it, how its numbers were made."""
+        """The evaluation as a table, with a legend below it."""
         from tabulate import tabulate
 
         rows = [_cells(system) for system in self.systems]
@@ -127,14 +126,14 @@ class Evaluation:
     def _legend(self) -> Iterator[str]:
         n, sentences = len(self.documents), sum(d.sentences for d in self.documents)
         yield f"BLEU: sacrebleu {self.systems[0].signature}; {n:,} documents, {sentences:,} lines"
-        yield "length ratio: words / words of the references"
+        yield "length ratio: words of the system / words of the references"
         if n > 1:
             yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {self.seed}"
         if len(self.systems) == 1:
             return
-        yield "gain, better, equal, worse: against the first row; increase ratio: better / all"
+        yield "gain, better/equal/worse: compared with the first row; increase ratio: better / all"
         if n < FEWEST_DOCUMENTS:
-            yield f"p: needs {FEWEST_DOCUMENTS} documents"
+            yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
         else:
             patterns = f"all {2**n:,}" if n <= MOST_EXACT else f"{DRAWS:,} random"
             yield f"p: two-sided sign-flip test over documents, {patterns} patterns"
@@ -151,11 +150,11 @@ def evaluate(
 ) -> Evaluation:
     """Evaluation of `systems`, the baseline first, against `references`, [sentence][reference].
 
-    Every system meets the same random draws: its results do not depend on its company.
-    InputError where a text has more or fewer lines than the documents, or there are none.
+    All systems get the same random draws, so that a system's results do not depend on the others.
+    InputError if a text has more or fewer lines than the documents, or if there are no documents.
     """
     if not documents.n_lines:
-        raise InputError("expected a document or more, found none; nothing to evaluate")
+        raise InputError("expected one or more documents, found none; nothing to evaluate")
     for text in systems:
         check_length(text.lines, documents.n_lines, source=text.name, model="the document file")
     hypotheses = zip(*(text.lines for text in systems), strict=True)
@@ -181,7 +180,7 @@ def _words(sentences: Iterable[Iterable[bytes]], tokenizer: Tokenizer) -> Iterat
 
 
 def _summed(by_sentence: Statistics, starts: Sequence[int]) -> Statistics:
-    """Statistics (D, systems, 9) of documents, from those of sentences, (T, systems, 9)."""
+    """Statistics of documents (D, systems, 9), the sums of those of sentences (T, systems, 9)."""
     running = np.zeros((len(by_sentence) + 1, *by_sentence.shape[1:]), dtype=np.int64)
     by_sentence.cumsum(axis=0, out=running[1:])
     return np.diff(running[list(starts)], axis=0)
@@ -196,7 +195,7 @@ def _score(rows: Statistics) -> Score:
 def _compared(
     texts: Sequence[Text], by_document: Statistics, signature: str, seed: int
 ) -> tuple[System, ...]:
-    """Results of the systems of `by_document` (D, systems, 9), each against the first."""
+    """Results of the systems of `by_document` (D, systems, 9), each compared with the first."""
     by_system = by_document.swapaxes(0, 1)
     resampled = bootstrap(by_system, corpus_bleu, rng=np.random.default_rng(seed))
     scores = [_score(rows) for rows in by_system]
@@ -220,12 +219,12 @@ def _compared(
 
 
 def _interval(scores: NDArray[np.float64], by_document: Statistics) -> Interval | None:
-    """Interval of resampled scores; None for one document, which every resample repeats."""
+    """Interval of resampled scores; None for a single document."""
     return percentile_interval(scores) if len(by_document) > 1 else None
 
 
 def _counts(gains: NDArray[np.float64]) -> Counts:
-    """Documents by the sign of what they gained, (D,)."""
+    """Numbers of documents with positive, zero and negative gain, from gains (D,)."""
     better, worse = int((gains > 0).sum()), int((gains < 0).sum())
     return Counts(better, len(gains) - better - worse, worse, better / len(gains))
 
@@ -244,7 +243,7 @@ _HEADERS = (
 
 
 def _cells(system: System) -> list[str]:
-    """Row of the table; the baseline's ends where the comparison begins."""
+    """Row of the table; that of the baseline has no comparison."""
     cells = [
         system.name,
         f"{system.bleu:.2f}",

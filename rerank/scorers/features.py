@@ -1,8 +1,7 @@
-"""The features of a document's candidates: the list's own, and those of scorers in context.
+"""The features of a document's candidates: those of the list and those of scorers.
 
-Columns: the list's dense values, `total` where it was asked for, then for each scorer its
-contextual feature and its static ones. A contextual feature exists only given a path;
-`under(choices)` fills it in.
+Columns: the list's dense values, `total` if requested, then for each scorer its contextual feature
+and its static ones. A contextual feature exists only given a path; `under(choices)` fills it in.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class DocumentFeatures:
 
     static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
     sparse features; offsets: (S + 1,) rows of the S sentences with candidates; present:
-    (S,) their places among the document's T sentences; keepers: the scorers' `keep`.
+    (S,) their numbers among the document's T sentences; keepers: the scorers' `keep`.
     """
 
     name: str
@@ -73,7 +72,7 @@ class DocumentFeatures:
     keepers: tuple[Callable[[], None], ...] = ()
 
     def keep(self) -> None:
-        """Let the scorers keep what the search has made them compute."""
+        """Let the scorers write to the cache what the search has made them compute."""
         for keep in self.keepers:
             keep()
 
@@ -124,9 +123,9 @@ def prepare(
     space: FeatureSpace,
     sparse_weights: Mapping[str, float],
 ) -> list[DocumentFeatures]:
-    """The lists of several documents, scored together.
+    """Features of several documents, scored in one batch.
 
-    InputError if `total` is asked for and a line has none.
+    InputError if `total` is requested and a line has none.
     """
     own = [_own_columns(kbest, space) for _, kbest in documents]
     scored = list(zip(*(scorer.score(documents) for scorer in scorers), strict=True))
@@ -161,7 +160,7 @@ def _assembled(
     space: FeatureSpace,
     sparse_weights: Mapping[str, float],
 ) -> DocumentFeatures:
-    """A document from its list's columns and what the scorers say."""
+    """A document's features from its list's columns and the scores."""
     blocks = [own]
     for found in scored:
         blocks += [np.zeros((kbest.n, 1)), found.columns]

@@ -1,4 +1,4 @@
-"""`--scores`: a number for each line of the list, whatever the other sentences say."""
+"""`--scores`: one number for each line of the list, a feature of order 0."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from rerank.scorers.file_scorer import FileScorer, ListInfo
 class HypothesisScores(FileScorer):
     """A feature of order 0: line i of its file belongs to line i of the list.
 
-    Blank lines at the end count on neither side. InputError for a file of another length,
-    before any work, and at a number that is none. O(lines of a document) memory.
+    Blank lines at the end of either file are ignored. InputError before any work if the lengths
+    differ, and at a line that is not a number. O(lines of a document) memory.
     """
 
     def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
@@ -44,7 +44,7 @@ class HypothesisScores(FileScorer):
 
     def _rewind(self) -> None:
         self._lines: Iterator[bytes] = read_lines(self.path, Notices())
-        self._next = 1  # number of the line that comes next
+        self._next = 1  # number of the next line
 
     def problem(self, name: str, kbest: KBest) -> Unary:
         """The values of a document's candidates."""

@@ -1,4 +1,4 @@
-"""The pairs of candidates of a document's neighbouring sentences, laid out in one array."""
+"""Layout of the pairs of candidates of a document's neighbouring sentences in one array."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Ints = NDArray[np.int64]
 
 
 class Grid(NamedTuple):
-    """Places of pairs: `starts[t] + previous · counts[t] + index`, of kept candidates.
+    """Index of each pair of kept candidates: `starts[t] + previous · counts[t] + index`.
 
-    T sentences, those without candidates included; a sentence's neighbour is the nearest
-    earlier one that has any. Candidate i of the list that sentence t has in the file is the
-    `kept[offsets[t] + i]`-th of those kept, −1 if it is not.
+    T sentences, those without candidates included; a sentence's neighbour is the nearest earlier
+    one that has candidates. Candidate i of sentence t in the file is number `kept[offsets[t] + i]`
+    of the kept candidates, −1 if it is not kept.
     """
 
-    counts: Ints  # (T,) candidates that are kept
+    counts: Ints  # (T,) kept candidates
     neighbours: Ints  # (T,), −1 where there is none
     starts: Ints  # (T + 1,)
     kept: Ints
     offsets: Ints  # (T + 1,)
-    whole: NDArray[np.bool_]  # (T,) whether a list is known to have no further candidates
+    whole: NDArray[np.bool_]  # (T,) whether all candidates of a list are kept
 
     @classmethod
     def of(cls, kbest: KBest, top: int | None) -> Grid:
-        """The pairs of k-best lists of which `top` candidates were kept, of all if it is None."""
+        """The pairs of k-best lists whose first `top` candidates are kept; all if it is None."""
         counts = kbest.counts
         present = np.flatnonzero(counts)
         neighbours = np.full(len(counts), -1)
@@ -46,22 +46,22 @@ class Grid(NamedTuple):
         return cls(counts, neighbours, starts, kept, offsets, whole)
 
     def place(self, t: int, previous: int, index: int) -> int:
-        """Place of a pair of kept candidates."""
+        """Index of a pair of kept candidates."""
         return int(self.starts[t]) + previous * int(self.counts[t]) + index
 
     def pair(self, place: int) -> tuple[int, int, int]:
-        """Sentence, and places in their lists of the file of the two candidates."""
+        """Sentence of a pair, and the numbers of its two candidates in the file."""
         t = int(np.searchsorted(self.starts, place, side="right")) - 1
         previous, index = divmod(place - int(self.starts[t]), int(self.counts[t]))
         return t, self._listed(int(self.neighbours[t]), previous), self._listed(t, index)
 
     def _listed(self, t: int, candidate: int) -> int:
-        """Place in its list of the file of a kept candidate of sentence t, 0 for −1."""
+        """Number in the file of a kept candidate of sentence t; 0 if t is −1."""
         kept = self.kept[self.offsets[t] : self.offsets[t + 1]] if t >= 0 else np.zeros(1)
         return int(np.flatnonzero(kept == candidate)[0])
 
     def matrices(self, flat: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """(K_{t-1}, K_t) of each sentence that has candidates, views of the values by place."""
+        """(K_{t-1}, K_t) of each sentence that has candidates, views of the values by index."""
         return [
             flat[self.starts[t] : self.starts[t + 1]].reshape(-1, self.counts[t])
             for t in np.flatnonzero(self.counts).tolist()

@@ -1,9 +1,9 @@
-"""Lines of pair scores placed by machine code: the common shape, or left to the grammar.
+"""Compiled reader of the common form of pair-score lines; `PairScores` reads all other lines.
 
-A line is taken if it begins with the id of the document in hand and holds plain integers, a pair
-of the document that has no value yet, and a decimal number. What is stored is what
-`PairScores` would make of it, bit for bit. The first other line, right or wrong, ends the work.
-Indices into the bytes are −1 once a line has left the common shape.
+A line is read here if it begins with the id of the current document and holds plain integers, a
+pair of the document that has no value yet, and a decimal number. The value is bit for bit that of
+`PairScores`. Reading stops at the first other line, whether valid or not. Indices into the bytes
+are −1 once a line has left the common form.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _INDEX_DIGITS = 9
 def place_lines(
     blob: Bytes, i: int, name: Bytes, grid: Grid, scores: Floats, odd: Ints
 ) -> tuple[int, int, int]:
-    """Index of the first line from `i` on that was not placed, and numbers of lines and odd ones.
+    """Index of the first line from `i` on that was not read, number of lines, number of odd ones.
 
-    Every line ends with LF; name: of the document, with TAB; scores: values by place, NaN where
-    there is none; odd: (m, 4) place, span and line from here of the numbers that one rounding
-    does not give, which hold 0 so far. O(bytes).
+    Every line ends with LF; name: of the document, with TAB; scores: values by pair, NaN if there
+    is none yet; odd: output (m, 4), pair, span and line of numbers whose value needs more than
+    one rounding and is left 0. O(bytes).
     """
     n = n_odd = 0
     while i < len(blob) and n_odd < len(odd):
@@ -52,7 +52,7 @@ def place_lines(
 
 @njit(cache=True)
 def _place(blob: Bytes, i: int, name: Bytes, grid: Grid) -> tuple[int, int]:
-    """Place of the pair on the line at `i`, −1 if it is not kept, and index of its value."""
+    """Index of the pair on the line at `i`, −1 if it is not kept; and where its value begins."""
     for b in range(len(name)):
         if blob[i] != name[b]:  # the LF at the end equals no byte of a name
             return -1, -1
@@ -77,9 +77,9 @@ def _place(blob: Bytes, i: int, name: Bytes, grid: Grid) -> tuple[int, int]:
 
 @njit(cache=True)
 def _kept(grid: Grid, t: int, index: int, i: int) -> tuple[int, int]:
-    """Which of the kept candidates of sentence t is the one of this index, −1 if none; and i.
+    """Number of a candidate among the kept ones of sentence t, −1 if it is not kept; and i.
 
-    −1 in the place of i if the list is too short.
+    i becomes −1 if the list is too short.
     """
     if index < grid.offsets[t + 1] - grid.offsets[t]:
         return grid.kept[grid.offsets[t] + index], i
@@ -102,7 +102,7 @@ def _index(blob: Bytes, i: int) -> tuple[int, int]:
 
 @njit(cache=True)
 def _is_decimal(blob: Bytes, i: int, end: int) -> bool:
-    """Whether there are only bytes of decimal numbers, of which Python takes no more than we do."""
+    """Whether there are only bytes of decimal numbers, which Python then reads as we do."""
     for j in range(i, end):
         byte = blob[j]
         digit = _ZERO <= byte <= _NINE

@@ -1,4 +1,4 @@
-"""Lines of a file of pair scores, taken one at a time or, in a large file, by machine code."""
+"""Lines of a file of pair scores, read one by one or, in large files, by compiled code."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from rerank.scorers.pair_grid import Grid
 
-BLOCK = 1 << 15  # lines; a file that is shorter is not worth loading a compiler
+BLOCK = 1 << 15  # lines; compiling would take longer than reading a shorter file
 Number = Callable[[bytes, int], float]  # reads a number; the second argument is its line
 
 
 class PairLines:
-    """A place among lines; `number` is that of the line there, from 1."""
+    """A position in a file; `number` is that of the current line, from 1."""
 
     def __init__(self, lines: Iterator[bytes]) -> None:
         self._lines = lines
@@ -25,7 +25,7 @@ class PairLines:
         self.number = 1
 
     def peek(self) -> bytes | None:
-        """The line at this place, None behind the last."""
+        """The current line; None after the last."""
         if self._begin == len(self._blob):
             block = list(islice(self._lines, BLOCK))
             if not block:
@@ -40,10 +40,10 @@ class PairLines:
         self.number += 1
 
     def take(self, name: str, grid: Grid, flat: NDArray[np.float64], number: Number) -> int:
-        """How many lines from here on have the common shape; their values are put into `flat`.
+        """Number of lines in the common form that were read from here on into `flat`.
 
-        name: of the document; `number` reads what machine code does not round. None are taken
-        of a file of less than a block.
+        name: of the document; number: reads what compiled code does not round. It is 0 for a file
+        of less than a block.
         """
         if not self._large:
             return 0

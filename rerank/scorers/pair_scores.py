@@ -1,11 +1,11 @@
-"""`--pair-scores`: a number for each two candidates of neighbouring sentences.
+"""`--pair-scores`: one number for each pair of candidates of neighbouring sentences.
 
     document TAB sentence TAB previous index TAB index TAB value
 
 Sentences count from 0 inside their document, candidates from 0 inside their list. The previous
-index is that of a candidate of the nearest earlier sentence of the document that has any, `-`
-where there is none. Documents come in the order of --docs, each in one run of lines, whose order
-is free. Every pair has one value, a finite number; pairs that --top leaves out are passed over.
+index is that of a candidate of the nearest earlier sentence of the document that has candidates,
+`-` if there is none. Documents come in the order of --docs, the lines of a document in any order.
+Every pair has one value, a finite number; pairs of candidates that --top drops are skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rerank.scorers.pair_lines import PairLines
 
 
 class PairScores(FileScorer):
-    """A feature of order 1. InputError at a pair that is wrong, there twice, or missing.
+    """A feature of order 1. InputError at a pair that is invalid, repeated or missing.
 
     Memory: 8 bytes a pair of a document, and a block of lines.
     """
@@ -41,7 +41,7 @@ class PairScores(FileScorer):
 
     def _rewind(self) -> None:
         self._lines = PairLines(read_lines(self.path, self.notices))
-        self._rank = self._before = -1  # of the document in hand, and of the one before
+        self._rank = self._before = -1  # of the current document, and of the one before
 
     def problem(self, name: str, kbest: KBest) -> Pairwise:
         """The values of all pairs of a document."""
@@ -89,7 +89,7 @@ class PairScores(FileScorer):
     # Grammar of a line
 
     def _taken(self, line: bytes, grid: Grid, flat: NDArray[np.float64]) -> bool:
-        """Whether a line is of no later document; the value of a kept pair is put into `flat`."""
+        """Whether a line belongs to the current document; its value is put into `flat`."""
         fields = self._fields(line)
         if not fields:
             self.notices.add("blank line, skipped", source=self.source, line=self._lines.number)
@@ -104,7 +104,7 @@ class PairScores(FileScorer):
         return True
 
     def _fields(self, line: bytes) -> list[bytes]:
-        """The five columns of a line; of a blank one none."""
+        """The five columns of a line; none of a blank line."""
         fields = [field.strip(b" \r") for field in line.split(b"\t")]
         if not any(fields):
             return []
@@ -116,7 +116,7 @@ class PairScores(FileScorer):
         return fields
 
     def _document(self, field: bytes) -> int:
-        """Rank of a document, which is the one in hand or a later one."""
+        """Rank of a document, which is the current one or a later one."""
         rank = self._ranks.get(field.decode())
         if rank is None:
             raise self._here(
@@ -133,7 +133,7 @@ class PairScores(FileScorer):
         return rank
 
     def _place(self, fields: list[bytes], grid: Grid) -> int | None:
-        """Place of a line's pair, None of one that --top leaves out."""
+        """Index of a line's pair; None if --top drops one of its candidates."""
         t = self._index(fields[1], "a sentence")
         if t >= len(grid.counts) or not grid.counts[t]:
             raise self._here(
@@ -151,7 +151,7 @@ class PairScores(FileScorer):
         return None if previous is None or index is None else grid.place(t, previous, index)
 
     def _kept(self, field: bytes, what: str, t: int, grid: Grid) -> int | None:
-        """Which of the kept candidates of sentence t a column names, None of another."""
+        """Number among the kept candidates of sentence t of a column; None if it is dropped."""
         index, size = self._index(field, what), int(grid.offsets[t + 1] - grid.offsets[t])
         if index < size:
             kept = int(grid.kept[grid.offsets[t] + index])
@@ -164,14 +164,14 @@ class PairScores(FileScorer):
         return None
 
     def _index(self, field: bytes, what: str) -> int:
-        """An integer from 0 on."""
+        """A non-negative integer."""
         if not (field.isdigit() and len(field) < 19):  # of bytes: ASCII digits
             raise self._here(f"expected {what} (digits 0-9), found {shown(field)}")
         return int(field)
 
 
 def _without_candidates(field: bytes) -> str:
-    """What to say of a line of a document that has none."""
+    """Message about a line of a document without candidates."""
     return (
         f"expected documents that have candidates, found {shown(field)}, which has none; "
         "are these the scores of another list?"

@@ -72,23 +72,34 @@ class PluginScorer(FeatureSource):
         return self._clock.seconds
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
-        """Checked scores of a document; RerankError naming scorer, document and sentence."""
+        """Scores of a document, from the cache if they are there."""
         texts = ListTexts.of(kbest)
         found = self._cache.recall(texts)
         if found is not None:
             self.cached += 1
             return found.problem(self.order or 0)
+        problem = self.document_problem(Document.of(name, kbest))
         self.scored += 1
-        calls = Calls(self.name, name, np.flatnonzero(kbest.counts).tolist(), self._clock)
+        if isinstance(problem, Unary | Pairwise):
+            arrays = problem.scores if isinstance(problem, Unary) else problem.matrices
+            self._cache.keep(texts, {"scores": flat(arrays)})
+        return problem
+
+    def document_problem(self, document: Document) -> DocumentProblem:
+        """Checked scores of a document; RerankError naming scorer, document and sentence."""
+        counts = [len(candidates) for candidates in document.sentences]
+        present = [t for t, k in enumerate(counts) if k]
+        calls = Calls(self.name, document.id, present, self._clock)
         with calls.watched():
-            scores = self._function(Document.of(name, kbest))
+            scores = self._function(document)
         if DocumentProblem in type(scores).__mro__:
-            return CheckedProblem(scores, calls, texts.counts.tolist(), self.order)
-        arrays = self._arrays(scores, kbest, calls)
-        self._cache.keep(texts, {"scores": flat(arrays)})
+            return CheckedProblem(scores, calls, [counts[t] for t in present], self.order)
+        arrays = self._arrays(scores, counts, calls)
         return Pairwise(arrays) if self.order else Unary(arrays)
 
-    def _arrays(self, scores: Scores, kbest: KBest, calls: Calls) -> list[NDArray[np.float64]]:
+    def _arrays(
+        self, scores: Scores, counts: Sequence[int], calls: Calls
+    ) -> list[NDArray[np.float64]]:
         """Scores given as a list of arrays, of the sentences that have candidates."""
         wanted = "a list of arrays" if self.order in (0, 1) else "a DocumentProblem"
         if wanted != "a list of arrays" or not isinstance(scores, Sequence | np.ndarray):
@@ -96,21 +107,19 @@ class PluginScorer(FeatureSource):
                 f"expected {wanted} from a scorer of order {self.order}, "
                 f"found {type(scores).__name__}"
             )
-        if len(scores) != len(kbest):
+        if len(scores) != len(counts):
             raise calls.error(
-                f"expected scores of {len(kbest)} sentences, those without candidates included, "
+                f"expected scores of {len(counts)} sentences, those without candidates included, "
                 f"found {len(scores)}"
             )
         arrays: list[NDArray[np.float64]] = []
         before = 1
-        for t, k in enumerate(kbest.counts.tolist()):
-            if not k:
-                continue
-            shape = (before, k) if self.order else (k,)
-            with calls.watched(len(arrays)):
+        for s, t in enumerate(calls.present):
+            shape = (before, counts[t]) if self.order else (counts[t],)
+            with calls.watched(s):
                 array = np.asarray(scores[t], dtype=np.float64)
-                arrays.append(checked_scores(array, len(arrays), shape=shape))
-            before = k
+                arrays.append(checked_scores(array, s, shape=shape))
+            before = counts[t]
         return arrays
 
     def remembers(self, kbest: KBest) -> bool:

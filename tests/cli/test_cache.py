@@ -1,11 +1,11 @@
 """`rerank cache`: what people and machines are told, and what is removed."""
 
 import json
-import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.cli import examples
 
 from rerank.cache import Cache
 from rerank.cli import run
@@ -30,8 +30,7 @@ def test_the_help_has_an_example_that_runs(
 ) -> None:
     monkeypatch.chdir(folder)
     assert run(["cache", name, "--help"]) == 0
-    example = capsys.readouterr().out.partition("Example:\n")[2].partition("\n\n")[0]
-    words = shlex.split(example)
+    (words,) = examples(capsys.readouterr().out)
     assert words[:3] == ["rerank", "cache", name]
     assert run(words[1:]) == 0
 

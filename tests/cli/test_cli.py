@@ -4,9 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import shlex
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,12 +11,13 @@ from typing import Any
 
 import click
 import pytest
+from support.cli import examples, finish, start
 
 import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
-from rerank.registry import OUTSIDE
+from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # a story told by them; groups
@@ -68,6 +66,7 @@ def called(
 
 FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and what they become
     "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
+    "NAME=ENTRY[:ARGUMENT]": ("m=e:f=g", (("m", "e:f=g"),)),
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
     "keep|free|RATIO": ("0.97", 0.97),
@@ -120,9 +119,7 @@ def test_the_help_of_a_command_has_an_example_of_options_that_it_has(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([name, "--help"]) == 0
-    text = capsys.readouterr().out
-    example = text.partition("Example:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
-    words = shlex.split(example)
+    (words,) = examples(capsys.readouterr().out)
     assert words[:2] == ["rerank", name]
     given = {word for word in words if word.startswith("--")}
     known = {opt for option in cli.commands[name].params for opt in option.opts}
@@ -151,6 +148,30 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"rerank, version {rerank.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses"]),
+        ("rerank decode --se", ["plain,--search", "plain,--seed"]),
+        ("rerank decode --search s", ["plain,survivors", "plain,smc", "plain,sweeps"]),
+        ("rerank train-lm --model cc", ["plain,ccdclm"]),
+        ("rerank decode --kbest te", ["file,te"]),
+        ("rerank evaluate out", ["file,out"]),
+    ],
+)
+def test_the_shell_completes_commands_options_values_and_files(
+    words: str,
+    completions: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("_RERANK_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+    assert run([]) == 0
+    assert capsys.readouterr().out.splitlines() == completions
+
+
 # Options
 
 
@@ -158,7 +179,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 def test_every_option_arrives_at_the_pipeline(
     name: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--quiet` and `--format` are about what is printed."""
+    """`--quiet`, `--verbose` and `--format` are about what is printed."""
     arguments: list[str] = []
     expected: dict[str, object] = {}
     for number, parameter in enumerate(cli.commands[name].params):
@@ -166,7 +187,7 @@ def test_every_option_arrives_at_the_pipeline(
         if isinstance(parameter, click.Argument):
             arguments += [f"text{number}"]
             expected[option] = f"text{number}"
-        elif isinstance(parameter, click.Option) and option not in ("quiet", "form"):
+        elif isinstance(parameter, click.Option) and option not in ("quiet", "verbose", "form"):
             given, value = told_apart(parameter, number)
             arguments += given
             expected[option] = value
@@ -214,7 +235,6 @@ REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negativ
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """They are written out there, because help must not wait for torch."""
-    from decoders.table import DECODERS
     from lm.recurrence import RECURRENCES
     from lm.zoo import ZOO
 
@@ -225,7 +245,6 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
 
     assert names("train-lm", "--model") == set(ZOO)
     assert names("train-lm", "--recurrence") == set(RECURRENCES)
-    assert names("decode", "--search") == {"auto", *DECODERS}
 
 
 @pytest.mark.parametrize("value", ["codclm", "=models/codclm", "codclm=", "="])
@@ -246,24 +265,24 @@ def test_the_folder_of_a_model_may_have_an_equals_sign(
     assert seen["lms"] == (("a", Path("b=c")), ("d", Path("e")))
 
 
-@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("option", sorted(SCORE_FILES))
 def test_scores_from_outside_have_a_name_of_their_own_or_that_of_their_kind(
     option: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = [f"--{option}={value}" for value in ("a=b=c", "d", "./e=f", "-")]
     _, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *given, "-q"])
-    label = OUTSIDE[option].label
+    label = SCORE_FILES[option].label
     named = (("a", "b=c"), (label, "d"), (label, "e=f"), (label, "-"))
     assert seen["outside"] == {option: tuple((name, Path(path)) for name, path in named)}
 
 
-@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("option", sorted(SCORE_FILES))
 @pytest.mark.parametrize("value", ["", "qe="])
 def test_scores_from_outside_are_in_a_file(
     option: str, value: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*LISTED.split(), f"--{option}", value]) == 2
-    assert f"expected [NAME=]FILE, for example {OUTSIDE[option].label}=FILE" in (
+    assert f"expected [NAME=]FILE, for example {SCORE_FILES[option].label}=FILE" in (
         capsys.readouterr().err
     )
 
@@ -328,7 +347,7 @@ def test_a_fault_is_one_line_and_an_exit_code(
         ([*LISTED.split(), "--search", "best"], "Invalid value for '--search'"),
         ([*LISTED.split(), "--beam", "0"], "Invalid value for '--beam'"),
         ([*LISTED.split(), "--top", "0"], "Invalid value for '--top'"),
-        ([*LISTED.split(), "--diverse"], "Invalid value for '--diverse': it says which"),
+        ([*LISTED.split(), "--diverse"], "Invalid value for '--diverse': it needs --top"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -342,24 +361,15 @@ def test_misused_options_end_with_2(
 def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault(
     here: Path,
 ) -> None:
-    def started(*arguments: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-c", "from rerank.cli import main; main()", *arguments],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-        )
-
     reading, writing = os.pipe()
     os.close(reading)
-    left = started(*LISTED.split(), stdout=writing)
+    left = start(*LISTED.split(), stdout=writing)
     os.close(writing)
-    wrong = started("decode")
-    _, message = left.communicate()
-    assert (left.returncode, b"Traceback" in message, b"rror" in message) == (0, False, False)
-    _, message = wrong.communicate()
-    assert wrong.returncode == 2
-    assert b"Missing option '--kbest'" in message
+    code, message = finish("decode")
+    _, words = left.communicate()
+    assert (left.returncode, b"Traceback" in words, b"rror" in words) == (0, False, False)
+    assert code == 2
+    assert "Missing option '--kbest'" in message
 
 
 # Who is told what

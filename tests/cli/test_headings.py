@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 from click.testing import CliRunner
 
-from rerank.cli.headings import Headed
+from rerank.cli.headings import CommandWithHeadings
+
+HEADINGS = {"b": "Second things", "unknown": "Nothing"}
 
 
-class Two(Headed):
-    headings: ClassVar[dict[str, str]] = {"b": "Second things", "unknown": "Nothing"}
-
-
-@click.command("two", cls=Two)
+@click.command("two", cls=CommandWithHeadings, headings=HEADINGS)
 @click.option("--a", help="First.")
 @click.option("--bee", "b", help="Second.")
 @click.option("--c", help="Third.", hidden=True)
@@ -33,6 +29,6 @@ def test_a_heading_begins_with_the_option_that_is_named() -> None:
 
 def test_without_headings_all_are_options() -> None:
     plain = click.Command("two", params=two.params, help="Nothing.")
-    headed = Headed("two", params=two.params, help="Nothing.")
+    headed = CommandWithHeadings("two", params=two.params, help="Nothing.", headings={})
     outputs = [CliRunner().invoke(command, ["--help"]).output for command in (plain, headed)]
     assert outputs[0] == outputs[1]

@@ -1,10 +1,8 @@
-"""Options of the search on the command line, and `rerank list`."""
+"""Options of the search on the command line."""
 
 import inspect
-import json
 import math
 import re
-import shlex
 from typing import Any
 
 import click
@@ -16,11 +14,11 @@ from decoders.smc import LAG
 from decoders.survivors import MERGES
 from decoders.table import AUTO_WIDTH, DECODERS
 from rerank.cli import cli, run
-from rerank.cli import searching as module
-from rerank.cli.searching import listing, taken
+from rerank.cli.searching import search_of
 from rerank.metrics.consensus import UTILITIES
 from rerank.pipeline import Search
-from rerank.pipeline.searching import FLAGS, UTILITY
+from rerank.pipeline.searching import UTILITY
+from rerank.registry import FLAGS
 
 SEARCHING = ["decode", "score", "tune-mert"]
 
@@ -53,7 +51,7 @@ def test_an_option_that_decoders_take_has_a_flag() -> None:
 
 
 def test_names_to_choose_from_are_all_that_there_are() -> None:
-    """They are written out on the command line, because help must not wait for numpy."""
+    """Most are written out on the command line, because help must not wait for numpy."""
     found = options()
     assert choices(found["method"]) == ["auto", *DECODERS]
     assert choices(found["merge"]) == list(MERGES)
@@ -101,7 +99,7 @@ def test_the_default_that_the_help_states_is_that_of_every_decoder(name: str) ->
 def test_options_become_a_search_and_are_taken_out() -> None:
     given: dict[str, Any] = {name: None for name in options()}
     given |= {"method": "smc", "particles": 5, "alpha": 0.5, "gap": 3, "other": 1}
-    assert taken(given) == Search("smc", Options(particles=5, alpha=0.5, gap=3))
+    assert search_of(given) == Search("smc", Options(particles=5, alpha=0.5, gap=3))
     assert given == {"other": 1}
 
 
@@ -111,7 +109,7 @@ def test_a_command_with_a_seed_of_its_own_has_no_second() -> None:
     given: dict[str, Any] = {name: None for name in options() if name != "seed"}
     given |= {"method": "auto", "seed": 4}
     given.pop("seed")
-    assert taken(given) == Search()
+    assert search_of(given) == Search()
 
 
 @pytest.mark.parametrize(
@@ -135,37 +133,3 @@ def test_values_of_no_sense_are_refused_with_the_flag(
 def test_help_fits_the_screen(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
-
-
-# rerank list
-
-
-@pytest.mark.parametrize("name", sorted(listing.commands))
-def test_the_help_of_a_list_has_examples_that_run(
-    name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["list", name, "--help"]) == 0
-    examples = capsys.readouterr().out.partition("Example:\n")[2].partition("\n\n")[0]
-    for example in examples.splitlines():
-        words = shlex.split(example)
-        assert words[:3] == ["rerank", "list", name]
-        assert run(words[1:]) == 0
-
-
-def test_decoders_are_listed_for_people_and_for_machines(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["list", "decoders"]) == 0
-    text = capsys.readouterr().out
-    assert run(["list", "decoders", "--format", "json"]) == 0
-    content = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in content["decoders"]] == list(DECODERS)
-    for row in content["decoders"]:
-        cells = re.search(rf"│ {row['name']} +│ (.*?) +│ (.*?) +│", text)
-        assert cells is not None
-        assert cells.groups() == (row["orders"], row["exact on"])
-        assert all(flag in text for flag in row["options"])
-
-
-def test_the_list_of_searches_is_the_commands() -> None:
-    assert ["auto", *DECODERS] == module.SEARCHES

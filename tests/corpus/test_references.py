@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from rerank.corpus.references import (
     checked_references,
-    note_escaping,
+    note_differences,
     note_identity,
-    note_normalization,
     read_references,
     read_with_documents,
 )
@@ -100,7 +99,7 @@ def test_escapes_on_one_side_only_are_named_with_the_cure(escape: bytes) -> None
         (plain, escaped, "references"),
     ):
         notices = Notices()
-        note_escaping(hypotheses, references, notices, source="dev.kbest")
+        note_differences(hypotheses, references, notices, source="dev.kbest")
         (text,) = notices.lines()
         assert f"1 x mixed escaping: {side} contain {escape.decode()} and similar" in text
         assert f"unescape the {side} with Moses' deescape-special-chars.perl" in text
@@ -109,7 +108,7 @@ def test_escapes_on_one_side_only_are_named_with_the_cure(escape: bytes) -> None
 @pytest.mark.parametrize("line", [b"it 's", b"it &apos;s", b"&nbsp;"])
 def test_escapes_on_both_sides_or_none_are_fine(line: bytes) -> None:
     notices = Notices()
-    note_escaping([line, b"a"], [b"b", line], notices)
+    note_differences([line, b"a"], [b"b", line], notices)
     assert notices.lines() == []
 
 
@@ -120,8 +119,7 @@ def test_the_place_is_the_first_hypothesis_at_fault() -> None:
     for numbers, line in ((None, 2), ([7, 9, 11], 9)):
         notices = Notices()
         hypotheses = [b"a", b"&amp; " + DECOMPOSED, b"&lt;"]
-        note_escaping(hypotheses, [b"b"], notices, source="dev.kbest", numbers=numbers)
-        note_normalization(hypotheses, [COMPOSED], notices, source="dev.kbest", numbers=numbers)
+        note_differences(hypotheses, [COMPOSED], notices, source="dev.kbest", numbers=numbers)
         assert [notice.first for notice in notices] == [f"dev.kbest:{line}"] * 2
         assert [notice.count for notice in notices] == [2, 1]
 
@@ -132,9 +130,9 @@ def test_characters_decomposed_on_one_side_only_are_named_with_the_cure() -> Non
         ([b"a", COMPOSED], [DECOMPOSED, b"b"], "references"),
     ):
         notices = Notices()
-        note_normalization(hypotheses, references, notices, source="dev.kbest")
+        note_differences(hypotheses, references, notices, source="dev.kbest")
         (text,) = notices.lines()
-        assert f"1 x {side} that decompose characters (NFD)" in text
+        assert f"1 x {side} in Unicode form NFD" in text
         assert f"convert the {side} with: uconv -x any-nfc" in text
 
 
@@ -150,7 +148,7 @@ def test_characters_composed_alike_or_on_one_side_only_are_fine(
     hypotheses: list[bytes], references: list[bytes]
 ) -> None:
     notices = Notices()
-    note_normalization(hypotheses, references, notices)
+    note_differences(hypotheses, references, notices)
     assert notices.lines() == []
 
 

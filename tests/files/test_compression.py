@@ -77,7 +77,7 @@ def test_a_flipped_bit_never_changes_the_content_unnoticed(
 def test_a_file_cut_anywhere_is_refused(pack: Pack) -> None:
     packed = pack(b"a b c\n" * 30)
     for size in range(10, len(packed)):
-        with pytest.raises(DamagedError, match="it is cut short; copy the file again"):
+        with pytest.raises(DamagedError, match="it is truncated; copy the file again"):
             unpack(packed[:size])
 
 
@@ -85,7 +85,7 @@ def test_a_file_cut_anywhere_is_refused(pack: Pack) -> None:
 def test_a_wrong_checksum_is_refused(pack: Pack) -> None:
     packed = bytearray(pack(b"a\n"))
     packed[-5 if pack is gzip.compress else 12] ^= 1
-    with pytest.raises(DamagedError, match=r"expected \w+ data, found damage .*; copy the file"):
+    with pytest.raises(DamagedError, match=r"expected \w+ data, found corrupt data .*; copy"):
         unpack(bytes(packed))
 
 

@@ -61,7 +61,7 @@ def test_one_byte_and_two_byte_encodings_are_guessed_with_the_cure_for_that_gues
     ("block", "line", "message"),
     [
         (b"ok\nun caf\xe9 noir\n", 2, "found 0xE9 at byte 7 of the line, probably WINDOWS-1252"),
-        ("字字".encode()[:-1] + b"\n", 1, "found 0xE5 at byte 4 of the line, probably a damaged"),
+        ("字字".encode()[:-1] + b"\n", 1, "found 0xE5 at byte 4 of the line, probably a truncated"),
         (b"a\nb \xed\xa0\xbd\n", 2, "found 0xED at byte 3 of the line, probably an encoded surro"),
         (b"a\nbc\0d\n", 2, "found a NUL byte at byte 3 of the line; remove such bytes"),
         (b"\0", 1, "found a NUL byte at byte 1 of the line"),

@@ -278,13 +278,13 @@ def test_a_missing_file_is_a_usage_error_with_the_nearest_name(tmp_path: Path) -
         read(tmp_path / "dev.kbset")
     with pytest.raises(UsageError, match=r"no file .*zzz$"):
         read(tmp_path / "zzz")
-    with pytest.raises(UsageError, match=r"there is no folder .*nowhere$"):
+    with pytest.raises(UsageError, match=r"no folder .*nowhere$"):
         read(tmp_path / "nowhere" / "dev.kbest")
 
 
 def test_a_link_to_nothing_says_where_it_leads(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("gone")
-    with pytest.raises(UsageError, match="link is a link to gone, which is not there"):
+    with pytest.raises(UsageError, match="link is a link to gone, which does not exist"):
         read(tmp_path / "link")
 
 

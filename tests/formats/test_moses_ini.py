@@ -66,7 +66,7 @@ def test_what_the_section_lacks_is_appended_to_it_with_a_notice() -> None:
     assert found[15:19] == [b"tag_np= 2", b"rnn= 0.5", b"tag_x= -1", b""]
     assert found[19:] == MOSES[17:]
     assert notices.lines() == [
-        f"1 x weight of {name} appended: a decoder that has no such feature refuses the file, "
+        f"1 x weight of {name} appended; Moses refuses the file unless it has this feature, "
         "first at m.ini"
         for name in ("rnn", "tag_x")
     ]

@@ -37,6 +37,25 @@ def test_weights_without_names_get_those_of_the_features(text: str) -> None:
     assert found.sparse == {"t_a": 3.0}
 
 
+@pytest.mark.parametrize(
+    ("labels", "pairs"),
+    [
+        ((Label("LM0", 1),), "F0 → LM0"),
+        (LABELS, "F0 → LM0, F1 → TM0_0, F2 → TM0_1"),
+        ((Label("TM0", 7),), "F0 → TM0_0, F1 → TM0_1, F2 → TM0_2, F3 → TM0_3, F4 → TM0_4, …"),
+    ],
+)
+def test_a_notice_says_which_feature_gets_which_weight(
+    labels: tuple[Label, ...], pairs: str
+) -> None:
+    notices = Notices()
+    width = sum(label.width for label in labels)
+    found = Weights({f"F{i}": (1.0,) for i in range(width)})
+    vector(found, labels, notices=notices, source="w.json")
+    told = f"1 x weights without names, applied by place: {pairs}, first at w.json"
+    assert notices.lines() == [told]
+
+
 def test_weights_with_names_stay_as_they_are() -> None:
     labels = {"TM0": (1.0, 2.0)}
     assert by_place(labels, LABELS) is labels
@@ -46,6 +65,7 @@ def test_weights_with_names_stay_as_they_are() -> None:
     assert by_place(without, (Label("F0", 1), Label("F1", 1))) is without
     nothing: dict[str, tuple[float, ...]] = {}
     assert by_place(nothing, LABELS) is nothing
+    assert by_place(without, ()) is without
 
 
 @pytest.mark.parametrize(

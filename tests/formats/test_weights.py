@@ -14,6 +14,7 @@ from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import (
     Weights,
+    read_start_weights,
     read_weights,
     to_ini,
     to_json,
@@ -109,7 +110,7 @@ def test_a_moses_ini_is_written_with_the_weights_in_it(tmp_path: Path) -> None:
         "[feature]\nKENLM name=LM0\n# alpha: 3.0\n[weight]\nLM0= 0.5 # was 1\n[threads]\n4\n"
     )
     assert read_weights(tmp_path / "moses.ini", Notices()) == replace(weights, provenance={})
-    with pytest.raises(UsageError, match=r"expected a weights file .ini, as --base is one"):
+    with pytest.raises(UsageError, match=r"expected a weights file .ini, like --base"):
         write_weights(tmp_path / "moses.json", weights, base=base)
 
 
@@ -159,7 +160,9 @@ def test_what_other_tools_write_is_read(content: bytes) -> None:
 def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
     notices = Notices()
     read(b"[weight-file]\nsparse.txt\n[weight]\nLM0= 1\n", notices)
-    assert notices.lines() == ["1 x [weight-file], whose weights are not read, first at w.ini:1"]
+    assert notices.lines() == [
+        "1 x [weight-file] ignored; its weights are not read, first at w.ini:1"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -172,18 +175,17 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b"[weight]\nTM0= UNTUNEABLECOMPONENT 1\n", "w.ini:2: .*found 'UNTUNEABLECOMPONENT'"),
         (b"[weight]\nLM0=\n", "w.ini:2: expected a number after 'LM0='"),
         (b"a_b= 1\na_b= 2\n", "w.ini:2: expected one weight of 'a_b', found two"),
-        (b"LM0= 0\na_b= 0\n", "expected a weight other than 0"),
         (b"not used\n", "w.ini: expected weights, found 'not used', which mert-moses.pl writes"),
         (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected an alpha above 0, found '-1'"),
-        (b'{"schema": 1, "weights": {"LM0": [0]}}', "expected a weight other than 0"),
-        (b'{"schema": 1}', "expected a weight other than 0"),
+        (b'{"schema": 1}', "expected JSON weights, found none"),
+        (b"{}", "expected JSON weights, found none"),
         (b'{"schema": 1,\n"weights": {"LM0": [0.1}}', "w.ini:2: expected JSON"),
         (b'{"schema": 1, "weights": {"LM0": [NaN]}}', "found NaN"),
         (b'{"schema": 1, "weights": {"LM0": [1e999]}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": {"LM0": [true]}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": {"LM0": "1"}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": [1]}', "found no object at 'weights'"),
-        (b'{"schema": 1, "weights": {"LM0": 1, "LM0": 2}}', "a key twice"),
+        (b'{"schema": 1, "weights": {"LM0": 1, "LM0": 2}}', "the same key twice"),
         (b'{"schema": 1, "weigths": {"LM0": 1}}', "did you mean 'weights'"),
         (b'{"schema": 2, "weights": {"LM0": 1}}', "found schema 2; this version reads 1"),
         (b'{"schema": 1, "weights": {"LM0": 1}, "alpha": 0}', "found alpha 0"),
@@ -200,6 +202,21 @@ def test_what_is_no_weights_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         read(content)
     assert len(str(caught.value)) < 6000
+
+
+@pytest.mark.parametrize(
+    "content", [b"LM0= 0\na_b= 0\n", b'{"LM0": [0.0, 0]}', b'{"schema": 1, "sparse": {"a_b": 0}}']
+)
+def test_all_zero_weights_are_read_but_no_tuning_starts_from_them(
+    content: bytes, tmp_path: Path
+) -> None:
+    assert read(content).all_zero
+    path = tmp_path / "w"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"w: expected .*, found all-zero weights; leave out"):
+        read_start_weights(path, Notices())
+    path.write_bytes(content.replace(b" 0", b" -1", 1))
+    assert not read_start_weights(path, Notices()).all_zero
 
 
 noise = st.lists(
@@ -219,7 +236,7 @@ def test_any_bytes_are_weights_or_an_input_error(content: bytes) -> None:
     except InputError:
         return
     values = [*(v for w in found.dense.values() for v in w), *found.sparse.values()]
-    assert any(values)
+    assert values
     assert all(map(math.isfinite, values))
 
 
@@ -236,7 +253,7 @@ def test_a_vector_is_in_the_order_of_the_list() -> None:
     [
         ({"LM": (1.0,), "TM0": (1.0, 1.0)}, "w.ini: .*found one of 'LM'; did you mean 'LM0'"),
         ({"LM0": (1.0,)}, "found none for 'TM0'; .*--default-weight 0"),
-        ({"LM0": (1.0,), "TM0": (1.0,)}, "expected 2 weights for 'TM0' .*, found 1"),
+        ({"LM0": (1.0,), "TM0": (1.0,)}, "expected 2 weights for 'TM0', one per .*, found 1"),
         ({"LM0": (1.0,), "TM0": (1.0, 1.0), "Foo": (1.0,)}, "'Foo'; there are: LM0, TM0"),
     ],
 )
@@ -245,6 +262,8 @@ def test_weights_that_do_not_fit_the_list_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         vector(Weights(dense), LABELS, source="w.ini")
+    with pytest.raises(InputError, match=r"w.ini: .*; there are none"):
+        vector(Weights(dense), (), source="w.ini")
 
 
 def test_a_default_stands_for_weights_that_are_missing_and_is_counted() -> None:
@@ -254,7 +273,7 @@ def test_a_default_stands_for_weights_that_are_missing_and_is_counted() -> None:
         0,
         0,
     ]
-    assert notices.lines() == ["1 x feature 'TM0' without weight, taken as 0"]
+    assert notices.lines() == ["1 x feature 'TM0' without weight; 0 is used"]
 
 
 def test_the_weight_of_unknown_words_may_stand_in_a_moses_ini() -> None:

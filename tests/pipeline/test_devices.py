@@ -67,3 +67,13 @@ def test_auto_is_bfloat16_where_the_hardware_multiplies_it_faster(
 
 def test_auto_asks_only_what_this_torch_can_answer() -> None:
     assert choose_precision("auto", CPU) in ("float32", "bfloat16")
+
+
+def test_threads_are_those_asked_for_or_stay_as_they_are() -> None:
+    before = torch.get_num_threads()
+    try:
+        for asked, found in ((3, 3), (None, 3), (1, 1)):
+            choose_device("cpu", asked)
+            assert torch.get_num_threads() == found
+    finally:
+        torch.set_num_threads(before)

@@ -15,7 +15,7 @@ from rerank.files.interrupts import Terminated
 from rerank.notices import Notices
 from rerank.pipeline import Scoring, sources
 from rerank.pipeline.lists import KBestSource, Lists
-from rerank.registry import OUTSIDE
+from rerank.registry import SCORE_FILES
 
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
@@ -59,7 +59,7 @@ def test_a_model_shares_no_label_with_the_list(
             opened.space(kbest, total=False)
 
 
-@pytest.mark.parametrize("option", sorted(OUTSIDE))
+@pytest.mark.parametrize("option", sorted(SCORE_FILES))
 def test_scores_from_outside_share_no_label_with_the_list(folder: Path, option: str) -> None:
     write("dev.qe", ("1",) * len(LINES))
     lists = Lists("dev.kbest", "dev.docs", outside={option: (("LM0", Path("dev.qe")),)})

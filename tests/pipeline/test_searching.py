@@ -21,8 +21,9 @@ from rerank.corpus.labels import Label
 from rerank.errors import RerankError, UsageError
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
-from rerank.pipeline.searching import FLAGS, Search, choose_search, search_documents
+from rerank.pipeline.searching import Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource
+from rerank.registry import FLAGS
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 NEEDING: dict[str, dict[str, Any]] = {  # options with which a decoder needs a scale

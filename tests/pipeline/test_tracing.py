@@ -22,6 +22,7 @@ from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tracing import Trace, stated_error, trace_lines
+from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 SIZES = (3, 0, 2, 1, 4)  # the second sentence has no candidates
@@ -44,7 +45,7 @@ def kbest(sparse: bool = False) -> KBest:
 
 def document(problem: DocumentProblem, lists: KBest) -> DocumentFeatures:
     """Three features of the list, one of a scorer in context, and one of it that is static."""
-    space = FeatureSpace.of(lists.labels, [Named()], total=False)
+    space = FeatureSpace.of(lists.labels, [Named("lm")], total=False)
     static = np.column_stack([lists.dense, np.zeros(lists.n), np.arange(lists.n) / 4])
     sparse = lists.sparse.dot({"tag_x": 0.75})
     offsets = np.cumsum([0, *LENGTHS])
@@ -53,13 +54,10 @@ def document(problem: DocumentProblem, lists: KBest) -> DocumentFeatures:
     )
 
 
-class Named:
-    """What a space asks of a scorer."""
+class Named(FeatureSource):
+    """A source with a static feature beside its own."""
 
-    name, columns, order = "lm", ("lmoov",), 1
-
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Any]:
-        return []
+    columns = ("lmoov",)
 
 
 def pairs(seed: int) -> Pairwise:

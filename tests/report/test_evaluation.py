@@ -122,7 +122,7 @@ def test_one_document_has_no_interval_and_no_p_value() -> None:
     assert report.systems[0].interval is None
     assert report.systems[1].difference_interval is None
     assert report.systems[1].p_value is None
-    assert "p: needs 10 documents" in report.to_text()
+    assert "p: not computed for fewer than 10 documents" in report.to_text()
     assert "bootstrap" not in report.to_text()
 
 

@@ -1,0 +1,40 @@
+"""`rerank list`: what there is to choose from."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from rerank.cli.options import format_option
+
+_HELP = {
+    "models": "Show the models of train-lm: order, context, fusion, source, parameters.",
+    "scorers": "Show the scorers and the option of each.",
+    "decoders": "Show the decoders of --search: orders served, where exact, cost, options, source.",
+    "metrics": "Show the metrics of --objective.",
+}
+
+
+@click.group("list")
+def list_group() -> None:
+    """Show what there is to choose from: built in, and from installed packages."""
+
+
+def _command(kind: str) -> click.Command:
+    @format_option
+    def show(form: str) -> None:
+        from rerank.listing import listing
+
+        found = listing(kind)
+        for warning in found.warnings:
+            click.echo(f"warning: {warning}", err=True)
+        rows = json.dumps(found.rows, ensure_ascii=False, indent=2)
+        click.echo(rows if form == "json" else found.to_text())
+
+    example = f"\b\nExample:\n  rerank list {kind}\n  rerank list {kind} --format json"
+    return click.command(kind, help=f"{_HELP[kind]}\n\n{example}")(show)
+
+
+for _kind in _HELP:
+    list_group.add_command(_command(_kind))
