@@ -211,7 +211,7 @@ def test_warnings_are_those_of_python() -> None:
     impossible = [[("a", {"x": -1e308})], [("b", {"x": -1e308})]]
     with pytest.warns(RerankWarning, match="no possible path"):
         Reranker({"x": 1.5}).decode([Document("d", impossible)])
-    with pytest.warns(RerankWarning, match="feature 'tm' without weight, taken as 0"):
+    with pytest.warns(RerankWarning, match="feature 'tm' without weight; 0 is used"):
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
 
 
