@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rerank
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from decoders.problem import DocumentProblem
 from rerank import Document, Reranker, RerankWarning
 from rerank.corpus.document import Candidate

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rerank.tuning.objectives.criterion import Criterion
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.labels import Label
 from rerank.errors import UsageError

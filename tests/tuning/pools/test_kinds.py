@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from rerank.tuning.document_pools import DocumentPools
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.columns import offsets_of
 from rerank.corpus.labels import Label
