@@ -227,6 +227,16 @@ def test_lines_about_a_run_go_to_the_logger(caplog: pytest.LogCaptureFixture) ->
     assert caplog.messages[0].startswith("search: viterbi, exact")
 
 
+def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None:
+    sentences: Sentences = [[("a b", {"x": 1.0}), ("b c", {"x": 3.0}), ("b c d", {"x": 2.0})]]
+    document = Document("d", sentences)
+    (result,) = Reranker({"x": 0.0}, search="mbr", alpha=1.0).decode([document])
+    assert result.texts == ("b c",)  # it shares most words with the others
+    for search in ("auto", "beam"):
+        with pytest.raises(RerankError, match="all-zero weights; only --search smc, ffbs, mbr"):
+            Reranker({"x": 0.0}, search=search).decode([document])
+
+
 # Tuning
 
 
