@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.marginals import max_marginals, serves
+from decoders.marginals import is_chain, max_marginals
 from rerank.corpus.kbest import KBest, column_names
 from rerank.pipeline.choices import finite
 from rerank.pipeline.searching import Searched
@@ -54,7 +54,7 @@ class Traced:
         totals = features @ weights + document.sparse
         lists = np.split(totals, document.offsets[1:-1]) if choices else []
         problem = document.problem(weights)
-        best = max_marginals(problem) if serves(problem) else None
+        best = max_marginals(problem) if is_chain(problem) else None
         return cls(
             features,
             totals,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import DocumentProblem
 from decoders.search import Options
 from decoders.table import DECODERS
-from decoders.tables import HistoryTable
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.moses import Label
 from rerank.notices import Notices
@@ -179,8 +178,10 @@ def test_an_option_that_a_decoder_does_not_use_is_refused_with_those_that_do(
     """A scale is at hand, so that the option alone can be wrong."""
     row = DECODERS[method]
     how = asked(method, **{option: VALUES.get(option, 1)}).at(1.0)
-    if row.takes(option) and not row.idle(option, how.options.given(), None):
-        assert say_search(opened(None), how, lambda line: None) == how
+    accepted = option in ("alpha", "seed")  # whether the decoder uses them or not
+    if accepted or (row.takes(option) and not row.idle(option, how.options.given(), None)):
+        order = None if row.serves(None) else 1
+        assert say_search(opened(order), how, lambda line: None) == how
         return
     if row.takes(option):
         with pytest.raises(UsageError, match=rf"^{FLAGS[option]}: --search {method} uses it only"):

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders.chains import Pairwise
+from decoders.arrays import HistoryTable, Pairwise
 from decoders.problem import DocumentProblem
 from decoders.search import Options
-from decoders.tables import HistoryTable
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from rerank.formats.moses import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search

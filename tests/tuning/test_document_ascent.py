@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.viterbi import viterbi
-from decoders.weighted import WeightedSum
+from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import ORDER, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.ascent import Optimum

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.viterbi import viterbi
-from decoders.weighted import WeightedSum
+from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.document_chain import DocumentChain
 from rerank.tuning.document_envelope import DocumentEnvelope, document_envelope, gathered

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from rerank.corpus.kbest import Label
 from rerank.notices import Notices
 from rerank.scorers.features import Document, Space

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from decoders.viterbi import viterbi
 from rerank.tuning.parametric_viterbi import Breaks, parametric_viterbi
 from rerank.tuning.trellis import Trellis

@@ -6,29 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from support.problems import frozen
 
-from decoders.chains import Chain, Pairwise, Unary
-from decoders.lockstep import forced, path_score
+from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
+from decoders.batching import conditional_scores, path_score
 from decoders.problem import (
     Answer,
+    Array,
     DocumentProblem,
     Indices,
     ScoreError,
     UnsuitedDecoder,
 )
-from decoders.tables import HistoryTable
-from decoders.weighted import WeightedSum
-
-Array = NDArray[np.float64]
-
-
-def frozen(values: object, dtype: type[np.floating] = np.float64) -> Array:
-    """An array that raises when written to."""
-    array = np.array(values, dtype=dtype)
-    array.flags.writeable = False
-    return array
-
+from decoders.weighted_sum import WeightedSum
 
 UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
 PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
@@ -105,17 +95,19 @@ def test_sums_asked_together_have_the_bits_of_each() -> None:
 def test_parts_of_one_class_are_asked_in_one_call() -> None:
     calls = []
 
-    class Noting(Unary):
+    class Recording(Unary):
         @classmethod
-        def extend_together(cls, requests: Sequence[tuple[Noting, Indices, int]]) -> list[Answer]:
+        def extend_together(
+            cls, requests: Sequence[tuple[Recording, Indices, int]]
+        ) -> list[Answer]:
             calls.append([(problem.scores, len(states)) for problem, states, _ in requests])
             return super().extend_together(requests)
 
-    parts = [Noting([np.zeros(2)]) for _ in range(3)]
+    parts = [Recording([np.zeros(2)]) for _ in range(3)]
     other = Unary([np.zeros(2)])
     sums = [
         WeightedSum([(1, parts[0]), (1, other)]),
-        WeightedSum([(1, other), (0, Noting([np.zeros(2)])), (1, parts[1]), (1, parts[2])]),
+        WeightedSum([(1, other), (0, Recording([np.zeros(2)])), (1, parts[1]), (1, parts[2])]),
     ]
     WeightedSum.extend_together([(total, total.initial(), 0) for total in sums])
     assert calls == [[(part.scores, 1) for part in parts]]
@@ -128,7 +120,7 @@ def test_weight_zero_means_not_evaluated() -> None:
 
 def test_with_all_weights_zero_every_path_scores_zero() -> None:
     total = WeightedSum([(0, Untouchable()), (0, PAIRWISE)])
-    assert [scores.tolist() for scores in forced(total, (1, 2))] == [[0, 0], [0, 0, 0]]
+    assert [scores.tolist() for scores in conditional_scores(total, (1, 2))] == [[0, 0], [0, 0, 0]]
 
 
 def test_pairwise_and_extend_of_a_sum_have_equal_bits() -> None:
@@ -273,15 +265,15 @@ def test_rescoring_a_sum_is_what_the_definition_gives() -> None:
 def test_parts_of_one_class_are_rescored_in_one_call() -> None:
     calls = []
 
-    class Noting(Unary):
+    class Recording(Unary):
         @classmethod
         def rescore_together(
-            cls, requests: Sequence[tuple[Noting, Indices, int, int]]
+            cls, requests: Sequence[tuple[Recording, Indices, int, int]]
         ) -> list[Array]:
             calls.append(len(requests))
             return super().rescore_together(requests)
 
-    parts = [Noting([np.zeros(2)]) for _ in range(3)]
+    parts = [Recording([np.zeros(2)]) for _ in range(3)]
     sums = [WeightedSum([(1, parts[0]), (0, parts[1])]), WeightedSum([(1, p) for p in parts])]
     WeightedSum.rescore_together([(total, np.array([[1]]), 0, 0) for total in sums])
     assert calls == [4]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from decoders.chains import Unary
+from decoders.arrays import Unary
+from decoders.batching import Extend, Rescore, answer_all
 from decoders.problem import (
     Answer,
+    Array,
     DocumentProblem,
     Floats,
     Indices,
@@ -20,18 +20,18 @@ from decoders.problem import (
     States,
     Successors,
     checked,
+    errors_of_problem,
 )
-from decoders.requests import Extend, Request, Rescore, answered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedSum(DocumentProblem):
-    """Several problems over the same candidates as one: score = Σ_i weight_i · score_i.
+    """The weighted sum of several problems over the same candidates: Σ_i weight_i · score_i.
 
     Sums run over the parts in their order, in float64, also where the parts hold float32. Parts of
     weight 0 are never evaluated (so 0 · −inf does not arise) and do not count for the order, which
-    is the highest of the others; with all weights 0 every path scores 0. Errors: ScoreError with
-    the part for NaN, +inf, and −inf under a negative weight.
+    is the highest of the others; with all weights 0 it is 0 and every path scores 0. Errors:
+    ScoreError with the part for NaN, +inf, and −inf under a negative weight.
     """
 
     parts: Sequence[tuple[float, DocumentProblem]]
@@ -57,16 +57,14 @@ class WeightedSum(DocumentProblem):
 
     @property
     def causal(self) -> bool:
-        """Whether all parts with weight are."""
+        """Whether all parts of non-zero weight are causal."""
         return all(part.causal for _, _, part in self._active)
 
     def initial(self) -> tuple[States, ...]:
-        """The parts' initial states."""
+        """The initial states of the parts."""
         return tuple(part.initial() for _, _, part in self._active)
 
-    def extend(
-        self, states: tuple[States, ...], t: int
-    ) -> tuple[NDArray[np.float64], tuple[Successors, ...]]:
+    def extend(self, states: tuple[States, ...], t: int) -> tuple[Array, tuple[Successors, ...]]:
         """Weighted scores (N, K_t), and the parts' successors."""
         parts = zip(self._active, states, strict=True)
         return self._answer([part.extend(of_part, t) for (_, _, part), of_part in parts], t)
@@ -75,66 +73,59 @@ class WeightedSum(DocumentProblem):
     def extend_together(
         cls, requests: Sequence[tuple[Self, tuple[States, ...], int]]
     ) -> list[Answer]:
-        """What `extend` says to each request; parts of one class, of all problems, in one call."""
-        asked: list[tuple[DocumentProblem, Request]] = []
-        owners: list[int] = []
-        for n, (problem, states, t) in enumerate(requests):
-            parts = zip(problem._active, states, strict=True)
-            asked += [(part, Extend(of_part, t)) for (_, _, part), of_part in parts]
-            owners += [n] * len(states)
-        found: Iterator[Answer] = iter(answered(asked, owners))
-        answers: list[Answer] = []
-        for n, (problem, states, t) in enumerate(requests):
-            try:
-                answers.append(problem._answer(list(islice(found, len(states))), t))
-            except ScoreError as fault:
-                fault.problem = n
-                raise
-        return answers
+        """What `extend` returns for each request; parts of one class, of all sums, in one call."""
+        answers = answer_all(
+            [
+                [
+                    (part, Extend(of_part, t))
+                    for (_, _, part), of_part in zip(total._active, states, strict=True)
+                ]
+                for total, states, t in requests
+            ]
+        )
+        summed: list[Answer] = []
+        for n, ((total, _, t), of_parts) in enumerate(zip(requests, answers, strict=True)):
+            with errors_of_problem(n):
+                summed.append(total._answer(of_parts, t))
+        return summed
 
     def select(
         self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
     ) -> tuple[States, ...]:
-        """The parts' states."""
+        """The next states of the parts."""
         return tuple(
             part.select(after, parents, choices)
             for (_, _, part), after in zip(self._active, successors, strict=True)
         )
 
-    def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Weighted sums (N,) along each path."""
         return self.rescore_together([(self, paths, t, horizon)])[0]
 
     @classmethod
-    def rescore_together(
-        cls, requests: Sequence[tuple[Self, Indices, int, int]]
-    ) -> list[NDArray[np.float64]]:
-        """What `rescore` says to each request, as `extend_together`."""
-        asked: list[tuple[DocumentProblem, Request]] = []
-        owners: list[int] = []
-        for n, (problem, paths, t, horizon) in enumerate(requests):
-            asked += [(part, Rescore(paths, t, horizon)) for _, _, part in problem._active]
-            owners += [n] * len(problem._active)
-        found: Iterator[NDArray[np.float64]] = iter(answered(asked, owners))
+    def rescore_together(cls, requests: Sequence[tuple[Self, Indices, int, int]]) -> list[Array]:
+        """What `rescore` returns for each request, batched as in `extend_together`."""
+        answers = answer_all(
+            [
+                [(part, Rescore(paths, t, horizon)) for _, _, part in total._active]
+                for total, paths, t, horizon in requests
+            ]
+        )
         sums = []
-        for problem, paths, t, _ in requests:
-            total = np.zeros(len(paths))
-            for (i, weight, _), values in zip(problem._active, found, strict=False):
-                _refuse_infinity(weight, values, t, i)
-                total += weight * values
-            sums.append(total)
+        for n, ((total, paths, t, _), of_parts) in enumerate(zip(requests, answers, strict=True)):
+            with errors_of_problem(n):
+                # from zeros: a sum of −0.0 alone would be −0.0
+                sums.append(np.zeros(len(paths)) + total._sum(of_parts, t))
         return sums
 
-    def average(
-        self, successors: tuple[Successors, ...], weights: NDArray[np.float64]
-    ) -> tuple[States, ...]:
-        """The parts' means."""
+    def average(self, successors: tuple[Successors, ...], weights: Array) -> tuple[States, ...]:
+        """The mean states of the parts."""
         return tuple(
             part.average(after, weights)
             for (_, _, part), after in zip(self._active, successors, strict=True)
         )
 
-    def unary(self, t: int) -> NDArray[np.float64]:
+    def unary(self, t: int) -> Array:
         """Weighted scores (K_t,) of sentence t; order 0 only."""
         shape = (self.lengths[t],)
         parts = self._active
@@ -153,29 +144,22 @@ class WeightedSum(DocumentProblem):
         )
         return self._sum(scores, t)
 
-    def _answer(
-        self, found: Sequence[Answer], t: int
-    ) -> tuple[NDArray[np.float64], tuple[Successors, ...]]:
-        """The parts' answers as one."""
-        shape = (len(found[0][0]), self.lengths[t])
+    def _answer(self, of_parts: Sequence[Answer], t: int) -> tuple[Array, tuple[Successors, ...]]:
+        """The sum of what `extend` of each part returned."""
+        shape = (len(of_parts[0][0]), self.lengths[t])
         scores = (
             checked(values, t, shape=shape, part=i)
-            for (i, _, _), (values, _) in zip(self._active, found, strict=True)
+            for (i, _, _), (values, _) in zip(self._active, of_parts, strict=True)
         )
-        return self._sum(scores, t), tuple(successors for _, successors in found)
+        return self._sum(scores, t), tuple(successors for _, successors in of_parts)
 
-    def _sum(self, scores: Iterable[NDArray[np.float64]], t: int) -> NDArray[np.float64]:
+    def _sum(self, scores: Iterable[Array], t: int) -> Array:
         """Σ weight · scores in the order of the parts, which fixes the bits."""
-        total: NDArray[np.float64] | None = None
-        for (i, weight, _), values in zip(self._active, scores, strict=True):
-            _refuse_infinity(weight, values, t, i)
+        total = np.zeros(0)
+        for n, ((i, weight, _), values) in enumerate(zip(self._active, scores, strict=True)):
+            if weight < 0 and values.min() == -np.inf:
+                raise ScoreError("−inf under a negative weight", sentence=t, part=i)
             term = weight * values
             # a single row may meet a matrix: the larger array, ours either way, takes the sum
-            total = term if total is None else np.add(total, term, out=max(total, term, key=len))
-        return np.zeros(self.lengths[t]) if total is None else total
-
-
-def _refuse_infinity(weight: float, values: NDArray[np.float64], t: int, part: int) -> None:
-    """ScoreError where a negative weight would make +inf of −inf."""
-    if weight < 0 and values.min() == -np.inf:
-        raise ScoreError("−inf under a negative weight", sentence=t, part=part)
+            total = np.add(total, term, out=max(total, term, key=len)) if n else term
+        return total
