@@ -153,10 +153,8 @@ def particle_filter(
     """The generations of a particle filter; fewer than sentences if all particles die out."""
     check_scale(alpha)
     lengths, states = problem.lengths, problem.initial()
-    rows, counts = (
-        np.zeros(1, np.intp),
-        np.array([options.n]),
-    )  # resampled rows of the last generation
+    # rows of the last generation that were resampled, and how often
+    rows, counts = np.zeros(1, np.intp), np.array([options.n])
     log_weights, scores = np.zeros(1), np.zeros(1)
     generations: list[Generation] = []
     for t, length in enumerate(lengths):

@@ -90,7 +90,7 @@ def test_scores_of_a_wrong_shape_are_refused_by_sentence() -> None:
 @pytest.mark.parametrize(
     ("width", "n_best", "threshold"), [(0, 1, 0), (4, 0, 0), (4, 1, -0.5), (4, 1, np.nan)]
 )
-def test_options_that_are_none_are_refused(width: int, n_best: int, threshold: float) -> None:
+def test_invalid_options_are_refused(width: int, n_best: int, threshold: float) -> None:
     with pytest.raises(ValueError, match="width and n_best of at least 1 and a threshold"):
         beam(Unary([]), width=width, n_best=n_best, threshold=threshold)
 

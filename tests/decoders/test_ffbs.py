@@ -152,6 +152,6 @@ def test_a_thousand_sentences_are_drawn_by_their_own_shares() -> None:
 
 
 @pytest.mark.parametrize("options", [{"samples": 0}, {"lag": 0}, {"alpha": 0.0}, {"n_best": 0}])
-def test_options_that_are_none_are_refused(options: dict[str, float]) -> None:
+def test_invalid_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="expected"):
         ffbs(Unary([np.zeros(2)]), rng=rng(), **{"alpha": 1.0, **options})  # type: ignore[arg-type]

@@ -157,7 +157,7 @@ def test_a_result_that_depends_on_the_batch_is_refused(monkeypatch: pytest.Monke
         ({"weights": np.array([0.5])}, "weights of draws are not probabilities"),
     ],
 )
-def test_a_posterior_that_is_none_is_refused(
+def test_an_invalid_posterior_is_refused(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], fault: str
 ) -> None:
     def sure(problem: DocumentProblem) -> SearchResult:

@@ -50,7 +50,7 @@ def test_path_score_is_the_sum_along_the_path() -> None:
     [((1,), "expected 2 choices"), ((0, 3), "no candidate 3"), ((-1, 0), "no candidate -1")],
     ids=["too few", "too high", "negative"],
 )
-def test_a_path_that_is_none_is_refused(choices: tuple[int, ...], message: str) -> None:
+def test_an_invalid_path_is_refused(choices: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         path_score(PAIRWISE, choices)
 

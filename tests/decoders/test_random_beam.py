@@ -86,7 +86,7 @@ def test_a_thousand_sentences_keep_their_noise_apart() -> None:
     assert paths[0].score == path_score(problem, paths[0].choices)
 
 
-def test_options_that_are_none_are_refused() -> None:
+def test_invalid_options_are_refused() -> None:
     for width, n_best in ((0, 1), (4, 0), (4, 5)):
         with pytest.raises(ValueError, match="1 <= n_best <= width"):
             random_beam(Unary([]), width=width, alpha=1.0, rng=rng(), n_best=n_best)

@@ -169,7 +169,7 @@ def test_tempering_grows_by_equal_steps_to_the_scale() -> None:
 @pytest.mark.parametrize(
     "options", [{"particles": 0}, {"ess_threshold": 1.5}, {"temper": -0.1}, {"resampling": "best"}]
 )
-def test_options_that_are_none_are_refused(options: dict[str, int]) -> None:
+def test_invalid_options_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"expected particles|there are systematic, stratified"):
         smc(Unary([]), alpha=1.0, rng=rng(1), **options)  # type: ignore[arg-type]
 

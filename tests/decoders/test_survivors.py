@@ -157,7 +157,7 @@ def test_states_without_a_mean_are_refused() -> None:
         survivors(table, rng=RNG, merge="mean", alpha=1.0)
 
 
-def test_merges_that_are_none_or_lack_their_scale_are_refused() -> None:
+def test_unknown_merges_and_a_missing_scale_are_refused() -> None:
     for merge in ("sample", "mean"):
         with pytest.raises(ValueError, match=f"merging by {merge} needs a scale alpha"):
             survivors(Unary([]), rng=RNG, merge=merge)

@@ -141,7 +141,7 @@ def test_a_long_document_is_swept() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf], ids=["NaN", "+inf"])
-def test_sums_that_are_none_are_refused_by_sentence(value: float) -> None:
+def test_invalid_sums_are_refused_by_sentence(value: float) -> None:
     class Poisoned(Unary):
         def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
             return np.where(paths[:, 1] == 1, value, 0.0)
@@ -150,7 +150,7 @@ def test_sums_that_are_none_are_refused_by_sentence(value: float) -> None:
         sweeps(Poisoned([np.zeros(2), np.zeros(2)]), rng=RNG)
 
 
-def test_options_and_starts_that_are_none_are_refused() -> None:
+def test_invalid_options_and_starts_are_refused() -> None:
     problem: DocumentProblem = Unary([np.zeros(2)] * 20)
     for options in ({"block": 0}, {"gibbs": -1}, {"horizon": -1}):
         with pytest.raises(ValueError, match="expected a block of at least 1"):
