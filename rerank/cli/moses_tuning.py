@@ -10,13 +10,13 @@ from rerank.cli.headings import Headed
 from rerank.cli.options import announcer, quiet_option, strict_option, told
 from rerank.cli.tuning_options import (
     algorithm_option,
-    bleu_aims_of,
+    bleu_objective_of,
     names_of,
+    price_options,
     range_option,
     ranges_of,
     settings_of,
     start_options,
-    steady_goal_options,
 )
 
 
@@ -63,7 +63,7 @@ class _TuneMoses(Headed):
     help="Comma-separated features to tune; the others keep their start weight [default: all].",
 )
 @range_option
-@steady_goal_options
+@price_options
 @algorithm_option
 @start_options
 @click.option(
@@ -98,7 +98,7 @@ def tune_moses(
 
     say = announcer(quiet)
     with told(strict, quiet) as notices:
-        aims, settings = bleu_aims_of(options), settings_of(options)
+        objective, settings = bleu_objective_of(options), settings_of(options)
         result = pipeline.tune_moses(
             features,
             scores,
@@ -106,7 +106,7 @@ def tune_moses(
                 out, names_of(tune), start, ranges_of(options), base=base, plot=plot
             ),
             init=init,
-            plan=pipeline.Plan(algorithm=algorithm, aims=aims, settings=settings),
+            plan=pipeline.Plan(algorithm=algorithm, objective=objective, settings=settings),
             notices=notices,
             announce=say,
         )

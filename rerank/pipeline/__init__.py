@@ -4,7 +4,6 @@
 """
 
 from rerank.pipeline.choices import Decoding
-from rerank.pipeline.criteria import Aims
 from rerank.pipeline.decoding import Reports, decode, score
 from rerank.pipeline.demo import Demo, demo
 from rerank.pipeline.diversity import Diversities, diversity
@@ -17,11 +16,11 @@ from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_outcome import Tuning
-from rerank.pipeline.tuning_plan import Plan
-from rerank.tuning.mert import Settings as MertSettings
+from rerank.tuning.mert.mert import MertSettings
+from rerank.tuning.objectives.options import ObjectiveOptions
+from rerank.tuning.plan import Plan
 
 __all__ = [
-    "Aims",
     "DecoderList",
     "Decoding",
     "Demo",
@@ -29,6 +28,7 @@ __all__ = [
     "Lists",
     "MertSettings",
     "MosesTuning",
+    "ObjectiveOptions",
     "OracleList",
     "Plan",
     "Recipe",

@@ -1,4 +1,4 @@
-"""A tuning set read into memory: lists, references, scores of the models, statistics."""
+"""A tuning set read from files: lists, references, scores of the models, statistics."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from rerank.errors import InputError
 from rerank.files.lines import display
 from rerank.metrics import Metric
 from rerank.pipeline.lists import Announce, Opened
-from rerank.pipeline.tuning_set import TuningSet
-from rerank.pipeline.wanted import Wanted
 from rerank.scorers.features import Document, Space
-from rerank.tuning.objectives import Sums
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.pools.tuning_set import TuningSet
 
 
 def read_set(
     opened: Opened,
     references: Sequence[Sequence[bytes]],
     metrics: Sequence[Metric],
-    wanted: Wanted,
+    features: TunedFeatures,
     announce: Announce,
-) -> tuple[TuningSet, Space]:
-    """The whole tuning set: features, scores of the models, statistics of the metrics."""
+) -> TuningSet:
+    """The tuning set of opened lists."""
     groups: list[tuple[Document, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
     space: Space | None = None
@@ -47,10 +47,9 @@ def read_set(
         if not filled:
             continue
         if space is None:
-            wanted.check(opened.space(filled[0][1], total=wanted.total), announce)
-        space = opened.space(filled[0][1], total=wanted.total)
-        sparse = wanted.given.sparse if wanted.given else {}
-        groups.append(tuple(opened.prepared(filled, space, sparse)))
+            features.check(opened.space(filled[0][1], total=features.total), announce)
+        space = opened.space(filled[0][1], total=features.total)
+        groups.append(tuple(opened.prepared(filled, space, features.sparse)))
     if space is None:
         raise InputError(
             "expected candidates to tune on, found none", source=display(opened.lists.kbest)
@@ -58,7 +57,7 @@ def read_set(
     baseline.note_oddities(opened)
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
-    return TuningSet(tuple(groups), tuple(counts), np.array(gaps)), space
+    return TuningSet(tuple(groups), tuple(counts), np.array(gaps))
 
 
 def _counted(

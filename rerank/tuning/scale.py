@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
-from rerank.tuning.objectives import Sums
+from rerank.tuning.objectives.objective import Sums
 
 _CURE = "where one is needed, give --alpha"
 RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down

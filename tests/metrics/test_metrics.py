@@ -3,6 +3,7 @@
 import gzip
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,8 @@ from sacrebleu.metrics.ter import TER
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, read_documents
-from rerank.errors import InputError, UsageError
-from rerank.metrics import Metric, TextMetric, bleu
+from rerank.errors import InputError, RerankError, UsageError
+from rerank.metrics import Metric, SentenceMetric, TextMetric, bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
@@ -140,3 +141,34 @@ def test_what_is_no_finite_number_is_refused_with_its_line(token: str, clip: flo
 def test_a_missing_file_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"no file dev\.xcomet; did you mean dev\.comet"):
         per_hypothesis("dev.xcomet")
+
+
+class Overlap(SentenceMetric):
+    """Largest number of words shared with a reference."""
+
+    name = "overlap"
+
+    def score(self, hypothesis: str, references: Sequence[str]) -> float:
+        return max(len({*hypothesis.split()} & {*line.split()}) for line in references)
+
+
+def test_a_metric_of_single_hypotheses_is_one_method_and_its_corpus_score_a_mean() -> None:
+    metric = Overlap()
+    first, second, third = (
+        metric.of_lists(kbest, LINES[slice(*DOCUMENTS.span(d))])
+        for d, kbest in enumerate(documents())
+    )
+    assert first.rows[:, 0].tolist() == [4, 2, 0, 3]
+    assert [first.gaps.tolist(), second.gaps.tolist()] == [[0, 0], [0, 1]]
+    summed = first.rows[0] + first.rows[3] + second.gaps + third.rows[1] + third.rows[3]
+    assert metric.scores(summed) == pytest.approx((4 + 3 + 0 + 1 + 0) / 5)
+    assert re.fullmatch(r"rerank\|metric:overlap\|nrefs:2\|v:.+", metric.signature(2))
+
+
+def test_a_score_that_is_not_finite_is_refused_with_its_hypothesis() -> None:
+    class Broken(Overlap):
+        def score(self, hypothesis: str, references: Sequence[str]) -> float:
+            return float("nan")
+
+    with pytest.raises(RerankError, match=r"metric overlap: .* finite score, found nan for 'a b'"):
+        Broken().statistics([[b"a b"]], [[b"a"]])
