@@ -52,10 +52,9 @@ def test_labels_and_a_legend_explain_the_figure(tmp_path: Path) -> None:
         plot_sections(path, sections, ["LM0"], [1.0], objective="corpus BLEU")
     text = path.read_text()
     for label in (
-        "weight of the feature",
         "corpus BLEU",
         "tuned weight",
-        "shaded: the objective falls by at most 0.1",
-        "LM0",
+        "objective at most 0.1 below its tuned value",
+        "weight of LM0",
     ):
         assert f">{label}<" in text
