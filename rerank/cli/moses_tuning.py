@@ -12,6 +12,8 @@ from rerank.cli.tuning_options import (
     algorithm_option,
     bleu_objective_of,
     names_of,
+    out_options,
+    plot_option,
     price_options,
     range_option,
     ranges_of,
@@ -44,18 +46,13 @@ from rerank.cli.tuning_options import (
     multiple=True,
     help="scores.dat of the same run of extractor, with BLEU; repeatable.",
 )
-@click.option(
-    "--out",
-    required=True,
-    help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
-)
+@out_options
 @click.option("--init", help="init.opt to start from: three lines, start, least, largest values.")
 @click.option(
     "--start",
     help="Weights to start from, sparse ones too: moses.ini, run*.dense, weights.txt, JSON; "
     "features it lacks begin at 0.",
 )
-@click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option(
     "--tune",
     help="Comma-separated features to tune; the others keep their start weight [default: all].",
@@ -64,11 +61,7 @@ from rerank.cli.tuning_options import (
 @price_options
 @algorithm_option
 @start_options
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Draw the objective around the weights: .svg, .png or .pdf (extra `figures`).",
-)
+@plot_option
 @message_options
 def tune_moses(
     features: tuple[str, ...],

@@ -15,6 +15,8 @@ from rerank.cli.tuning_options import (
     names_of,
     objective_of,
     objective_options,
+    out_options,
+    plot_option,
     price_options,
     range_option,
     ranges_of,
@@ -37,12 +39,7 @@ from rerank.cli.tuning_options import (
 )
 @list_options
 @reference_option
-@click.option(
-    "--out",
-    required=True,
-    help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
-)
-@click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
+@out_options
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
 @range_option
@@ -60,6 +57,7 @@ from rerank.cli.tuning_options import (
 )
 @start_options
 @replicate_options
+@plot_option
 @tuning_search_options
 @engine_message_options
 def tune_mert(
@@ -93,14 +91,7 @@ def tune_mert(
         result = pipeline.tune_mert(
             lists,
             references,
-            pipeline.TunedWeights(
-                out,
-                names_of(features),
-                start,
-                ranges,
-                base,
-                plot,
-            ),
+            pipeline.TunedWeights(out, names_of(features), start, ranges, base, plot),
             search=search or pipeline.Search(),
             tokenize=tokenize,
             plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out),

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rerank.registry import METRICS
+from rerank.tuning.tuners.table import ALGORITHMS, MERT
+
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions
 
@@ -32,8 +35,8 @@ objective_options = _all(
         "objectives",
         multiple=True,
         metavar="NAME[=WEIGHT]",
-        help="Metric to maximise: bleu, chrf, ter (its negative), or a --metric; two are added, "
-        "with weights of 1 unless given [default: bleu].",
+        help=f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a --metric; "
+        "two are added, with weights of 1 unless given [default: bleu].",
     ),
     click.option(
         "--metric",
@@ -87,10 +90,26 @@ price_options = _all(
 
 algorithm_option = click.option(
     "--algorithm",
-    type=click.Choice(["mert", "mira", "pro", "expected-bleu"]),
-    default="mert",
+    type=click.Choice([MERT, *ALGORITHMS]),
+    default=MERT,
     show_default=True,
     help="The tuner; all but mert maximise corpus BLEU and nothing else.",
+)
+
+out_options = _all(
+    click.option(
+        "--out",
+        required=True,
+        help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
+    ),
+    click.option("--base", help="moses.ini that --out is to be, with the new weights in it."),
+)
+
+plot_option = click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the objective along each feature around the tuned weights: .svg, .png or .pdf "
+    "(needs matplotlib).",
 )
 
 range_option = click.option(
@@ -136,12 +155,6 @@ replicate_options = _all(
         type=click.FloatRange(0, 1, max_open=True),
         metavar="SHARE",
         help="Hold out this share of the documents from tuning, and report BLEU there.",
-    ),
-    click.option(
-        "--plot",
-        metavar="FILE",
-        help="Draw the objective along each feature around the tuned weights: .svg, .png or .pdf "
-        "(needs matplotlib).",
     ),
 )
 

@@ -113,9 +113,14 @@ def tune_mert(
             ),
         )
         _check(opened, features, plan, weights.base, frame)
-        by_document = [lines[slice(*documents.span(d))] for d in range(len(documents))]
         result = tune_source(
-            opened, by_document, metrics, search, features=features, plan=plan, announce=announce
+            opened,
+            documents.split(lines),
+            metrics,
+            search,
+            features=features,
+            plan=plan,
+            announce=announce,
         )
         task = result.task
         with _tuning_time(opened.watch):

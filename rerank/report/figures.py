@@ -53,7 +53,6 @@ def plot_sections(
     figure = Figure(figsize=(3.2 * _COLUMNS, 2.4 * rows + 1.2), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle("Objective along each weight, the others at their tuned values")
-    figure.supxlabel("weight of the feature")
     figure.supylabel(objective)
     size = max((abs(s.weight) * spreads[s.feature] for s in found), default=1.0) or 1.0
     marks: list[Any] = []
@@ -67,10 +66,10 @@ def plot_sections(
         tuned = axes.axvline(section.weight, color="C1", linewidth=1)
         start, end = section.flat()
         flat = axes.axvspan(max(start, low), min(end, high), color="C1", alpha=0.15, linewidth=0)
-        axes.set_title(names[section.feature], fontsize=9)
+        axes.set_xlabel(f"weight of {names[section.feature]}", fontsize=9)
         axes.tick_params(labelsize=7)
         marks = [steps, tuned, flat]
-    meanings = ["objective", "tuned weight", f"shaded: the objective falls by at most {NEAR:g}"]
+    meanings = ["objective", "tuned weight", f"objective at most {NEAR:g} below its tuned value"]
     if marks:
         figure.legend(marks, meanings, loc="outside lower center", ncols=3)
     with atomic(path) as file:

@@ -13,13 +13,20 @@ import numpy as np
 import pytest
 import sacrebleu
 
+from rerank.corpus.labels import Label
 from rerank.errors import RerankError, UsageError
+from rerank.formats.weights import Weights
+from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline import Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
 from rerank.pipeline.models import Named
+from rerank.pipeline.searching import Search, search_documents
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.plan import POOLS
+from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.replicates import Replicates, held_out, resampled
-from rerank.tuning.run import Averaged
-from rerank.tuning.task import POOLS
+from rerank.tuning.run import tune
 from rerank.tuning.tuners.table import ALGORITHMS
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
@@ -120,7 +127,7 @@ def test_what_is_told_is_what_decoding_gives(pools: str, replicates: int) -> Non
     assert any(line.startswith("maximised: corpus BLEU") for line in said)
 
 
-@pytest.mark.parametrize("pools", ["auto", "documents"])
+@pytest.mark.parametrize("pools", ["auto", "sentences"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_finds_weights_that_decode_as_told(algorithm: str, pools: str) -> None:
     said: list[str] = []
@@ -213,24 +220,23 @@ def test_replicates_are_told_and_written() -> None:
 
 
 def test_spreads_of_replicates_are_told() -> None:
-    found = Averaged(Replicates(np.array([[0.25, 0.5], [0.75, 0.5]])), (30.0, 31.0))
+    found = Replicates(np.array([[0.25, 0.5], [0.75, 0.5]]), (30.0, 31.0))
     root = 0.5**0.5 / 2
     assert (
         found.to_text(["a", "b"])
         == f"mean of 2 replicates: a 0.5000 ± {root:.4f}, b 0.5000 ± 0.0000"
     )
-    assert found.to_provenance(["a", "b"]) == {
-        "replicates": {"bleu": [30.0, 31.0], "spread": {"a": pytest.approx(root), "b": 0.0}}
-    }
+    spread = {"a": pytest.approx(root), "b": 0.0}
+    assert found.to_dict(["a", "b"]) == {"bleu": [30.0, 31.0], "spread": spread}
 
 
-@pytest.mark.parametrize("pools", ["auto", "documents", "exact"])
+@pytest.mark.parametrize("pools", ["auto", "exact"])
 def test_replicates_and_held_out_documents_do_not_depend_on_threads(pools: str) -> None:
     files = []
     for threads in (1, 2):
         settings = replace(QUICK, threads=threads, random_starts=3)
         tuned(Plan(pools, settings=settings, replicates=2, held_out=0.3))
-        files.append(Path("out.json").read_bytes())
+        files.append(Path("out.json").read_bytes().replace(b'"threads": 2', b'"threads": 1'))
     assert files[0] == files[1]
 
 
@@ -251,7 +257,7 @@ def held(found: Tuning) -> dict[str, Any]:
     return cast(dict[str, Any], found.weights.provenance["held_out"])
 
 
-@pytest.mark.parametrize("pools", ["auto", "documents", "exact"])
+@pytest.mark.parametrize("pools", ["auto", "exact"])
 def test_bleu_of_held_out_documents_is_that_of_decoding_them(pools: str) -> None:
     said: list[str] = []
     found = tuned(Plan(pools, settings=replace(QUICK, seed=3), held_out=0.4), said)
@@ -283,7 +289,7 @@ def test_first_candidates_of_held_out_documents_are_told_and_no_start_where_ther
     assert bleu["first candidates"] == truth.score
 
 
-@pytest.mark.parametrize("pools", ["auto", "documents", "exact"])
+@pytest.mark.parametrize("pools", ["auto", "exact"])
 @pytest.mark.parametrize("replicates", [1, 2])
 def test_weights_do_not_know_of_held_out_documents(pools: str, replicates: int) -> None:
     plan = Plan(pools, settings=QUICK, replicates=replicates, held_out=0.4)
@@ -322,6 +328,54 @@ def test_no_document_left_to_tune_on_is_told() -> None:
 
 def test_replicates_that_find_no_weights_are_told() -> None:
     write("dev.ref", ["unheard"] * len(COUNTS))
-    with pytest.raises(RerankError, match=r"found no weights; .* --start"):
+    with pytest.raises(RerankError, match=r"all-zero weights, .* --start"):
         tuned(Plan(settings=QUICK, replicates=2), start=None)
     assert not Path("out.json").exists()
+
+
+# In memory
+
+
+def test_documents_in_memory_give_the_weights_that_their_files_give() -> None:
+    """One feature in all lists; what the weights choose is the truth of their BLEU."""
+    lists = Lists("dev.kbest", "dev.docs")
+    plan = Plan(settings=QUICK)
+    space = FeatureSpace((Label("LM0", 1), Label("x", 1)), (), 2, False)
+    texts = [[list[str]() for _ in sizes] for sizes in SIZES.values()]
+    rows = [list[list[float]]() for _ in SIZES]
+    places = [(d, t) for d, sizes in enumerate(SIZES.values()) for t in range(len(sizes))]
+    for line in read("dev.kbest"):
+        number, text, values, _ = line.split(" ||| ")
+        d, t = places[int(number)]
+        texts[d][t].append(text)
+        rows[d].append([float(value) for value in values.split()[1::2]])
+    references = [
+        [[line] for line, (e, _) in zip(read("dev.ref"), places, strict=True) if e == d]
+        for d in range(len(SIZES))
+    ]
+    documents = []
+    for name, lists_of, values_of in zip(SIZES, texts, rows, strict=True):
+        sizes = np.array([len(one) for one in lists_of])
+        static = np.array(values_of).reshape(-1, 2)
+        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        present = np.flatnonzero(sizes)
+        sparse = np.zeros(len(static))
+        documents.append(DocumentFeatures(name, space, static, sparse, (), offsets, present))
+    metrics = [Bleu()]
+    start = Weights({"LM0": (1.0,), "x": (0.5,)}, {}, None, {})
+    found = tune(
+        TuningSet.of(documents, texts, references, metrics),
+        metrics,
+        decode=lambda group, weights: [
+            one.choices for one in search_documents(group, weights, Search())
+        ],
+        features=TunedFeatures(given=start),
+        plan=plan,
+    )
+    content = {"schema": 1, "weights": {"LM0": [1.0], "x": [0.5]}, "sparse": {}}
+    Path("start.json").write_text(json.dumps(content), encoding="utf-8")
+    truth = tuned(plan, lists=lists)
+    assert found.full.tolist() == dense(truth)
+    assert (found.bleu, found.baseline_bleu) == (truth.bleu, truth.baseline_bleu)
+    assert found.scale is not None
+    assert found.scale.alpha == truth.weights.alpha

@@ -6,7 +6,6 @@ no rounds: the predicted value is the value of what Viterbi search decodes, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -40,46 +39,39 @@ def document_ascent(
     is taken that does not gain when the documents are decoded. O(n) and `document_envelope` of
     each document for each search, and Viterbi search for each step taken.
     """
-    axes = DocumentAxes(documents, features[documents.spreads[features] > 0])
-    point = DocumentPoint(axes, start, goal, notices=notices, bounds=bounds)
+    moving = features[documents.spreads[features] > 0]
+    point = DocumentPoint(documents, moving, start, goal, notices=notices, bounds=bounds)
     coordinates(point)
     return point.optimum()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DocumentAxes:
-    """Documents, and the features (G,) that may move, all of which vary in some sentence."""
-
-    documents: ChainSet
-    features: NDArray[np.int64]
-
-
 class DocumentPoint(Point[Vector]):
-    """A point with the scores of documents under its weights; directions are vectors (F,)."""
+    """A point on documents, of which `features` (G,) may move; directions are vectors (F,)."""
 
     def __init__(
         self,
-        axes: DocumentAxes,
+        documents: ChainSet,
+        features: NDArray[np.int64],
         weights: Vector,
         goal: SearchGoal,
         *,
         notices: Notices,
         bounds: Bounds | None = None,
     ) -> None:
-        self.axes, self.notices = axes, notices
+        self.documents, self.features, self.notices = documents, features, notices
         weights = weights.astype(np.float64)
-        self._unaries = axes.documents.unaries(weights)
-        super().__init__(weights, axes.documents.decode(weights), goal, bounds)
+        self._unaries = documents.unaries(weights)
+        super().__init__(weights, documents.decode(weights), goal, bounds)
 
     @property
     def n_axes(self) -> int:
         """Number of the features that may move."""
-        return len(self.axes.features)
+        return len(self.features)
 
     def axis(self, axis: int) -> Vector:
         """The unit vector (F,) of a feature that may move."""
-        vector = np.zeros(len(self.axes.documents.spreads))
-        vector[self.axes.features[axis]] = 1.0
+        vector = np.zeros(len(self.documents.spreads))
+        vector[self.features[axis]] = 1.0
         return vector
 
     def vector(self, direction: Vector) -> Vector:
@@ -89,7 +81,7 @@ class DocumentPoint(Point[Vector]):
     def best_step(self, direction: Vector) -> Step:
         """The best step of an exact line search over all paths."""
         line = document_line(
-            self.axes.documents,
+            self.documents,
             self._unaries,
             (self.weights, direction),
             notices=self.notices,
@@ -99,8 +91,8 @@ class DocumentPoint(Point[Vector]):
 
     def sums_after(self, direction: Vector, step: Step, weights: Vector) -> Sums:
         """Summed statistics (D, W) of the paths that the new weights decode."""
-        return self.axes.documents.decode(weights)
+        return self.documents.decode(weights)
 
     def move(self) -> None:
         """Score the candidates under the new weights."""
-        self._unaries = self.axes.documents.unaries(self.weights)
+        self._unaries = self.documents.unaries(self.weights)

@@ -1,4 +1,4 @@
-"""A document as a chain: every path of its candidates scored by features, without a pool.
+"""A document as a chain of sentences, in which features score every path, without a pool.
 
 A path takes one candidate of each of T sentences. Its score is linear in the weights:
 
@@ -33,7 +33,7 @@ class DocumentChain:
     """The candidates of a document as numbers, their pairs with those before, their statistics.
 
     offsets: (T+1,) int64, sentence t is rows offsets[t]:offsets[t+1], at least one
-    columns: (F, n) float64, finite; rows of the contextual features are not looked at
+    columns: (F, n) float64, finite; rows of the contextual features are ignored
     fixed: (n,) float64, finite; score of what is not tuned
     statistics: (n, W) numbers that add up over sentences, as in `Pool`
     contextual: (C,) int64, which features look at the candidate before
@@ -71,7 +71,7 @@ class DocumentChain:
     def of(cls, document: DocumentFeatures, statistics: Sums) -> DocumentChain:
         """A document whose scorers are of order 0 or 1, and the statistics (n, W) of its rows.
 
-        Pairs that lie in memory one after another are looked at there, others are copied.
+        Pairs that are contiguous in memory are not copied.
         ValueError for scorers of another order.
         """
         columns = np.ascontiguousarray(document.static.T)
@@ -102,7 +102,7 @@ class DocumentChain:
     def squares(self) -> NDArray[np.float64]:
         """Summed squared distances (F,) of values from the mean of their sentence.
 
-        Of a contextual feature they count with K_t pairs in all, whatever their number.
+        The pairs of a contextual feature have a total weight of K_t, whatever their number.
         """
         sizes, squares = np.diff(self.offsets), np.zeros(len(self.columns))
         if len(sizes):
@@ -115,7 +115,7 @@ class DocumentChain:
 
 
 def flattened(matrices: Sequence[Floats]) -> Floats:
-    """The values of matrices one after another; no copy where they lie so in memory already."""
+    """The values of matrices one after another; a view where they are contiguous in memory."""
     if not matrices:
         return np.zeros(0)
     base, begin = matrices[0].base, matrices[0].ctypes.data
@@ -136,7 +136,7 @@ def flattened(matrices: Sequence[Floats]) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Couplings:
-    """How far the candidates around it can change what a candidate adds to the score.
+    """Bounds on how much the neighbouring candidates change what a candidate adds to the score.
 
     Pairs are split as p[j, k] = mean of column k + (mean of row j − mean of all) + r[j, k]. What
     candidate k of sentence t adds, as against another one of t in the same surroundings, is

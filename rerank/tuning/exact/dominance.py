@@ -1,9 +1,9 @@
-"""Candidates that no best path of a document takes: dominated whatever the sentences around say.
+"""Dominated candidates: no best path of a document takes them, in any context.
 
-In any surroundings candidate k adds between lower(k) and upper(k) to the score: its own score, the
+In any context candidate k adds between lower(k) and upper(k) to the score: its own score, the
 means of its pairs, and their least or greatest deviation (`Couplings`). If upper(k) < lower(k′)
 for some k′ of the same sentence, a path through k gains by k′. Along a direction lower is
-concave and upper convex in the step, so on an interval their chords may stand for them: k is out if
+concave and upper convex in the step, so on an interval their chords are bounds: k is dominated if
 its chord lies below the chord of a k′ everywhere, or below the higher one of two such chords.
 
 This costs O(n) for each interval, while the pairs, a hundred times as many, are not touched.
@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from rerank.tuning.exact.chain import DocumentChain
 
 
-class Candidates(NamedTuple):
+class CandidateSubset(NamedTuple):
     """Some rows (m,) of a document, ascending; sentence t has those of offsets[t]:offsets[t+1]."""
 
     rows: NDArray[np.int64]
     offsets: NDArray[np.int64]
 
     @classmethod
-    def all(cls, chain: DocumentChain) -> Candidates:
+    def all(cls, chain: DocumentChain) -> CandidateSubset:
         """Every row of a document."""
         return cls(np.arange(len(chain.fixed), dtype=np.int64), chain.offsets)
 
@@ -38,16 +38,18 @@ class Candidates(NamedTuple):
         return np.concatenate([[0], np.cumsum(sizes * np.concatenate([[1], sizes])[:-1])])
 
 
-_MARGIN = 2.0**-40  # relative to the scores; what is nearer may be rounding, and stays
+_MARGIN = (
+    2.0**-40
+)  # relative to the scores; nearer candidates stay, since the difference may be rounding
 
 
 def undominated(
     chain: DocumentChain,
-    candidates: Candidates,
+    candidates: CandidateSubset,
     unary: tuple[NDArray[np.float64], NDArray[np.float64]],
     pair: tuple[NDArray[np.float64], NDArray[np.float64]],
     box: tuple[float, float],
-) -> Candidates:
+) -> CandidateSubset:
     """Those of the candidates that a best path may take for some step in the box.
 
     unary: scores (n,) of the candidates alone at step 0, and what a step of 1 adds; pair: weights
@@ -58,12 +60,12 @@ def undominated(
     couplings = chain.couplings
     ranges = (couplings.centre, couplings.low, couplings.high)
     _undominated(candidates, unary, pair, ranges, box, (rows, offsets))
-    return Candidates(rows[: offsets[-1]], offsets)
+    return CandidateSubset(rows[: offsets[-1]], offsets)
 
 
 @njit(cache=True, nogil=True)
 def _undominated(
-    candidates: Candidates,
+    candidates: CandidateSubset,
     unary: tuple[NDArray[np.float64], NDArray[np.float64]],
     pair: tuple[NDArray[np.float64], NDArray[np.float64]],
     ranges: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],

@@ -1,7 +1,7 @@
 """Upper envelope over all paths of a document: which path is best at which step of a direction.
 
-Candidates that are dominated in any surroundings go first (`dominance`), then the pairs of those
-that stay are gathered, and `parametric_viterbi` searches them.
+Candidates that are dominated in any context are dropped (`dominance`), then the pairs of the others
+are gathered, and `parametric_viterbi` searches them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.tuning.exact.chain import DocumentChain, Floats
-from rerank.tuning.exact.dominance import Candidates, undominated
+from rerank.tuning.exact.dominance import CandidateSubset, undominated
 from rerank.tuning.exact.parametric_viterbi import Breaks, parametric_viterbi
 from rerank.tuning.exact.trellis import Trellis
 from rerank.tuning.objectives.objective import Sums
 
-Line: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
-"""What there is at step 0, and what a step of 1 adds."""
+Affine: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Values at step 0, and what a step of 1 adds."""
 
 MOST_BREAKS = 10**6  # of a document; real ones have a few for each sentence
 _FEW_PAIRS = 300  # a sentence: with no more, dividing a box costs what it saves
@@ -36,7 +36,7 @@ class DocumentEnvelope:
     breaks: (m,) steps inside the range, strictly increasing, where another path becomes best
     starts: (m+1,); what break i changes is starts[i]:starts[i+1] of
     sentences: (x,), rows: (x,) what they choose from there on
-    complete: whether these are all; if not, there are more than were asked for
+    complete: whether these are all breaks; if not, there are more than the limit
     """
 
     first: NDArray[np.int64]
@@ -63,8 +63,8 @@ class DocumentEnvelope:
 
 def document_envelope(
     chain: DocumentChain,
-    unary: Line,
-    pair: Line,
+    unary: Affine,
+    pair: Affine,
     *,
     lo: float,
     hi: float,
@@ -73,13 +73,13 @@ def document_envelope(
     """The envelope of a document's paths for steps from lo to hi; with lo = hi Viterbi search.
 
     unary: scores (n,) of candidates alone at step 0, and what a step of 1 adds; pair: weights (C,)
-    of the contextual features at step 0, and what a step of 1 adds; most: 1 or more breaks, more
-    are no longer looked for. Paths nearer than 2⁻⁴² of their
-    score count as equal, and of equal paths the one is taken that decoders take, as far as sums
-    are exact. O(n C), the pairs of what is not dominated, and `parametric_viterbi` on these.
+    of the contextual features at step 0, and what a step of 1 adds; most: limit on the
+    number of breaks, at least 1. Paths whose scores differ by less than 2⁻⁴² count as equal, and
+    of equal paths the one is taken that decoders take, as far as sums are exact. O(n C), the pairs
+    of candidates that are not dominated, and `parametric_viterbi` on these.
     """
     lines = (unary, pair)
-    boxes = _divided(chain, lines, Candidates.all(chain), (lo, hi), _HALVINGS)
+    boxes = _divided(chain, lines, CandidateSubset.all(chain), (lo, hi), _HALVINGS)
     found = []
     for box, candidates in boxes:
         trellis = gathered(chain, unary, pair, candidates)
@@ -92,15 +92,15 @@ def document_envelope(
 
 def _divided(
     chain: DocumentChain,
-    lines: tuple[Line, Line],
-    candidates: Candidates,
+    lines: tuple[Affine, Affine],
+    candidates: CandidateSubset,
     box: tuple[float, float],
     halvings: int,
-) -> list[tuple[tuple[float, float], Candidates]]:
-    """Neighbouring boxes that make up a box, and which candidates matter in each of them.
+) -> list[tuple[tuple[float, float], CandidateSubset]]:
+    """Neighbouring boxes that make up a box, and the candidates that matter in each of them.
 
-    A box with many of them is halved: chords are the nearer to what they stand for, the shorter
-    they are, and far fewer are left in each half.
+    A box with many candidates is halved: shorter chords are tighter bounds, so far fewer candidates
+    are left in each half.
     """
     kept = undominated(chain, candidates, *lines, box)
     middle = box[0] + (box[1] - box[0]) / 2
@@ -111,7 +111,9 @@ def _divided(
     return [part for h in halves for part in _divided(chain, lines, kept, h, halvings - 1)]
 
 
-def gathered(chain: DocumentChain, unary: Line, pair: Line, candidates: Candidates) -> Trellis:
+def gathered(
+    chain: DocumentChain, unary: Affine, pair: Affine, candidates: CandidateSubset
+) -> Trellis:
     """Lines of all pairs of some candidates, in float64. O(C Σ m_{t−1} m_t), m in a sentence."""
     starts = candidates.starts
     trellis = Trellis(candidates.offsets, starts, np.empty(starts[-1]), np.empty(starts[-1]))
@@ -126,7 +128,7 @@ def gathered(chain: DocumentChain, unary: Line, pair: Line, candidates: Candidat
 def _gather_unary(
     trellis: Trellis,
     rows: NDArray[np.int64],
-    unary: Line,
+    unary: Affine,
 ) -> None:
     """Set each pair to the line of its later candidate alone."""
     place = 0
@@ -164,11 +166,12 @@ def _gather_pairs(
 
 
 def _assembled(
-    found: Sequence[Breaks], boxes: Sequence[tuple[tuple[float, float], Candidates]]
+    found: Sequence[Breaks], boxes: Sequence[tuple[tuple[float, float], CandidateSubset]]
 ) -> DocumentEnvelope:
-    """Breaks of neighbouring boxes in order, with rows for choices.
+    """Breaks of neighbouring boxes in order, with rows in place of choices.
 
-    Breaks at the two ends go, and of paths best at one single step all but the last.
+    Breaks at the two ends are dropped, and of paths that are best at a single step all but the
+    last.
     """
     (lo, _), candidates = boxes[0]
     first = candidates.rows[candidates.offsets[:-1] + found[0].first]

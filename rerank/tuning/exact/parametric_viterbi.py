@@ -7,10 +7,9 @@ divides the interval (M. J. Eisner and D. G. Severance, "Mathematical techniques
 record segmentation in large shared databases", 1976, https://doi.org/10.1145/321978.321982).
 
 Two facts make that cheap. The best score of paths through a candidate is convex as well: where its
-chord over an interval lies below the crossing, it lies below the two lines everywhere, and no best
-path of the interval takes the candidate. And where one candidate is left of a sentence, what is
-before and what is after no longer depend on each other: each such block goes on alone, with its own
-crossing, which is nearer to its own envelope.
+chord over an interval lies below the crossing, no best path of the interval takes the candidate.
+And where a sentence has one candidate left, the sentences before and after it are independent: each
+such block is searched alone, with its own crossing, which is nearer to its own envelope.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from numba import njit
 
 from rerank.tuning.exact.trellis import (
     Block,
+    BlockSearch,
     Floats,
-    Found,
     Ints,
     Trellis,
     best_of_block,
@@ -42,7 +41,7 @@ class Breaks(NamedTuple):
     first: (T,) choices at the lower end
     steps: (m,) ascending for each sentence, not altogether
     starts: (m+1,), what break i changes is starts[i]:starts[i+1] of sentences (x,), choices (x,)
-    complete: whether these are all; False when there were more than asked for
+    complete: whether these are all breaks; False where there are more than the limit
     """
 
     first: Ints
@@ -215,7 +214,7 @@ def _part(block: Block, first: int, end: int) -> Block:
 
 
 @njit(cache=True, nogil=True)
-def _half(block: Block, found: Found, c: float, side: int) -> Block:
+def _half(block: Block, found: BlockSearch, c: float, side: int) -> Block:
     """The block before c (side 0) or after it (side 1), given what was found there."""
     gaps, paths, ends = block.gaps.copy(), block.paths.copy(), block.ends.copy()
     gaps[1 - side], paths[1 - side], ends[1 - side] = found.gaps, found.path, c

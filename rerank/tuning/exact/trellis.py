@@ -50,8 +50,8 @@ class Block(NamedTuple):
     ends: Floats
 
 
-class Found(NamedTuple):
-    """What a search at one step finds: best score, best choices (L,), gaps of those alive."""
+class BlockSearch(NamedTuple):
+    """Result of a search at one step: best score, best choices (L,), gaps of candidates."""
 
     score: float
     path: Ints
@@ -78,7 +78,7 @@ def place(trellis: Trellis, t: int, before: int, choice: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def best_of_block(trellis: Trellis, block: Block, step: float) -> Found:
+def best_of_block(trellis: Trellis, block: Block, step: float) -> BlockSearch:
     """Viterbi search forward, for the path, and back, for the gaps. O(Σ m_{t-1} m_t)."""
     begins, alive, length = block.begins, block.alive, len(block.begins) - 1
     sums = np.full(len(alive), -np.inf)
@@ -102,12 +102,12 @@ def best_of_block(trellis: Trellis, block: Block, step: float) -> Found:
     path = np.empty(length, np.int64)
     for i in range(length - 1, -1, -1):
         path[i], last = alive[last], pointers[last]
-    return Found(best, path, np.maximum(best - (sums + back), 0.0))
+    return BlockSearch(best, path, np.maximum(best - (sums + back), 0.0))
 
 
 @njit(cache=True, nogil=True)
 def _search_back(trellis: Trellis, block: Block, step: float) -> Floats:
-    """Best sum of what comes after each candidate alive, that next to the block included."""
+    """Best score after each alive candidate, the pair with the right neighbour included."""
     begins, alive, length = block.begins, block.alive, len(block.begins) - 1
     sums = np.full(len(alive), -np.inf)
     for x in range(begins[length - 1], begins[length]):
@@ -140,7 +140,7 @@ def path_score(trellis: Trellis, block: Block, path: Ints, step: float) -> float
 
 @njit(cache=True, nogil=True)
 def path_size(trellis: Trellis, block: Block, step: float) -> float:
-    """Sum of the sizes of what the paths of a block add up."""
+    """Sum of the absolute values that the scores of a block's paths add up."""
     total = 0.0
     for side in range(2):
         before = block.left

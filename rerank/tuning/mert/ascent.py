@@ -96,11 +96,6 @@ class PoolPoint(Point[SearchDirection]):
         """Number of the features that vary."""
         return len(self.axes.directions)
 
-    @property
-    def scores(self) -> NDArray[np.float64]:
-        """Scores (n,) of the candidates; read-only, valid until the next step."""
-        return self._scores
-
     def axis(self, axis: int) -> SearchDirection:
         """The direction of a varying feature."""
         vector = np.zeros(self.axes.pool.features.shape[1])

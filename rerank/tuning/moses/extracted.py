@@ -1,9 +1,8 @@
 """Pools from the files of Moses' extractor: pairs of features.dat and scores.dat, merged.
 
-What `mert-moses.pl` hands to `mert` in its i-th round are i such pairs. Hypotheses come again
-from round to round; one that is equal to an earlier one of its sentence in features, sparse ones
-too, and in statistics adds nothing to a search and is left out. (Moses forgets to compare the
-sparse ones.)
+`mert-moses.pl` hands i such pairs to `mert` in its i-th round, and hypotheses repeat from round to
+round. A duplicate, equal to an earlier hypothesis of its sentence in features (sparse ones too) and
+statistics, is left out. (Moses does not compare sparse features.)
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def read_extracted(
 ) -> Extracted:
     """The hypotheses of pairs of files, merged by sentence; of equal ones the first is kept.
 
-    `InputError` for files that are not of BLEU, not of one system, or not of one another.
+    `InputError` for files of another metric, of several systems, or that do not belong together.
     O(n F) time and memory.
     """
     if len(features) != len(scores) or not features:
@@ -82,7 +81,7 @@ def read_extracted(
 def _pairs(
     features: str | Path, scores: str | Path, notices: Notices
 ) -> Iterator[tuple[FeatureBlock, Block]]:
-    """The blocks of two files, side by side; `InputError` where they are not of one another."""
+    """The blocks of two files, in pairs; `InputError` where they do not belong together."""
     names = display(features), display(scores)
     for theirs, counted in zip_longest(
         feature_blocks(read_lines(features, notices), notices, source=names[0]),
@@ -105,7 +104,7 @@ def _same(theirs: Block, counted: Block) -> bool:
 
 
 def _said(block: Block | None) -> str:
-    """What a block is, for a message."""
+    """Description of a block, for a message."""
     if block is None:
         return "the end of the file"
     return f"{len(block)} hypotheses of sentence {block.sentence}"
@@ -139,7 +138,7 @@ def _sparse(blocks: Iterable[FeatureBlock]) -> SparseColumns:
 
 
 def _distinct(found: Extracted) -> Extracted:
-    """Without the rows that an earlier row of their sentence equals. O(n F)."""
+    """The hypotheses without duplicates within a sentence. O(n F)."""
     keys = np.concatenate(
         [
             (found.features + 0.0).view(np.int64),  # + 0.0: of −0 it makes 0

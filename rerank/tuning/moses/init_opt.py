@@ -4,8 +4,8 @@
     0 0 0               least and
     1 1 1               largest value; random starts of `mert` are drawn between them
 
-Where there are more features than numbers, `mert` tunes the first ones, which may be wrong ones, in
-silence: here counts that differ are refused.
+Where there are more features than numbers, `mert` silently tunes the first features, which may be
+the wrong ones. Here counts that differ are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rerank.notices import Notices
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Start:
+class InitOpt:
     """Start weights and the range of each, all (F,) and finite; least ≤ largest."""
 
     weights: NDArray[np.float64]
@@ -34,11 +34,11 @@ class Start:
 
     @property
     def usual(self) -> bool:
-        """Whether all ranges are 0 to 1, which mert-moses.pl writes if nobody asks for others."""
+        """Whether all ranges are 0 to 1, the default of mert-moses.pl."""
         return not self.least.any() and bool((self.largest == 1).all())
 
 
-def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> Start:
+def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> InitOpt:
     """Start weights and ranges of the F features `names`, from an init.opt.
 
     `InputError` for another number of lines or of values, for a value that is not finite, and for
@@ -70,7 +70,7 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> S
             "lines are start, least, largest",
             source=source,
         )
-    return Start(*found)
+    return InitOpt(*found)
 
 
 def _finite(token: bytes) -> float:

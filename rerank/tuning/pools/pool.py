@@ -1,4 +1,4 @@
-"""A pool: the candidates of the tuning lists as numbers, all that a search for weights looks at.
+"""A pool: the candidates of the tuning lists as numbers, the input of a search for weights.
 
 Shapes: S lists, n candidates in all of them, F features.
 """
@@ -23,8 +23,8 @@ class Pool:
     features: (n, F) float64, finite
     statistics: (n, W) numbers: the nine of `rerank.metrics.bleu`, then those of other metrics
     fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
-    documents: (S,) int64, any number that tells the document of each list; None: all are one
-    document. Of a document without candidates there is nothing to score: it is not one of the D
+    documents: (S,) int64, any number that identifies the document of each list; None: one document
+    for all. Documents without candidates are not among the D documents
 
     The score of a candidate is fixed + features · weights; of equal scores in a list the first
     candidate wins, as at decoding. A candidate takes 8 F + 80 bytes here; the searches of

@@ -1,4 +1,4 @@
-"""Expected BLEU: gradient ascent on the BLEU of statistics that are expected, not chosen.
+"""Expected BLEU: gradient ascent on the BLEU of expected statistics.
 
 Rosti, Zhang, Matsoukas and Schwartz (2011), https://aclanthology.org/W11-2119: with p(k) ∝
 exp(w · x_k) in each list, the expected statistics E_j = Σ_lists Σ_k p(k) s_kj have a BLEU B(E) that

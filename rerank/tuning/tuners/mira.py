@@ -1,4 +1,4 @@
-"""Batch MIRA: at each list a step that lets the model prefer hope to fear by what that is worth.
+"""Batch MIRA: for each list the smallest step that makes hope lead fear by their gain.
 
 Cherry and Foster (2012), https://aclanthology.org/N12-1047, with the choices of Moses' kbmira. Hope
 is the candidate of a list with the largest score + gain, fear the one with the largest score −
@@ -8,8 +8,8 @@ not too large a one:
     w ← w + min(C, (Δgain − w · Δx) / |Δx|²) Δx,    Δ = hope − fear,    if Δgain > w · Δx.
 
 Gain is BLEU within a background that decays and grows by the hopes (`bleu_within`). After each pass
-through the lists, in a new order, the weights averaged since the beginning are a result; that with
-the best BLEU is taken.
+through the lists, in a new order, the weights averaged since the beginning are a candidate result;
+the one with the best BLEU is taken.
 
 C is 0.1 here, 0.01 in Moses: there steps are for features as they come, whose squared spreads are
 about 10, here for spread 1. With 0.01 the length of the output does not settle in 60 passes.

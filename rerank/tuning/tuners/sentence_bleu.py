@@ -1,8 +1,6 @@
-"""BLEU where statistics are not those of one corpus: expected ones, and those of one sentence.
+"""BLEU of expected statistics, with its gradient, and BLEU of single sentences.
 
-The rows are those of `rerank.metrics.bleu`: matches, n-grams, reference length. What a tuner other
-than MERT must know of a metric is here: value and gradient at expected statistics (`log_bleu`), and
-two measures of a single candidate (`bleu_within`, `bleu_plus_one`).
+Rows of statistics are those of `rerank.metrics.bleu`: matches, n-grams, reference length.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-SHARP = 1000.0  # log BLEU is lower by log 2 ÷ SHARP at the kink of the brevity penalty, by less off
+SHARP = 1000.0  # at the kink of the brevity penalty log BLEU is lower by log 2 ÷ SHARP
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -21,8 +19,8 @@ def log_bleu(sums: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
     """Natural logarithm of BLEU (0..1) of positive sums (9,); fills in its gradient (9,).
 
     The logarithm of the brevity penalty, min(0, x) with x = 1 − reference length ÷ length, is
-    replaced by −log(1 + exp(−SHARP · x)) ÷ SHARP, which has a derivative everywhere: optima like
-    to lie on the kink. Nothing is smoothed.
+    replaced by −log(1 + exp(−SHARP · x)) ÷ SHARP, which has a derivative everywhere: optima often
+    lie on the kink. Precisions are not smoothed.
     """
     value = 0.0
     for n in range(4):

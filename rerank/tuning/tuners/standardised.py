@@ -1,12 +1,12 @@
-"""A pool in units of its features' spread: where tuners that take steps of a size must work.
+"""A pool in units of its features' spread, for tuners whose steps have a size.
 
-A line search does not care for the units of features; a step size, a norm or a random direction
+A line search does not depend on the units of features; a step size, a norm or a random direction
 does. Here every feature has spread 1 (root mean square distance from the mean of its list), so that
 multiplying a feature by a number divides its weight by it and changes nothing else.
 
-Fixed scores have a scale of their own, the weights next to them have not (BLEU does not change if
-all scores double): so fixed scores are one more feature here, the last, which stays positive; the
-weights in the end are those for which its own weight is 1.
+BLEU does not change if all scores double, so weights have no scale unless there are fixed scores.
+These are one more feature here, the last, with a positive weight; results are scaled so that this
+weight is 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rerank.tuning.mert.envelope import Direction
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
 
-SUMS = {"reassoc", "nsz", "contract"}  # of compiled loops over rows: in any order, vectorised
+SUMS = {"reassoc", "nsz", "contract"}  # fastmath flags of loops over rows, which are vectorised
 LEAST = 1e-3  # weight of fixed scores, in spreads; points have a length of about 1
 
 
@@ -67,7 +67,7 @@ class StandardisedPool:
 
     @property
     def silent(self) -> bool:
-        """Whether BLEU says nothing about the weights: no 4-gram match, or nothing varies."""
+        """Whether BLEU cannot tell weights apart: no 4-gram match, or no varying feature."""
         return len(self.features) == 0 or not self.pool.statistics[:, 3].any()
 
     @property
@@ -102,8 +102,8 @@ class StandardisedPool:
     def best(self, points: Iterable[NDArray[np.float64]] = ()) -> NDArray[np.float64]:
         """The weights (F,) with the best corpus BLEU on the pool, of the start and of all points.
 
-        Of equal ones the first. Zeros with nothing fixed are no weights: they yield to any others;
-        weights beyond float64 are none either. O(n F) for each point.
+        Of equal ones the first. An all-zero start without fixed scores is replaced by any other
+        weights; weights beyond float64 are ignored. O(n F) for each point.
         """
         best, bleu = self.start, -1.0
         if self.anchored or self.start.any():

@@ -19,12 +19,11 @@ from rerank.tuning.exact.ascent import document_ascent
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.documents import Climb, ExactDocuments
 from rerank.tuning.exact.line_search import ChainSet
-from rerank.tuning.mert.ascent import Optimum
-from rerank.tuning.mert.coordinates import strategy
-from rerank.tuning.objectives.goal import CORPUS_BLEU
+from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.objectives.goal import BLEU_GOAL
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.rounds import Ended, Find, Round, Step, tune_in_rounds
+from rerank.tuning.rounds import BestRound, DecodedWeights, Round, TunePool, tune_in_rounds
 
 Floats = NDArray[np.float64]
 NOTHING = Bounds.none(2)
@@ -42,7 +41,7 @@ def decoded(weights: Floats) -> Sums:
     return np.array([[round(100 * peaks(weights)), 1, 1, 1, 10_000, 1, 1, 1, 10_000]])
 
 
-def height(step: Step) -> float:
+def height(step: DecodedWeights) -> float:
     return float(step.statistics[:, 0].sum() / 100)
 
 
@@ -56,7 +55,7 @@ def no_pool() -> Pool:
 
 
 def made(
-    find: Find, climb: Climb, *, bounds: Bounds = NOTHING, seed: int = 1, spread: float = 1.0
+    find: TunePool, climb: Climb, *, bounds: Bounds = NOTHING, seed: int = 1, spread: float = 1.0
 ) -> ExactDocuments:
     spreads = np.array([spread, 1.0])
     return ExactDocuments(no_pool, find, climb, decoded, spreads, seed, height, bounds)
@@ -73,7 +72,7 @@ class Climber:
         return optimum(self.move(weights))
 
 
-def at(*weights: float) -> Find:
+def at(*weights: float) -> TunePool:
     return lambda pool, start: optimum(np.array(weights))
 
 
@@ -83,7 +82,7 @@ def at(*weights: float) -> Find:
 def test_a_climb_begins_at_the_better_of_the_start_and_the_guess() -> None:
     for guess, start, begun in (((3, 1), (0, 0), (3, 1)), ((0.5, 0), (0.1, 0), (0.1, 0))):
         climb = Climber()
-        steps = [*islice(made(at(*guess), climb).steps(np.array(start, float)), 3)]
+        steps = [*islice(made(at(*guess), climb).rounds(np.array(start, float)), 3)]
         assert [step.weights.tolist() for step in steps] == [list(start), list(guess), list(begun)]
         assert [step.predicted is None for step in steps] == [True, False, False]
         assert climb.begun[0].tolist() == list(begun)
@@ -91,13 +90,13 @@ def test_a_climb_begins_at_the_better_of_the_start_and_the_guess() -> None:
 
 def test_of_equals_the_start_is_climbed_from() -> None:
     climb = Climber()
-    list(islice(made(at(0.0, 1.0), climb).steps(np.array([1.0, 0.0])), 3))
+    list(islice(made(at(0.0, 1.0), climb).rounds(np.array([1.0, 0.0])), 3))
     assert climb.begun[0].tolist() == [1.0, 0.0]
 
 
 def test_kicks_are_a_tenth_long_and_from_the_best_so_far() -> None:
     climb = Climber()
-    steps = [*islice(made(at(2.3, 1.0), climb, spread=2.0).steps(np.array([2.0, 1.0])), 12)]
+    steps = [*islice(made(at(2.3, 1.0), climb, spread=2.0).rounds(np.array([2.0, 1.0])), 12)]
     spreads, best = np.array([2.0, 1.0]), steps[1]
     for begun, step in zip(climb.begun[1:], steps[3:], strict=True):
         away = np.linalg.norm((begun - best.weights) * spreads)
@@ -109,7 +108,7 @@ def test_kicks_are_a_tenth_long_and_from_the_best_so_far() -> None:
 def test_kicks_and_climbs_stay_within_bounds() -> None:
     bounds = Bounds(np.array([2.7, -np.inf]), np.array([2.8, 0.9]))
     climb = Climber(bounds.clipped)
-    list(islice(made(at(2.75, 0.9), climb, bounds=bounds).steps(np.array([2.7, 0.5])), 30))
+    list(islice(made(at(2.75, 0.9), climb, bounds=bounds).rounds(np.array([2.7, 0.5])), 30))
     assert len(climb.begun) == 28
     assert all(bounds.hold(begun) for begun in climb.begun)
     assert len({tuple(begun) for begun in climb.begun}) > 5
@@ -117,7 +116,7 @@ def test_kicks_and_climbs_stay_within_bounds() -> None:
 
 def test_a_feature_that_never_varies_is_not_kicked() -> None:
     climb = Climber()
-    list(islice(made(at(0.5, 1.0), climb, spread=0.0).steps(np.array([0.5, 0.5])), 10))
+    list(islice(made(at(0.5, 1.0), climb, spread=0.0).rounds(np.array([0.5, 0.5])), 10))
     assert {float(begun[0]) for begun in climb.begun} == {0.5}
     assert len({float(begun[1]) for begun in climb.begun}) > 3
 
@@ -129,13 +128,13 @@ def test_features_that_all_never_vary_leave_the_start() -> None:
     told: list[Round] = []
     found = tune_in_rounds(pools, np.full(2, 0.5), fixed=False, report=told.append, value=height)
     assert found.reason == "no feature varies"
-    assert [done.step.weights.tolist() for done in told] == [[0.5, 0.5]] * 2
+    assert [done.result.weights.tolist() for done in told] == [[0.5, 0.5]] * 2
 
 
 def test_a_seed_decides_the_kicks() -> None:
     def begun(seed: int) -> list[list[float]]:
         climb = Climber()
-        list(islice(made(at(1.0, 1.0), climb, seed=seed).steps(np.ones(2)), 6))
+        list(islice(made(at(1.0, 1.0), climb, seed=seed).rounds(np.ones(2)), 6))
         return [weights.tolist() for weights in climb.begun]
 
     assert begun(1) == begun(1)
@@ -149,12 +148,12 @@ def test_nothing_given_is_changed() -> None:
     spreads = np.ones(2)
     spreads.flags.writeable = False
     pools = ExactDocuments(no_pool, at(1, 1), Climber(), decoded, spreads, 1, height, NOTHING)
-    list(islice(pools.steps(start), 5))  # writing to them would raise
+    list(islice(pools.rounds(start), 5))  # writing to them would raise
     assert start.tolist() == [0.5, 1.0]
     assert spreads.tolist() == [1.0, 1.0]
 
 
-def ended(climb: Climb, start: tuple[float, float] = (2.5, 1.0)) -> tuple[Ended, list[Round]]:
+def ended(climb: Climb, start: tuple[float, float] = (2.5, 1.0)) -> tuple[BestRound, list[Round]]:
     told: list[Round] = []
     found = tune_in_rounds(
         made(at(2.6, 1.0), climb), np.array(start), fixed=False, report=told.append, value=height
@@ -182,7 +181,7 @@ def test_what_is_told_is_decoded_and_not_what_a_climb_claims() -> None:
 
     found, told = ended(boasts)
     for done in told:
-        assert done.value == round(100 * peaks(done.step.weights)) / 100
+        assert done.value == round(100 * peaks(done.result.weights)) / 100
     assert found.best.value == max(done.value for done in told)
 
 
@@ -242,9 +241,7 @@ def test_every_value_told_is_that_of_the_best_paths(seed: int) -> None:
         return document_ascent(
             documents,
             weights,
-            CORPUS_BLEU,
-            strategy("coordinates"),
-            rng,
+            BLEU_GOAL,
             features=np.arange(2),
             notices=Notices(),
         )
@@ -253,10 +250,10 @@ def test_every_value_told_is_that_of_the_best_paths(seed: int) -> None:
         no_pool,
         at(0.7, -0.3),
         climb,
-        documents.decoded,
+        documents.decode,
         documents.spreads,
         seed,
-        lambda step: CORPUS_BLEU.value(step.statistics, step.weights),
+        lambda step: BLEU_GOAL.value(step.statistics, step.weights),
         NOTHING,
     )
     told: list[Round] = []
@@ -264,9 +261,9 @@ def test_every_value_told_is_that_of_the_best_paths(seed: int) -> None:
         pools, np.array([0.5, 0.5]), fixed=False, report=told.append, value=pools.value
     )
     for done in told:
-        truth = np.array([one.best(done.step.weights) for one in both])
-        assert done.step.statistics.tolist() == truth.tolist()
+        truth = np.array([one.best(done.result.weights) for one in both])
+        assert done.result.statistics.tolist() == truth.tolist()
         if done.number > 1:
-            assert done.step.predicted is not None
-            assert done.step.predicted.value == done.value
+            assert done.result.predicted is not None
+            assert done.result.predicted.value == done.value
     assert found.best.value >= max(done.value for done in told[:3])

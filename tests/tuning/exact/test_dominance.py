@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.exact.chain import DocumentChain
-from rerank.tuning.exact.dominance import Candidates, undominated
+from rerank.tuning.exact.dominance import CandidateSubset, undominated
 
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -58,7 +58,7 @@ def test_no_row_of_a_best_path_is_left_out(
     chain = chain_of(rng, sizes, spread=spread)
     unary = (rng.integers(-20, 21, sum(sizes)) / 4, rng.integers(-20, 21, sum(sizes)) / 4)
     pair = (rng.integers(-4, 5, 2) / 4, rng.integers(-4, 5, 2) / 4)  # signs change in the box
-    kept = undominated(chain, Candidates.all(chain), unary, pair, box)
+    kept = undominated(chain, CandidateSubset.all(chain), unary, pair, box)
     assert (np.diff(kept.offsets) > 0).all()
     for step in np.linspace(*box, 17):
         assert best_rows(chain, unary, pair, step) <= set(kept.rows.tolist())
@@ -72,7 +72,11 @@ def test_without_context_a_single_step_leaves_the_best_and_their_equals() -> Non
     chain = chain_of(rng, sizes, spread=0)
     scores = rng.integers(-3, 4, 100) / 1.0
     kept = undominated(
-        chain, Candidates.all(chain), (scores, np.zeros(100)), (np.ones(2), np.ones(2)), (0.0, 0.0)
+        chain,
+        CandidateSubset.all(chain),
+        (scores, np.zeros(100)),
+        (np.ones(2), np.ones(2)),
+        (0.0, 0.0),
     )
     for t, (start, end) in enumerate(pairwise(chain.offsets.tolist())):
         own = kept.rows[kept.offsets[t] : kept.offsets[t + 1]]
@@ -88,12 +92,12 @@ def test_a_candidate_below_the_two_best_lines_is_left_out(slope: float) -> None:
     chain = chain_of(np.random.default_rng(0), [3], spread=0)
     for height, left in ((-1.5, 2), (0.5, 3)):
         unary = (np.array([0.0, 0.0, height]), np.array([-1.0, 1.0, slope]))
-        kept = undominated(chain, Candidates.all(chain), unary, nothing, (-2.0, 2.0))
+        kept = undominated(chain, CandidateSubset.all(chain), unary, nothing, (-2.0, 2.0))
         assert len(kept.rows) == left
 
 
 def test_pairs_of_candidates_begin_one_block_after_another() -> None:
-    found = Candidates(np.array([1, 2, 5, 7, 8]), np.array([0, 2, 3, 5]))
+    found = CandidateSubset(np.array([1, 2, 5, 7, 8]), np.array([0, 2, 3, 5]))
     np.testing.assert_array_equal(found.starts, [0, 2, 4, 6])
-    nothing = Candidates(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    nothing = CandidateSubset(np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
     np.testing.assert_array_equal(nothing.starts, [0])

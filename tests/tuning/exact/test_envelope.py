@@ -16,7 +16,7 @@ from decoders.viterbi import viterbi
 from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.exact.chain import DocumentChain
-from rerank.tuning.exact.dominance import Candidates
+from rerank.tuning.exact.dominance import CandidateSubset
 from rerank.tuning.exact.envelope import DocumentEnvelope, document_envelope, gathered
 from rerank.tuning.mert.envelope import Direction, Scratch, upper_envelopes
 from rerank.tuning.pools.pool import Pool
@@ -181,7 +181,7 @@ def test_pairs_of_some_candidates_are_gathered_with_their_own_lines() -> None:
     chain = chain_of(11, [3, 2])
     weights, direction = np.array([1.0, 0.5, 0.25]), np.array([0.5, -0.5, 1.0])
     unary = (chain.unary(weights), chain.slopes(direction))
-    some = Candidates(np.array([0, 2, 4]), np.array([0, 2, 3]))
+    some = CandidateSubset(np.array([0, 2, 4]), np.array([0, 2, 3]))
     found = gathered(chain, unary, (weights[2:], direction[2:]), some)
     np.testing.assert_array_equal(found.starts, [0, 2, 4])
     rows, places = [0, 2, 4, 4], [0, 2, 3 + 1, 3 + 2 * 2 + 1]

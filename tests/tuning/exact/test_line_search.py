@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,12 +14,12 @@ from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import ORDER, WIDTH, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.exact.chain import DocumentChain
-from rerank.tuning.exact.line_search import ChainSet, document_line, document_line_search
+from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.envelope import Direction, Scratch
 from rerank.tuning.mert.line import EVERYWHERE, Line, Step
-from rerank.tuning.mert.line_search import Way, line_search
-from rerank.tuning.objectives.goal import CORPUS_BLEU, SearchGoal, goal_of
-from rerank.tuning.objectives.objective import MeanOfDocuments
+from rerank.tuning.mert.line_search import SearchDirection, line_of
+from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
+from rerank.tuning.objectives.objective import DocumentMean
 from rerank.tuning.pools.pool import Pool
 
 # sentences without candidates count as empty lines
@@ -73,15 +72,15 @@ def search(
     direction: NDArray[np.float64],
     *,
     here: float = 0.0,
-    goal: SearchGoal = CORPUS_BLEU,
+    goal: SearchGoal = BLEU_GOAL,
     span: tuple[float, float] = EVERYWHERE,
 ) -> Step:
     """Line search from weights (F,), none of whose arguments is written to."""
     unaries = documents.unaries(weights)
     for array in (weights, direction, documents.gaps, documents.spreads, *unaries):
         array.flags.writeable = False
-    line = (weights, direction)
-    return document_line_search(documents, unaries, line, goal, here, notices=Notices(), span=span)
+    ahead = (weights, direction)
+    return goal.best(document_line(documents, unaries, ahead, notices=Notices(), span=span), here)
 
 
 def line(
@@ -109,7 +108,7 @@ def test_the_best_step_decodes_to_the_bleu_predicted_and_no_step_beats_it(
 ) -> None:
     documents, direction = documents_of(seed), np.eye(3)[feature]
     found, reach = search(documents, WEIGHTS, direction), line(documents, WEIGHTS, direction).span
-    assert bleu_at(documents, WEIGHTS + found.size * direction) == found.value == found.promised
+    assert bleu_at(documents, WEIGHTS + found.size * direction) == found.value
     assert reach[0] < found.size < reach[1]
     for step in np.linspace(*reach, 201):
         assert bleu_at(documents, WEIGHTS + step * direction) <= found.value
@@ -119,10 +118,10 @@ def test_the_best_step_decodes_to_the_bleu_predicted_and_no_step_beats_it(
 def test_the_mean_of_documents_is_predicted_as_decoded(seed: int) -> None:
     """The objective that needs to know which document a break changes."""
     documents, direction = documents_of(seed), np.array([0.5, 0.5, 1.0])
-    goal = goal_of(MeanOfDocuments())
+    goal = SearchGoal(DocumentMean())
     found = search(documents, WEIGHTS, direction, goal=goal)
     weights = WEIGHTS + found.size * direction
-    assert goal.value(documents.decoded(weights), weights) == pytest.approx(found.value)
+    assert goal.value(documents.decode(weights), weights) == pytest.approx(found.value)
     assert found.size != 0
 
 
@@ -159,15 +158,7 @@ def test_without_an_interval_better_than_here_there_is_no_step() -> None:
     documents, direction = documents_of(2), np.eye(3)[0]
     best = search(documents, WEIGHTS, direction)
     again = search(documents, WEIGHTS, direction, here=best.value)
-    assert again == Step(0.0, best.value, best.value, best.value)
-
-
-def test_a_feature_that_varies_nowhere_leaves_no_step() -> None:
-    chain = chain_of(np.random.default_rng(3), [3, 3])
-    columns = chain.columns.copy()
-    columns[1] = 0.1
-    documents = ChainSet.of([replace(chain, columns=columns)], GAPS[:1])
-    assert search(documents, WEIGHTS, np.eye(3)[1], here=1.5) == Step(0.0, 1.5, 1.5, 1.5)
+    assert again == Step(0.0, best.value)
 
 
 def test_a_range_with_too_many_changes_is_halved_and_it_says_so() -> None:
@@ -202,24 +193,16 @@ def test_without_context_it_finds_what_line_search_on_the_pool_finds(seed: int) 
         np.concatenate([*(chain.fixed for chain in chains), np.zeros(3)]),
     )
     scores = pool.scores(weights)
-    way = Way(direction, Direction.of(pool, pool.features[:, 0].copy()), span)
-    expected = line_search(
-        pool,
-        weights,
-        scores,
-        pool.choices(scores),
-        way,
-        goal=CORPUS_BLEU,
-        here=0.0,
-        scratch=Scratch(pool),
-    )
+    way = SearchDirection(direction, Direction.of(pool, pool.features[:, 0].copy()), span)
+    choices = pool.choices(scores)
+    expected = BLEU_GOAL.best(line_of(pool, weights, scores, choices, way, Scratch(pool)), 0.0)
     assert found.value == expected.value
     assert found.size == pytest.approx(expected.size, rel=1e-9)
 
 
 def test_decoded_statistics_are_those_of_the_decoder() -> None:
     documents = documents_of(5)
-    found = documents.decoded(WEIGHTS)
+    found = documents.decode(WEIGHTS)
     assert found.shape == (3, WIDTH)
     np.testing.assert_array_equal(found[1], GAPS[1])  # a document without candidates
     assert corpus_bleu(found.sum(axis=0)) == bleu_at(documents, WEIGHTS)

@@ -7,12 +7,12 @@ import pytest
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError
 from rerank.notices import Notices
-from rerank.tuning.moses.init_opt import Start, read_init_opt
+from rerank.tuning.moses.init_opt import InitOpt, read_init_opt
 
 LABELS = (Label("LM0", 1), Label("TM0", 2))
 
 
-def init(folder: Path, text: str) -> Start:
+def init(folder: Path, text: str) -> InitOpt:
     path = folder / "init.opt"
     path.write_text(text)
     return read_init_opt(path, column_names(LABELS), Notices())

@@ -15,22 +15,20 @@ from numpy.typing import NDArray
 from rerank.metrics.bleu import ORDER, WIDTH
 from rerank.tuning.mert.line import EVERYWHERE, Line
 from rerank.tuning.objectives.goal import (
-    CORPUS_BLEU,
+    BLEU_GOAL,
     GAIN,
-    BleuGoal,
-    Goal,
     SearchGoal,
-    goal_of,
 )
 from rerank.tuning.objectives.objective import (
-    Corpus,
-    LengthPriced,
-    MeanOfDocuments,
+    CorpusMetric,
+    DocumentMean,
+    LengthPenalty,
     Objective,
+    ObjectiveSum,
     Sums,
     WorstDocuments,
 )
-from rerank.tuning.objectives.shrinkage import Shrinkage, Window
+from rerank.tuning.objectives.shrinkage import Shrinkage
 
 STEPS = np.arange(-12, 12, 0.5) + 0.25  # in all intervals between whole numbers and halves
 
@@ -103,12 +101,17 @@ def lists(draw: st.DrawFn, *, bounded: bool = True) -> Lists:
     )
 
 
-OBJECTIVES: list[Objective] = [Corpus(), MeanOfDocuments(), WorstDocuments(0.5)]
+def interpreted(objective: Objective) -> Objective:
+    """An objective of equal values without a compiled pass."""
+    return ObjectiveSum(((1.0, objective),))
+
+
+OBJECTIVES: list[Objective] = [CorpusMetric(), DocumentMean(), WorstDocuments(0.5)]
 GOALS: list[SearchGoal] = [
-    CORPUS_BLEU,
-    BleuGoal(1.1, 40.0),
-    *(Goal(objective) for objective in OBJECTIVES),
-    Goal(LengthPriced(MeanOfDocuments(), 0.8, 40.0)),
+    BLEU_GOAL,
+    SearchGoal(LengthPenalty(CorpusMetric(), 1.1, 40.0)),
+    *(SearchGoal(objective) for objective in OBJECTIVES),
+    SearchGoal(LengthPenalty(DocumentMean(), 0.8, 40.0)),
 ]
 
 
@@ -124,10 +127,9 @@ def test_the_best_step_is_that_of_a_dense_grid_within_the_span(
     assert low <= step.size <= high
     best = max(grid, default=-math.inf)
     if best <= floor + GAIN:
-        assert (step.size, step.value, step.promised) == (0.0, floor, floor)
+        assert (step.size, step.value) == (0.0, floor)
     else:
-        assert step.value == step.promised == pytest.approx(best, abs=1e-9)
-        assert step.here == floor
+        assert step.value == pytest.approx(best, abs=1e-9)
         assert step.size == 0 or case.value_at(goal, step.size) == pytest.approx(best, abs=1e-9)
 
 
@@ -140,8 +142,8 @@ def test_the_compiled_goal_takes_the_step_of_any_objective(
 ) -> None:
     anchor = np.arange(1.0, 1 + len(case.weights))
     shrinkage = Shrinkage(anchor, np.ones_like(anchor), pull) if pull else None
-    fast = BleuGoal(0.95, price, shrinkage)
-    slow = Goal(fast.objective, None, shrinkage)
+    objective = LengthPenalty(CorpusMetric(), 0.95, price)
+    fast, slow = SearchGoal(objective, shrinkage), SearchGoal(interpreted(objective), shrinkage)
     line = case.line()
     one, other = fast.best(line, floor), slow.best(line, floor)
     assume(one.size == other.size or one.value > floor + GAIN)
@@ -158,7 +160,7 @@ def test_of_equal_intervals_the_one_with_the_least_steps_is_taken(case: Lists) -
     rows = [np.repeat(same, len(breaks), axis=0) for breaks in case.breaks]
     alike = replace(case, rows=rows, span=(-20.0, 20.0))
     first = min(b for breaks in alike.breaks for b in [*breaks[1:], 20.0])
-    for goal in (CORPUS_BLEU, Goal(Corpus())):
+    for goal in (BLEU_GOAL, SearchGoal(interpreted(CorpusMetric()))):
         step = goal.best(alike.line(), 0.0)
         assert step.size == (-20 + first) / 2
 
@@ -170,50 +172,12 @@ def test_statistics_that_are_floats_give_the_same_corpus_bleu() -> None:
     whole = Lists(breaks, rows, [0, 1, 0], np.zeros(3), np.ones(3))
     line = whole.line()
     wider = np.hstack([line.changes, rng.standard_normal((len(line.changes), 2))])
-    for goal in (CORPUS_BLEU, Goal(Corpus()), Goal(MeanOfDocuments())):
+    for goal in (BLEU_GOAL, SearchGoal(DocumentMean())):
         assert goal.best(replace(line, changes=wider), 0.0) == goal.best(line, 0.0)
     sums = whole.sums_at(3.5)
-    assert CORPUS_BLEU.value(sums.astype(np.float64), np.zeros(3)) == CORPUS_BLEU.value(
+    assert BLEU_GOAL.value(sums.astype(np.float64), np.zeros(3)) == BLEU_GOAL.value(
         sums, np.zeros(3)
     )
-
-
-def smoothed(values: list[float], window: Window) -> list[float]:
-    """What a window is to give, value by value."""
-    found = []
-    for i in range(len(values)):
-        around = values[max(i - window.size, 0) : i + window.size + 1]
-        found.append(min(around) if window.kind == "min" else sum(around) / len(around))
-    return found
-
-
-WINDOWS = st.builds(Window, st.integers(0, 12), st.sampled_from(["mean", "min"]))
-
-
-@settings(deadline=None, max_examples=200)
-@given(lists(), WINDOWS, st.sampled_from(OBJECTIVES))
-def test_a_goal_with_a_window_takes_the_best_smoothed_interval(
-    case: Lists, window: Window, objective: Objective
-) -> None:
-    goal, plain = Goal(objective, window), Goal(objective)
-    assert goal.smoothed
-    assert not plain.smoothed
-    line, here = case.line(), case.value_at(plain, 0.0 - 1e-6)
-    step = goal.best(line, here)
-    ends = case.intervals()
-    if not ends or ends[0][0] == ends[-1][1]:
-        assert step.size == 0
-        return
-    inner = [line.inside(np.array([a]), np.array([b]))[0] for a, b in ends]
-    values = [case.value_at(plain, s) for s in inner]
-    smooth = smoothed(values, window)
-    of_start = next(i for i, (_, b) in enumerate(ends) if b >= 0)
-    assert step.here == pytest.approx(smooth[of_start], abs=1e-9)
-    assert step.value == pytest.approx(max(smooth), abs=1e-8)
-    if step.size != 0:
-        taken = inner.index(step.size)
-        assert smooth[taken] == pytest.approx(max(smooth), abs=1e-9)
-        assert step.promised == pytest.approx(values[taken], abs=1e-9)
 
 
 @settings(deadline=None, max_examples=150)
@@ -222,7 +186,7 @@ def test_a_goal_that_shrinks_takes_the_best_of_the_steps_into_intervals(
     case: Lists, price: float
 ) -> None:
     anchor, scale = np.array([1.0, -2.0, 0.5]), np.array([3.0, 0.1, 0.0])
-    goal = Goal(MeanOfDocuments(), shrinkage=Shrinkage(anchor, scale, price))
+    goal = SearchGoal(DocumentMean(), shrinkage=Shrinkage(anchor, scale, price))
     line, here = case.line(), -1e3
     step = goal.best(line, here)
     inner = [line.inside(np.array([a]), np.array([b]))[0] for a, b in case.intervals()]
@@ -233,24 +197,9 @@ def test_a_goal_that_shrinks_takes_the_best_of_the_steps_into_intervals(
         assert case.value_at(goal, step.size) == pytest.approx(step.value, abs=1e-8)
 
 
-def test_the_compiled_goal_is_taken_for_corpus_bleu_alone() -> None:
-    shrinkage = Shrinkage(np.ones(2), np.ones(2), 1.0)
-    assert goal_of(Corpus()) is CORPUS_BLEU
-    assert goal_of(LengthPriced(Corpus(), 0.9, 5.0)) == BleuGoal(0.9, 5.0)
-    for goal in (
-        goal_of(MeanOfDocuments()),
-        goal_of(LengthPriced(MeanOfDocuments(), 0.9, 5.0)),
-        goal_of(Corpus(), Window(1, "min")),
-        goal_of(MeanOfDocuments(), None, shrinkage),
-    ):
-        assert isinstance(goal, Goal)
-    pulled = goal_of(LengthPriced(Corpus(), 0.9, 5.0), None, shrinkage)
-    assert pulled == BleuGoal(0.9, 5.0, shrinkage)
-    assert pulled.name == Goal(pulled.objective, None, shrinkage).name
-
-
 def test_goals_say_what_they_maximise() -> None:
-    goal = Goal(Corpus(), Window(3, "min"), Shrinkage(np.ones(2), np.ones(2), 0.5))
-    assert goal.name == "corpus BLEU, min of ±3 intervals − 0.5 (1 − cosine with the start)"
-    assert CORPUS_BLEU.name == "corpus BLEU"
-    assert BleuGoal(1.0, 5.0).name == "corpus BLEU − 5 |length ratio − 1.000|"
+    goal = SearchGoal(CorpusMetric(), Shrinkage(np.ones(2), np.ones(2), 0.5))
+    assert goal.name == "corpus BLEU − 0.5 (1 − cosine with the start)"
+    assert BLEU_GOAL.name == "corpus BLEU"
+    priced = SearchGoal(LengthPenalty(CorpusMetric(), 1.0, 5.0))
+    assert priced.name == "corpus BLEU − 5 |length ratio − 1.000|"

@@ -15,13 +15,13 @@ from sacrebleu.metrics.bleu import BLEU as SacreBLEU
 from rerank.metrics.bleu import ORDER, WIDTH, corpus_bleu, statistics
 from rerank.tuning.objectives.objective import (
     BLEU,
-    Corpus,
-    LengthPriced,
-    MeanOfDocuments,
-    Measure,
+    CorpusMetric,
+    DocumentMean,
+    LengthPenalty,
+    MetricColumns,
     Objective,
+    ObjectiveSum,
     Sums,
-    WeightedSum,
     WorstDocuments,
 )
 
@@ -33,18 +33,18 @@ def yield_of(sums: Sums) -> NDArray[np.float64]:
     return np.asarray(sums[..., 0] / (1.0 + sums[..., 1]), dtype=np.float64)
 
 
-YIELD = Measure("yield", WIDTH, WIDTH + 2, yield_of)
+YIELD = MetricColumns("yield", WIDTH, WIDTH + 2, yield_of)
 OBJECTIVES: list[Objective] = [
-    Corpus(),
-    Corpus(YIELD),
-    MeanOfDocuments(),
-    MeanOfDocuments(YIELD),
+    CorpusMetric(),
+    CorpusMetric(YIELD),
+    DocumentMean(),
+    DocumentMean(YIELD),
     WorstDocuments(0.01),
     WorstDocuments(0.4),
     WorstDocuments(1.0, YIELD),
-    WeightedSum(((0.25, Corpus()), (-2.0, MeanOfDocuments(YIELD)), (1.0, WorstDocuments(0.5)))),
-    LengthPriced(Corpus(), 0.9, 30.0),
-    LengthPriced(WorstDocuments(0.5), 1.1, 30.0),
+    ObjectiveSum(((0.25, CorpusMetric()), (-2.0, DocumentMean(YIELD)), (1.0, WorstDocuments(0.5)))),
+    LengthPenalty(CorpusMetric(), 0.9, 30.0),
+    LengthPenalty(WorstDocuments(0.5), 1.1, 30.0),
 ]
 
 
@@ -128,15 +128,15 @@ def test_whole_statistics_of_any_type_give_corpus_bleu_to_the_bit(
     line: Events, kind: type[np.integer]
 ) -> None:
     whole = Events(line.rows[:, :WIDTH].astype(kind), line.lists, line.of_list)
-    values = Corpus().along(whole.changes(), whole.documents)
+    values = CorpusMetric().along(whole.changes(), whole.documents)
     for i in range(len(values)):
         total = whole.sums_after(i).sum(axis=0).astype(np.int64)
-        assert values[i] == Corpus().value(total[None]) == float(corpus_bleu(total))
+        assert values[i] == CorpusMetric().value(total[None]) == float(corpus_bleu(total))
 
 
 def test_statistics_of_sixteen_bits_do_not_overflow_along_a_line() -> None:
     changes = np.full((4, WIDTH), 30_000, dtype=np.int16)
-    values = MeanOfDocuments().along(changes, np.array([0, 1, 0, 1]))
+    values = DocumentMean().along(changes, np.array([0, 1, 0, 1]))
     assert values[-1] == pytest.approx(100)
 
 
@@ -162,11 +162,11 @@ def test_documents_are_worth_what_sacrebleu_says_of_each() -> None:
             for text, reference in zip(texts, truth, strict=True)
         ]
     )
-    assert MeanOfDocuments().value(sums) == pytest.approx(np.mean(scores), abs=1e-12)
+    assert DocumentMean().value(sums) == pytest.approx(np.mean(scores), abs=1e-12)
     assert WorstDocuments(0.34).value(sums) == pytest.approx(np.mean(sorted(scores)[:2]), abs=1e-12)
     assert WorstDocuments(0.33).value(sums) == pytest.approx(min(scores), abs=1e-12)
     whole = tool.corpus_score([*chain(*texts)], [[*chain(*truth)]]).score
-    assert Corpus().value(sums) == pytest.approx(whole, abs=1e-12)
+    assert CorpusMetric().value(sums) == pytest.approx(whole, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -195,24 +195,24 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
 
 def test_all_documents_being_the_worst_is_their_mean() -> None:
     sums = plausible(np.random.default_rng(2), 9)
-    assert WorstDocuments(1.0).value(sums) == pytest.approx(MeanOfDocuments().value(sums))
+    assert WorstDocuments(1.0).value(sums) == pytest.approx(DocumentMean().value(sums))
 
 
 def test_the_price_of_length_is_that_of_the_whole_corpus() -> None:
     sums = np.array([[9, 8, 7, 6, 10, 9, 8, 7, 8], [9, 8, 7, 6, 10, 9, 8, 7, 12]])
-    plain = MeanOfDocuments().value(sums)
-    assert LengthPriced(MeanOfDocuments(), 1.0, 7.0).value(sums) == pytest.approx(plain)
-    assert LengthPriced(MeanOfDocuments(), 0.9, 7.0).value(sums) == pytest.approx(plain - 0.7)
-    assert LengthPriced(MeanOfDocuments(), 1.2, 7.0).value(sums) == pytest.approx(plain - 1.4)
+    plain = DocumentMean().value(sums)
+    assert LengthPenalty(DocumentMean(), 1.0, 7.0).value(sums) == pytest.approx(plain)
+    assert LengthPenalty(DocumentMean(), 0.9, 7.0).value(sums) == pytest.approx(plain - 0.7)
+    assert LengthPenalty(DocumentMean(), 1.2, 7.0).value(sums) == pytest.approx(plain - 1.4)
 
 
 def test_names_say_what_is_maximised() -> None:
-    assert Corpus().name == "corpus BLEU"
-    assert MeanOfDocuments(YIELD).name == "mean document yield"
+    assert CorpusMetric().name == "corpus BLEU"
+    assert DocumentMean(YIELD).name == "mean document yield"
     assert WorstDocuments(0.25).name == "worst 25 % of documents, BLEU"
-    mixed = WeightedSum(((0.5, Corpus()), (0.5, Corpus(YIELD))))
+    mixed = ObjectiveSum(((0.5, CorpusMetric()), (0.5, CorpusMetric(YIELD))))
     assert mixed.name == "0.5 corpus BLEU + 0.5 corpus yield"
-    assert LengthPriced(mixed, 1.0, 5.0).name.endswith("− 5 |length ratio − 1.000|")
+    assert LengthPenalty(mixed, 1.0, 5.0).name.endswith("− 5 |length ratio − 1.000|")
 
 
 def test_a_metric_scores_its_columns_for_any_leading_shape() -> None:

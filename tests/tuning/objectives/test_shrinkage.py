@@ -1,4 +1,4 @@
-"""Windows value by value, prices of directions by cosines and in closed form."""
+"""Prices of directions by cosines and in closed form."""
 
 from __future__ import annotations
 
@@ -10,20 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rerank.tuning.objectives.shrinkage import Shrinkage, Window
-
-WINDOWS = st.builds(Window, st.integers(0, 12), st.sampled_from(["mean", "min"]))
-
-
-@settings(deadline=None, max_examples=200)
-@given(st.lists(st.floats(-100, 100), min_size=1, max_size=9), WINDOWS)
-def test_a_window_is_cut_at_the_ends(values: list[float], window: Window) -> None:
-    truth = []
-    for i in range(len(values)):
-        around = values[max(i - window.size, 0) : i + window.size + 1]
-        truth.append(min(around) if window.kind == "min" else sum(around) / len(around))
-    np.testing.assert_allclose(window.over(np.array(values)), truth, rtol=1e-12, atol=1e-12)
-
+from rerank.tuning.objectives.shrinkage import Shrinkage
 
 VECTORS = st.lists(st.floats(-10, 10), min_size=3, max_size=3).map(np.array)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from rerank.tuning.document_pools import DocumentPools
 
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
@@ -18,23 +16,25 @@ from rerank.corpus.columns import offsets_of
 from rerank.corpus.labels import Label
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights
+from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.searching import Search
+from rerank.pipeline.searching import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.exact.documents import ExactDocuments
-from rerank.tuning.features import Wanted
-from rerank.tuning.mert.mert import Settings
-from rerank.tuning.objectives.options import Aims
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.mert.mert import MertSettings
+from rerank.tuning.objectives.options import CORPUS_BLEU_ALONE
+from rerank.tuning.plan import POOLS, Plan
 from rerank.tuning.pools.kinds import KINDS, make_pools
-from rerank.tuning.pools.sentence_pools import CompletePool, ConditionalPools
+from rerank.tuning.pools.sentence_pools import ConditionalPools, SinglePool
 from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.rounds import Round, tune_in_rounds
-from rerank.tuning.task import POOLS, Plan, Task
+from rerank.tuning.task import Task
 
 SPACE = FeatureSpace((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
 PAIRS = Pairwise([np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -1.0, -8.0]])])
 ALONE = Unary([np.array([-1.0, -2.0]), np.array([-3.0, -4.0, -5.0])])
-QUICK = Settings(random_starts=2, kicks=2)
+QUICK = MertSettings(random_starts=2, kicks=2)
 
 
 @dataclass
@@ -48,16 +48,17 @@ def task_on(corpus: TuningSet, plan: Plan, **options: Any) -> Task:
     """A task; `tuned`: names of features, `held`: the weight of `one`, `ranges`, `start`."""
     lm, x = options.pop("start", (1.0, 0.5))
     start = Weights({"LM0": (lm,), "x": (x,), "one": (options.pop("held", 0.0),)}, {}, None, {})
-    return Task.of(
-        cast(Any, SimpleNamespace(searching=nullcontext)),
-        corpus,
-        SPACE,
-        Search(),
-        Wanted(options.pop("tuned", ("LM0", "x")), start, "w.json", options.pop("ranges", {})),
-        plan=plan,
-        settings=plan.settings,
-        notices=Notices(),
+    features = TunedFeatures(
+        options.pop("tuned", ("LM0", "x")), start, "w.json", options.pop("ranges", {})
     )
+    objective = plan.metric_objective([Bleu()])
+    return Task.of(corpus, features, objective, plan=plan, decode=viterbi, notices=Notices())
+
+
+def viterbi(
+    documents: Sequence[DocumentFeatures], weights: NDArray[np.float64]
+) -> list[tuple[int, ...]]:
+    return [one.choices for one in search_documents(documents, weights, Search())]
 
 
 def small(
@@ -122,31 +123,8 @@ def test_every_kind_of_pools_has_a_function() -> None:
 
 @pytest.mark.parametrize("kind", ["auto", "conditional"])
 def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> None:
-    assert isinstance(make_pools(small(Plan(kind), ALONE)), CompletePool)
+    assert isinstance(make_pools(small(Plan(kind), ALONE)), SinglePool)
     assert isinstance(make_pools(small(Plan(kind))), ConditionalPools)
-
-
-@pytest.mark.parametrize("problem", [PAIRS, ALONE])
-def test_pools_of_documents_begin_with_the_first_candidates(problem: DocumentProblem) -> None:
-    made = small(Plan("documents"), problem, tuned=("LM0", "x", "one"))
-    pools = make_pools(made)
-    assert isinstance(pools, DocumentPools)
-    assert pools.first.pool().features.tolist() == [[4, -4, 2], [0, 0, 0]]
-    assert (pools.spreads > 0).tolist() == [True, True, False]
-    assert pools.fixed_spread == 0
-    assert [n.kind for n in made.notices] == ["constant feature one: its weight stays as given"]
-
-
-def test_a_fixed_part_has_a_spread_where_it_varies_within_lists() -> None:
-    for sparse, fixed in (((0, 0, 0, 0, 0), False), ((2, 0, 0, 0, 0), True)):
-        made = small(Plan("documents"), sparse=sparse)
-        pools = make_pools(made)
-        assert isinstance(pools, DocumentPools)
-        assert (pools.fixed_spread > 0) == made.fixed == fixed
-    assert small(Plan("documents"), held=3.0).fixed
-    pools = make_pools(small(Plan("documents"), held=3.0))
-    assert isinstance(pools, DocumentPools)
-    assert pools.fixed_spread == 0
 
 
 @pytest.mark.parametrize("kind", POOLS)
@@ -154,11 +132,11 @@ def test_what_is_told_of_each_round_is_what_decoding_gives(kind: str) -> None:
     """Gaps and documents without any candidate are in it."""
     made = task_on(documents(1), Plan(kind, settings=QUICK))
     for r in rounds_of(made):
-        path, sums = made.decode(r.step.weights)
-        np.testing.assert_array_equal(r.step.statistics, sums)
+        path, sums = made.decode(r.result.weights)
+        np.testing.assert_array_equal(r.result.statistics, sums)
         assert sums[-1].tolist() == [0] * 8 + [4]
         np.testing.assert_array_equal(sums, made.corpus.sums(path))
-        assert r.value == made.goal.value(sums, r.step.weights)
+        assert r.value == made.goal.value(sums, r.result.weights)
 
 
 @pytest.mark.parametrize("kind", POOLS)
@@ -180,17 +158,15 @@ def test_zeros_are_left_for_weights_that_choose(kind: str, best: str) -> None:
             rows[np.arange(len(rows)) % 4 > 0, :4] = 0
         corpus = TuningSet(corpus.groups, tuple(worst), corpus.gaps)
     made = task_on(corpus, Plan(kind, settings=QUICK), start=(0.0, 0.0))
-    ended = tune_in_rounds(
-        make_pools(made), np.zeros(2), fixed=False, report=lambda done: None, value=made.value
-    )
-    assert ended.best.step.weights.any()
+    ended = tune_in_rounds(make_pools(made), np.zeros(2), fixed=False, value=made.value)
+    assert ended.best.result.weights.any()
 
 
 # Exact searches
 
 
 def test_exact_searches_need_but_one_pool_where_no_context_counts() -> None:
-    assert isinstance(make_pools(small(Plan("exact"), ALONE)), CompletePool)
+    assert isinstance(make_pools(small(Plan("exact"), ALONE)), SinglePool)
     assert isinstance(make_pools(small(Plan("exact"))), ExactDocuments)
 
 
@@ -208,20 +184,23 @@ def test_exact_searches_refuse_what_looks_further_back(order: int | None) -> Non
         document.present,
     )
     corpus = TuningSet(((far,),), made.corpus.statistics, made.corpus.gaps)
-    with pytest.raises(UsageError, match=r"--pools exact: .* take --pools conditional or doc"):
-        make_pools(task_on(corpus, Plan("exact")))
+    with pytest.raises(UsageError, match=r"--pools exact: .* take --pools conditional"):
+        make_pools(task_on(corpus, Plan("exact", objective=CORPUS_BLEU_ALONE)))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_exact_searches_predict_what_is_decoded_and_end_at_the_best_of_a_circle(seed: int) -> None:
     """Two weights: all directions are tried, each decoded."""
-    made = task_on(documents(seed), Plan("exact", aims=Aims(length="free"), settings=QUICK))
+    plan = Plan("exact", objective=CORPUS_BLEU_ALONE, settings=QUICK)
+    made = task_on(documents(seed), plan)
     seen = rounds_of(made)
     for r in seen[2:]:  # climbs; round 1 is the optimum of a pool
-        assert r.step.predicted is not None
-        assert r.step.predicted.value == pytest.approx(r.value, abs=1e-9)
-        np.testing.assert_array_equal(r.step.predicted.statistics, r.step.statistics.sum(axis=0))
-        assert np.abs(r.step.weights).sum() == pytest.approx(1)
+        assert r.result.predicted is not None
+        assert r.result.predicted.value == pytest.approx(r.value, abs=1e-9)
+        np.testing.assert_array_equal(
+            r.result.predicted.statistics, r.result.statistics.sum(axis=0)
+        )
+        assert np.abs(r.result.weights).sum() == pytest.approx(1)
     angles = np.linspace(0, 2 * np.pi, 720, endpoint=False)
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     circle = [made.goal.value(made.decode(point)[1], point) for point in points]
@@ -231,7 +210,7 @@ def test_exact_searches_predict_what_is_decoded_and_end_at_the_best_of_a_circle(
 def test_exact_searches_keep_to_ranges() -> None:
     ranges = {"LM0": (0.2, 0.4), "x": (-np.inf, 0.6)}
     made = task_on(documents(2), Plan("exact", settings=QUICK), ranges=ranges, start=(0.3, 0.5))
-    weights = np.array([r.step.weights for r in rounds_of(made)])
+    weights = np.array([r.result.weights for r in rounds_of(made)])
     assert within(weights[:, 0], 0.2, 0.4)
     assert within(weights[:, 1], -np.inf, 0.6)
 
@@ -252,4 +231,4 @@ def test_exact_searches_leave_weights_that_are_not_tuned_and_count_them() -> Non
 
 def test_a_seed_decides_what_exact_searches_find() -> None:
     one, same = (rounds_of(task_on(documents(4), Plan("exact", settings=QUICK))) for _ in "12")
-    assert [r.step.weights.tolist() for r in one] == [r.step.weights.tolist() for r in same]
+    assert [r.result.weights.tolist() for r in one] == [r.result.weights.tolist() for r in same]

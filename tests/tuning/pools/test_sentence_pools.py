@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -11,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 from rerank.notices import Notices
-from rerank.tuning.mert.ascent import Optimum
-from rerank.tuning.mert.mert import Settings, optimise
+from rerank.tuning.mert.mert import MertSettings, optimise
+from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.pools.sentence_pools import CompletePool, ConditionalPools
-from rerank.tuning.rounds import Ended, Round, tune_in_rounds
+from rerank.tuning.pools.sentence_pools import ConditionalPools, SinglePool, choose
+from rerank.tuning.rounds import BestRound, DecodedWeights, Round, tune_in_rounds
 
 Choices = tuple[int, ...]
-QUICK = Settings(random_starts=4, kicks=5)
+QUICK = MertSettings(random_starts=4, kicks=5)
 
 
 @dataclass
@@ -77,6 +78,10 @@ def find(pool: Pool, start: NDArray[np.float64]) -> Optimum:
     return optimise(pool, start, Notices(), names=["plain", "pairs"], settings=QUICK).best
 
 
+def bleu(result: DecodedWeights) -> float:
+    return result.bleu
+
+
 def chosen(pool: Pool, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     """Summed statistics (1, 9) of the best candidate of each list, which has three."""
     scores = (pool.features @ weights).reshape(-1, 3)
@@ -84,17 +89,17 @@ def chosen(pool: Pool, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.asarray(pool.statistics[best].sum(axis=0, keepdims=True))
 
 
-def rounds_of(chain: Chain, start: NDArray[np.float64]) -> tuple[Ended, list[Round]]:
+def rounds_of(chain: Chain, start: NDArray[np.float64]) -> tuple[BestRound, list[Round]]:
     seen: list[Round] = []
     pools = ConditionalPools(chain.first, chain.pool_under, chain.decode, find)
-    return tune_in_rounds(pools, start, fixed=False, report=seen.append), seen
+    return tune_in_rounds(pools, start, fixed=False, value=bleu, report=seen.append), seen
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_pool_is_scored_under_the_path_decoded_last(seed: int) -> None:
     chain = Chain(seed)
     _, seen = rounds_of(chain, np.array([0.5, 0.5]))
-    decoded = [chain.decode(r.step.weights)[0] for r in seen[1:-1]]
+    decoded = [chain.decode(r.result.weights)[0] for r in seen[1:-1]]
     assert chain.paths == [chain.first, *decoded]
 
 
@@ -103,22 +108,22 @@ def test_the_round_with_the_best_decoded_bleu_is_kept(seed: int) -> None:
     chain = Chain(seed)
     ended, seen = rounds_of(chain, np.array([0.5, 0.5]))
     assert [r.number for r in seen] == list(range(len(seen)))
-    assert ended.best.bleu == max(r.bleu for r in seen)
-    assert ended.best is next(r for r in seen if r.bleu == ended.best.bleu)
+    assert ended.best.result.bleu == max(r.result.bleu for r in seen)
+    assert ended.best is next(r for r in seen if r.result.bleu == ended.best.result.bleu)
     for r in seen:
-        np.testing.assert_array_equal(r.step.statistics, chain.decode(r.step.weights)[1])
+        np.testing.assert_array_equal(r.result.statistics, chain.decode(r.result.weights)[1])
 
 
 def test_predictions_are_those_of_the_pool_and_round_zero_has_none() -> None:
     chain = Chain(1)
     _, seen = rounds_of(chain, np.array([0.5, 0.5]))
-    assert seen[0].step.predicted is None
-    np.testing.assert_array_equal(seen[0].step.weights, [0.5, 0.5])
+    assert seen[0].result.predicted is None
+    np.testing.assert_array_equal(seen[0].result.weights, [0.5, 0.5])
     for paths, r in zip(chain.paths, seen[1:], strict=True):
-        assert r.step.predicted is not None
+        assert r.result.predicted is not None
         pool = Chain(1).pool_under(paths)
-        assert r.step.predicted.bleu == Optimum.at(pool, r.step.weights).bleu
-        np.testing.assert_array_equal(r.step.predicted.weights, r.step.weights)
+        assert r.result.predicted.bleu == Optimum.at(pool, r.result.weights).bleu
+        np.testing.assert_array_equal(r.result.predicted.weights, r.result.weights)
 
 
 def stopping(
@@ -140,7 +145,7 @@ def stopping(
 
     seen: list[Round] = []
     pools = ConditionalPools(0, pool_under, decode, find)
-    ended = tune_in_rounds(pools, np.array([1.0, 0.0]), fixed=False, report=seen.append)
+    ended = tune_in_rounds(pools, np.array([1.0, 0.0]), fixed=False, value=bleu, report=seen.append)
     return ended.reason, seen
 
 
@@ -156,7 +161,8 @@ def still(call: int) -> NDArray[np.float64]:
 def test_rounds_stop_when_no_weight_moves() -> None:
     reason, seen = stopping(lambda call: call, still)
     moved = [
-        np.abs(after.step.weights - before.step.weights).max() for before, after in pairwise(seen)
+        np.abs(after.result.weights - before.result.weights).max()
+        for before, after in pairwise(seen)
     ]
     assert reason == "no weight moves"
     assert moved[-1] < 1e-5
@@ -175,9 +181,15 @@ def test_a_complete_pool_takes_one_round_and_predicts_what_is_decoded() -> None:
     """A pool under one path, taken for itself: its lists decide alone."""
     chain, seen = Chain(2), list[Round]()
     pool, start = chain.pool_under(chain.first), np.array([0.5, 0.5])
-    ended = tune_in_rounds(CompletePool(pool, find), start, fixed=False, report=seen.append)
-    assert ended.reason == "the pool is complete"
-    first, tuned = (r.step for r in seen)
+    ended = tune_in_rounds(
+        SinglePool(pool, partial(choose, pool), find, "enough"),
+        start,
+        fixed=False,
+        value=bleu,
+        report=seen.append,
+    )
+    assert ended.reason == "enough"
+    first, tuned = (r.result for r in seen)
     np.testing.assert_array_equal(first.statistics, chosen(pool, start))
     assert tuned.predicted is not None
     np.testing.assert_array_equal(tuned.statistics, chosen(pool, tuned.weights))

@@ -3,11 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
+import sacrebleu
 
 from decoders.arrays import Pairwise
 from rerank.corpus.labels import Label
+from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.ter import Ter
 from rerank.notices import Notices
-from rerank.pipeline.searching import Search
+from rerank.pipeline.searching import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.scale import fit_scale
@@ -49,28 +53,6 @@ def test_the_sum_of_a_path_counts_gaps_as_empty_lines() -> None:
     assert sums.tolist() == (STATISTICS[1] + STATISTICS[4] + GAPS).tolist()
 
 
-def test_decoding_gives_the_best_path_and_its_sum() -> None:
-    found = tuning_set()
-    path, sums = found.decode(np.array([0.0, 1.0]), Search())
-    assert path == ((0, 0),)
-    assert sums.tolist() == found.sums(path).tolist()
-
-
-def test_paths_are_listed_best_first() -> None:
-    (paths,) = tuning_set().list_paths(np.array([0.0, 1.0]), Search().listing(3))
-    assert paths == ((0, 0), (0, 1), (0, 2))
-
-
-def test_paths_have_the_sums_of_what_they_choose() -> None:
-    found, start = tuning_set(), np.array([10.0, 0.0])
-    (paths,) = found.paths([[(1, 2), (0, 0)]], np.array([1]), start)
-    assert paths.choices.tolist() == [[1, 2], [0, 0]]
-    assert paths.features.tolist() == [[-2 - 8], [-1 - 3]]
-    assert paths.fixed.tolist() == [20 + 0.5 + 50, 10 + 30]
-    sums = [found.sums(((1, 2),)) - GAPS, found.sums(((0, 0),)) - GAPS]
-    assert paths.statistics.tolist() == np.concatenate(sums).tolist()
-
-
 def several() -> TuningSet:
     """Documents a to d in two groups; one more row of gaps is of documents without candidates."""
     (one,) = tuning_set().documents
@@ -80,7 +62,7 @@ def several() -> TuningSet:
 
 
 def test_some_of_the_documents_come_in_their_order_as_often_as_they_are_named() -> None:
-    found = several().of([3, 1, 0, 1])
+    found = several().take([3, 1, 0, 1])
     assert [[document.name for document in group] for group in found.groups] == [
         ["a", "b", "b"],
         ["d"],
@@ -93,10 +75,10 @@ def test_some_of_the_documents_come_in_their_order_as_often_as_they_are_named() 
     assert whole[4].tolist() == (4 * GAPS[0]).tolist()
 
 
-def test_groups_of_which_nothing_is_named_are_left_out() -> None:
-    assert [len(group) for group in several().of([3]).groups] == [1]
-    path, sums = several().of([3, 3]).decode(np.array([0.0, 1.0]), Search())
-    assert path == ((0, 0), (0, 0))
+def test_groups_without_a_named_document_are_left_out() -> None:
+    assert [len(group) for group in several().take([3]).groups] == [1]
+    path = ((0, 1), (0, 1))
+    sums = several().take([3, 3]).sums(path)
     assert sums[0].tolist() == sums[1].tolist() == several().sums(path * 2)[3].tolist()
 
 
@@ -111,8 +93,10 @@ def test_a_pool_knows_the_documents_of_its_lists() -> None:
 
 def test_chains_decode_as_the_search_does() -> None:
     for weights in np.random.default_rng(1).standard_normal((20, 2)):
-        sums = several().decode(weights, Search())[1]
-        assert several().chains().decoded(weights).tolist() == sums.tolist()
+        path = tuple(
+            one.choices for one in search_documents(several().documents, weights, Search())
+        )
+        assert several().chains().decode(weights).tolist() == several().sums(path).tolist()
 
 
 def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:
@@ -127,3 +111,31 @@ def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:
         truth = fit_scale(scores, np.array([0, 1, 0, 0, 1]), document.offsets, Notices())
         assert whole.scale(((choice, 0),), weights, Notices()) == truth
         assert (truth is None) == (choice == 0)
+
+
+def test_texts_in_memory_are_counted_as_sacrebleu_counts_them() -> None:
+    """Three documents: a sentence of the first has no candidates, nor has the second document."""
+    texts: list[list[list[str]]] = [[["a b c", "a d"], []], [[]], [["e e"]]]
+    references = [[["a b c d"], ["x y"]], [["z"]], [["e e", "e"]]]
+    space, nothing = FeatureSpace((Label("LM0", 1),), (), 1, False), np.zeros(0, np.int64)
+    documents = [
+        DocumentFeatures(
+            "a", space, np.zeros((2, 1)), np.zeros(2), (), np.array([0, 2]), np.array([0])
+        ),
+        DocumentFeatures("b", space, np.zeros((0, 1)), np.zeros(0), (), np.array([0]), nothing),
+        DocumentFeatures(
+            "c", space, np.zeros((1, 1)), np.zeros(1), (), np.array([0, 1]), np.array([0])
+        ),
+    ]
+    found = TuningSet.of(documents, texts, references, [Bleu(), Ter()])
+    assert [document.name for document in found.documents] == ["a", "c"]
+    for rows, hypotheses, lines in zip(
+        found.statistics, (["a b c", "a d"], ["e e"]), (["a b c d"], ["e e", "e"]), strict=True
+    ):
+        for row, hypothesis in zip(rows, hypotheses, strict=True):
+            bleu = sacrebleu.corpus_bleu([hypothesis], [[one] for one in lines], tokenize="none")
+            ter = sacrebleu.corpus_ter([hypothesis], [[one] for one in lines])
+            assert row[:9].tolist() == [*bleu.counts, *bleu.totals, bleu.ref_len]
+            assert 100 * row[9] / row[10] == pytest.approx(ter.score)
+    assert found.gaps[:, 8].tolist() == [2, 0, 1]
+    assert found.gaps[:, 9:].tolist() == [[2, 2], [0, 0], [1, 1]]

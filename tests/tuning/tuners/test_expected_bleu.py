@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,19 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rerank.tuning.mert.ascent import Optimum
-from rerank.tuning.mert.envelope import Direction
+from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.tuners.expected_bleu import (
     PENALTIES,
-    SHARP,
     _maxima,
     expected_bleu,
     log_expected_bleu,
-    uphill,
 )
 from rerank.tuning.tuners.sentence_bleu import log_bleu
-from rerank.tuning.tuners.standardised import LEAST, Standardised
+from rerank.tuning.tuners.standardised import LEAST, StandardisedPool
 
 
 def random_pool(seed: int, *, lists: int = 12, size: int = 15, fixed: float = 0.0) -> Pool:
@@ -41,8 +37,8 @@ def random_pool(seed: int, *, lists: int = 12, size: int = 15, fixed: float = 0.
     return Pool(offsets, values, rows, fixed * rng.standard_normal(n))
 
 
-def space_of(pool: Pool) -> Standardised:
-    return Standardised.of(pool, np.zeros(3))
+def space_of(pool: Pool) -> StandardisedPool:
+    return StandardisedPool.of(pool, np.zeros(3))
 
 
 @settings(deadline=None, max_examples=30)
@@ -140,39 +136,3 @@ def soft_log_bleu(pool: Pool, scores: NDArray[np.float64]) -> float:
             np.exp(scores[a:b] - np.logaddexp.reduce(scores[a:b])) @ pool.statistics[a:b, :9]
         )
     return float(log_bleu(expected, np.empty(9)))
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1.0]), st.booleans())
-def test_uphill_is_the_gradient_by_finite_differences(seed: int, fixed: float, more: bool) -> None:
-    """Of weights that are `SHARP` spreads long; in units of spread, so each part is divided twice.
-
-    Further columns, of another metric, and statistics that are floats change nothing.
-    """
-    pool = random_pool(seed, fixed=fixed)
-    weights = np.random.default_rng(seed).standard_normal(3)
-    way = uphill(
-        replace(pool, statistics=np.hstack([pool.statistics, [[0.5]] * 180])) if more else pool,
-        weights,
-    )
-    spreads = np.array([Direction.of(pool, column).spread for column in pool.features.T])
-    own = Direction.of(pool, pool.fixed).spread
-    length = float(np.hypot(np.linalg.norm(weights * spreads), own))
-    here = SHARP / length * (pool.features @ weights + pool.fixed)
-    for f in range(3):
-        step = 1e-6 / spreads[f] * pool.features[:, f]
-        slope = (soft_log_bleu(pool, here + step) - soft_log_bleu(pool, here - step)) / 2e-6
-        assert way[f] * spreads[f] == pytest.approx(slope, rel=1e-4, abs=1e-6)
-
-
-def test_where_bleu_says_nothing_no_way_leads_uphill() -> None:
-    pool = random_pool(3)
-    mute = pool.statistics.copy()
-    mute[:, 3] = 0
-    assert not uphill(replace(pool, statistics=mute), np.ones(3)).any()
-    assert not uphill(replace(pool, features=np.ones((180, 3))), np.ones(3)).any()
-    constant = pool.features.copy()
-    constant[:, 1] = 2.0
-    way = uphill(replace(pool, features=constant), np.ones(3))
-    assert way[1] == 0
-    assert way[[0, 2]].all()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.tuners.mira import _BACKGROUND, _DECAY, LARGEST, _averages, mira
 from rerank.tuning.tuners.sentence_bleu import bleu_within
-from rerank.tuning.tuners.standardised import Standardised
+from rerank.tuning.tuners.standardised import StandardisedPool
 
 GOOD = [8, 6, 4, 2, 8, 7, 6, 5, 8]
 BAD = [6, 3, 1, 0, 8, 7, 6, 5, 8]
@@ -27,7 +27,7 @@ def lists_of_two(count: int, seed: int = 0) -> Pool:
 
 
 def by_definition(
-    space: Standardised, rng: np.random.Generator, passes: int
+    space: StandardisedPool, rng: np.random.Generator, passes: int
 ) -> list[NDArray[np.float64]]:
     """Averages after each pass: the closed form of the step on lists of (good, bad)."""
     w, background = space.point.copy(), np.array(_BACKGROUND)
@@ -47,7 +47,7 @@ def by_definition(
 @pytest.mark.parametrize("seed", range(5))
 def test_on_lists_of_two_steps_and_averages_are_those_of_the_closed_form(seed: int) -> None:
     pool = lists_of_two(6, seed)
-    space = Standardised.of(pool, np.array([0.3, -0.2]))
+    space = StandardisedPool.of(pool, np.array([0.3, -0.2]))
     found = list(_averages(space, space.point, np.random.default_rng(seed)))
     truth = by_definition(space, np.random.default_rng(seed), len(found))
     np.testing.assert_allclose(found, truth, rtol=1e-9)
@@ -56,7 +56,7 @@ def test_on_lists_of_two_steps_and_averages_are_those_of_the_closed_form(seed: i
 @pytest.mark.parametrize(("size", "bound"), [(0.1, True), (1.0, True), (100.0, False)])
 def test_a_step_leaves_no_loss_or_is_the_largest(size: float, bound: bool) -> None:
     """One list, one pass from zeros: afterwards w · Δx = Δgain, unless C binds."""
-    whole = Standardised.of(lists_of_two(1), np.zeros(2))
+    whole = StandardisedPool.of(lists_of_two(1), np.zeros(2))
     space = replace(whole, rows=size * whole.rows)
     dx = space.rows[0] - space.rows[1]
     background = np.array(_BACKGROUND)
@@ -72,7 +72,7 @@ def test_a_step_leaves_no_loss_or_is_the_largest(size: float, bound: bool) -> No
 
 def test_another_seed_visits_the_lists_in_another_order() -> None:
     pool = lists_of_two(30)
-    space = Standardised.of(pool, np.zeros(2))
+    space = StandardisedPool.of(pool, np.zeros(2))
     one, two = (next(iter(_averages(space, space.point, np.random.default_rng(s)))) for s in (1, 2))
     assert (one != two).any()
 

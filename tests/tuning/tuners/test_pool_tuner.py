@@ -5,14 +5,14 @@ import pytest
 
 from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.mert.mert import Settings, optimise
-from rerank.tuning.objectives.goal import CORPUS_BLEU
+from rerank.tuning.mert.mert import MertSettings, optimise
+from rerank.tuning.objectives.goal import BLEU_GOAL
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.tuners.pool_tuner import MERT, PoolTuner
-from rerank.tuning.tuners.table import ALGORITHMS
+from rerank.tuning.tuners.pool_tuner import PoolTuner
+from rerank.tuning.tuners.table import ALGORITHMS, MERT
 
 NAMES = ["LM0", "TM0", "one"]
-SETTINGS = Settings(random_starts=1, kicks=1, seed=5)
+SETTINGS = MertSettings(random_starts=1, kicks=1, seed=5)
 START = np.array([0.5, 0.25, 0.25])
 
 
@@ -27,7 +27,7 @@ def pool() -> Pool:
 
 
 def tuner(algorithm: str, bounds: Bounds | None = None) -> PoolTuner:
-    return PoolTuner(algorithm, SETTINGS, NAMES, bounds or Bounds.none(3), CORPUS_BLEU)
+    return PoolTuner(algorithm, SETTINGS, NAMES, bounds or Bounds.none(3), BLEU_GOAL)
 
 
 def test_mert_is_told_everything() -> None:
@@ -41,7 +41,7 @@ def test_mert_is_told_everything() -> None:
         names=NAMES,
         settings=SETTINGS,
         bounds=bounds,
-        goal=CORPUS_BLEU,
+        goal=BLEU_GOAL,
         history=history,
     )
     assert found.best.weights.tolist() == truth.best.weights.tolist()

@@ -7,11 +7,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rerank.tuning.mert.ascent import Optimum
+from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.tuners.pro import L2, _logistic, _pairs, pro
 from rerank.tuning.tuners.sentence_bleu import bleu_plus_one
-from rerank.tuning.tuners.standardised import Standardised
+from rerank.tuning.tuners.standardised import StandardisedPool
 
 
 def separable_pool(seed: int, truth: NDArray[np.float64]) -> Pool:
@@ -75,7 +75,7 @@ def test_the_optimum_is_one() -> None:
     """The gradient of the whole objective, written anew, vanishes there."""
     pool = separable_pool(5, np.array([1.0, -0.5]))
     found = pro(pool, np.zeros(2), rng=np.random.default_rng(7))
-    space = Standardised.of(pool, found)
+    space = StandardisedPool.of(pool, found)
     better, worse = _pairs(pool.offsets, bleu_plus_one(pool.statistics), np.random.default_rng(7))
     differences = space.rows[better] - space.rows[worse]
     point = found * space.spreads
@@ -91,7 +91,7 @@ def test_the_start_has_the_share_that_gives_the_best_bleu() -> None:
     rows = pool.statistics + np.where(np.arange(9) < 4, noise, 0).clip(-50)
     pool = Pool(pool.offsets, pool.features, rows, pool.fixed)
     alone = pro(pool, np.zeros(3), rng=np.random.default_rng(9))
-    space = Standardised.of(pool, planted)
+    space = StandardisedPool.of(pool, planted)
     size = np.linalg.norm(alone * space.spreads)
     mixtures = [(1 - s) * alone + s * size * space.weights(space.point) for s in np.arange(10) / 10]
     found = pro(pool, planted, rng=np.random.default_rng(9))
