@@ -119,6 +119,19 @@ def test_help_loads_nothing_heavy(command: str) -> None:
     assert loaded(f"from rerank.cli import run; run({arguments})") & HEAVY == set()
 
 
+@pytest.mark.parametrize(
+    "command", ["decode --search nope", "score --merge nope", "train-lm --model nope"]
+)
+def test_a_misspelt_option_is_refused_before_anything_heavy_is_loaded(command: str) -> None:
+    program = f"""
+import contextlib, io
+from rerank.cli import run
+with contextlib.redirect_stderr(io.StringIO()) as message:
+    assert run({command.split()}) == 2
+assert "nope" in message.getvalue()"""
+    assert loaded(program) & HEAVY == set()
+
+
 def test_commands_without_a_model_do_not_wait_for_torch() -> None:
     assert loaded("import rerank.pipeline") & {"torch", "sacrebleu", "tqdm"} == set()
 

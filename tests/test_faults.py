@@ -1,10 +1,10 @@
-"""Faults: what a user meets with bad input, a folder of `tests/faults` each.
+"""Faults in input, options and the system: each folder of `tests/faults` is a test case.
 
-A case is the files of `00-sound`, with its own files over them and its `make.py` run there, and
-`command`, the arguments of `rerank`, which may read `stdin`, after environment variables that are
-set as shells do it. `expected.exit` holds the exit code, `expected.stderr` one regular expression
-a line, each to be found on standard error, or not to be found if it begins with `!`. Cases of one
-number are forms of one fault; those of 00 have none.
+A case runs in a folder with the files of `00-sound`, its own files copied over them, and then its
+`make.py`. `command` has the arguments of `rerank`, after environment variables in shell notation;
+`stdin` is standard input. `expected.exit` is the exit code. `expected.stderr` has one regular
+expression per line that standard error must contain, or must not contain if it begins with `!`.
+Cases with the same number are variants of one fault; number 00 is input without faults.
 """
 
 import itertools
@@ -83,7 +83,7 @@ def run(name: str, *options: str) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_fault_is_told_with_place_and_cure_and_touches_nothing(
+def test_a_fault_is_reported_with_place_and_cure_and_changes_no_file(
     name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -160,7 +160,7 @@ def without_reader(*arguments: str) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("name", ["00-sound", "00-sound-evaluate", "--help"])
-def test_80_a_reader_that_has_left_ends_the_work_in_silence(
+def test_80_a_closed_pipe_ends_the_work_silently(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out("00-sound", tmp_path, monkeypatch)
@@ -168,7 +168,7 @@ def test_80_a_reader_that_has_left_ends_the_work_in_silence(
     assert (code, message) == (0, b"")
 
 
-def test_80_a_reader_that_has_left_is_told_of_where_a_file_is_not_written_for_it(
+def test_80_a_closed_pipe_is_reported_if_other_outputs_are_therefore_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out("00-sound", tmp_path, monkeypatch)
@@ -230,7 +230,7 @@ def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
-def test_81_a_report_that_does_not_fit_is_told_of(
+def test_81_a_report_that_does_not_fit_on_the_disk_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lay_out("00-sound", tmp_path, monkeypatch)

@@ -11,11 +11,18 @@ from rerank.registry import Registry
 
 
 class MemberName(click.Choice[str]):
-    """A built-in name of a registry, one of `others`, or a name that an installed package adds."""
+    """A built-in name of a registry, one of `others`, or a name that an installed package adds.
+
+    The table of names is loaded when a command is used or completed, not when it is defined.
+    """
 
     def __init__(self, registry: Registry[Any], *others: str) -> None:
-        super().__init__([*others, *registry.builtin])
-        self.registry = registry
+        self.registry, self.others, self.case_sensitive = registry, others, True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The other names, then the built-in ones."""
+        return (*self.others, *self.registry.builtin)
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, whose package is loaded if it is not built in."""

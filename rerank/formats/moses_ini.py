@@ -20,8 +20,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from rerank.errors import InputError, UsageError
-from rerank.formats.moses_grammar import is_sparse
-from rerank.formats.tokens import NUMBER, shown, written
+from rerank.formats.moses_grammar import features, is_sparse
+from rerank.formats.tokens import NUMBER, number, shown, written
 from rerank.notices import Notices
 
 SECTION = re.compile(rb"\[(.*)\]")
@@ -68,6 +68,53 @@ def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
             f"expected an alpha above 0, found {shown(token)}", source=source, line=places[0] + 1
         )
     return float(token)
+
+
+def read_ini(
+    lines: Sequence[bytes], notices: Notices, *, source: str = ""
+) -> tuple[dict[str, tuple[float, ...]], dict[str, float], float | None]:
+    """Dense weights, sparse weights and alpha of lines `Name= w w` or `Name w w`.
+
+    If the lines have sections, only those of [weight] are read.
+    """
+    dense: dict[str, list[float]] = {}
+    sparse: dict[str, float] = {}
+    texts = [COMMENT.sub(b"", line).strip() for line in lines]
+    inside = not any(map(SECTION.fullmatch, texts))
+    for n, text in enumerate(texts, 1):
+        section = SECTION.fullmatch(text)
+        if section:
+            inside = section[1] == b"weight"
+            if section[1] == b"weight-file":
+                notices.add(
+                    "[weight-file] ignored; its weights are not read", source=source, line=n
+                )
+        elif inside and text:
+            try:
+                found, more = features(_labelled(text), number)
+                for name in sparse.keys() & more:
+                    raise InputError(f"expected one weight of {name!r}, found two")
+            except InputError as fault:
+                raise InputError(str(fault), source=source, line=n) from None
+            sparse |= more
+            for name, values in found.items():
+                dense.setdefault(name, []).extend(values)
+    if not dense and not sparse:
+        raise InputError(
+            "expected weights, as JSON or as lines 'Name= w w' of a section [weight], found none",
+            source=source,
+        )
+    alpha = read_alpha(lines, source=source)
+    return {name: tuple(values) for name, values in dense.items()}, sparse, alpha
+
+
+def _labelled(text: bytes) -> bytes:
+    """The line as a feature column: `Name w` and `Name = w` become `Name= w`."""
+    text = re.sub(rb"\s+=", b"=", text)
+    name = text.split()[0]
+    if b"=" in name or name.endswith(b":") or NUMBER.fullmatch(name):
+        return text
+    return name + b"=" + text[len(name) :]
 
 
 def merged(

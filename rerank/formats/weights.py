@@ -17,16 +17,7 @@ from numpy.typing import NDArray
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
-from rerank.formats.moses_grammar import features
-from rerank.formats.moses_ini import (
-    COMMENT,
-    SECTION,
-    alpha_line,
-    merged,
-    read_alpha,
-    weight_line,
-)
-from rerank.formats.tokens import NUMBER, number
+from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
 from rerank.formats.unnamed import by_place
 from rerank.notices import Notices
 
@@ -88,7 +79,7 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
         )
     if first.startswith(b"{"):
         return _from_json(b"\n".join(content), source)
-    return _from_ini(content, notices, source)
+    return Weights(*read_ini(content, notices, source=source))
 
 
 def write_weights(
@@ -207,48 +198,6 @@ def vector(
             )
         values += found
     return np.array(values, dtype=np.float64)
-
-
-def _from_ini(lines: Sequence[bytes], notices: Notices, source: str) -> Weights:
-    """Weights of lines `Name= w w` or `Name w w`, of section [weight] if there are sections."""
-    dense: dict[str, list[float]] = {}
-    sparse: dict[str, float] = {}
-    texts = [COMMENT.sub(b"", line).strip() for line in lines]
-    inside = not any(map(SECTION.fullmatch, texts))
-    for n, text in enumerate(texts, 1):
-        section = SECTION.fullmatch(text)
-        if section:
-            inside = section[1] == b"weight"
-            if section[1] == b"weight-file":
-                notices.add(
-                    "[weight-file] ignored; its weights are not read", source=source, line=n
-                )
-        elif inside and text:
-            try:
-                found, more = features(_labelled(text), number)
-                for name in sparse.keys() & more:
-                    raise InputError(f"expected one weight of {name!r}, found two")
-            except InputError as fault:
-                raise InputError(str(fault), source=source, line=n) from None
-            sparse |= more
-            for name, values in found.items():
-                dense.setdefault(name, []).extend(values)
-    if not dense and not sparse:
-        raise InputError(
-            "expected weights, as JSON or as lines 'Name= w w' of a section [weight], found none",
-            source=source,
-        )
-    alpha = read_alpha(lines, source=source)
-    return Weights({name: tuple(values) for name, values in dense.items()}, sparse, alpha)
-
-
-def _labelled(text: bytes) -> bytes:
-    """The line as a feature column: `Name w` and `Name = w` become `Name= w`."""
-    text = re.sub(rb"\s+=", b"=", text)
-    name = text.split()[0]
-    if b"=" in name or name.endswith(b":") or NUMBER.fullmatch(name):
-        return text
-    return name + b"=" + text[len(name) :]
 
 
 def _from_json(content: bytes, source: str) -> Weights:

@@ -1,4 +1,4 @@
-"""`rerank cache`: what people and machines are told, and what is removed."""
+"""`rerank cache`: its text and JSON, and what it removes."""
 
 import json
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_clear_removes_the_scores_of_the_folder_that_is_named(
         (["purge"], "No such command 'purge'"),
     ],
 )
-def test_faults_of_usage_are_told_in_a_line_and_change_nothing(
+def test_usage_errors_are_one_line_and_change_nothing(
     arguments: list[str],
     message: str,
     folder: Path,

@@ -1,4 +1,4 @@
-"""The command line: examples, options that arrive, exit codes, and who is told what."""
+"""The command line: help, options, exit codes, and which stream a message goes to."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # a story told by them; groups
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # no single command
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",
@@ -83,7 +83,7 @@ def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from unpacked(fields)
 
 
-def told_apart(option: click.Option, number: int) -> tuple[list[str], object]:
+def distinct_value(option: click.Option, number: int) -> tuple[list[str], object]:
     """Arguments that set an option to a value of its own, and what should arrive."""
     if option.secondary_opts:  # of --tied/--untied
         return [option.secondary_opts[0]], False
@@ -188,7 +188,7 @@ def test_every_option_arrives_at_the_pipeline(
             arguments += [f"text{number}"]
             expected[option] = f"text{number}"
         elif isinstance(parameter, click.Option) and option not in ("quiet", "verbose", "form"):
-            given, value = told_apart(parameter, number)
+            given, value = distinct_value(parameter, number)
             arguments += given
             expected[option] = value
     code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
@@ -215,7 +215,7 @@ def test_defaults_are_those_of_the_pipeline(
     arguments = [
         argument
         for n, p in enumerate(needed)
-        for argument in (told_apart(p, n)[0] if isinstance(p, click.Option) else [f"text{n}"])
+        for argument in (distinct_value(p, n)[0] if isinstance(p, click.Option) else [f"text{n}"])
     ]
     code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
     assert code == 0
@@ -309,7 +309,7 @@ def test_a_diverse_top_is_asked_for_in_any_order(
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "told"),
+    ("fault", "code", "message"),
     [
         (RerankError("no room"), 1, "rerank: no room\n"),
         (UsageError("give one"), 2, "rerank: give one\n"),
@@ -323,7 +323,7 @@ def test_a_diverse_top_is_asked_for_in_any_order(
 def test_a_fault_is_one_line_and_an_exit_code(
     fault: BaseException,
     code: int,
-    told: str,
+    message: str,
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -334,11 +334,11 @@ def test_a_fault_is_one_line_and_an_exit_code(
     monkeypatch.setattr(pipeline, "decode", fail)
     assert run([*LISTED.split()]) == code
     captured = capsys.readouterr()
-    assert (captured.out, captured.err.lstrip("\n")) == ("", told)
+    assert (captured.out, captured.err.lstrip("\n")) == ("", message)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["decide"], "No such command 'decide'"),
         (["decode", "--kbset", "x"], "No such option"),
@@ -352,10 +352,10 @@ def test_a_fault_is_one_line_and_an_exit_code(
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_misused_options_end_with_2(
-    arguments: list[str], told: str, here: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(arguments) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault(
@@ -372,7 +372,7 @@ def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault
     assert "Missing option '--kbest'" in message
 
 
-# Who is told what
+# Standard output and standard error
 
 
 def test_results_go_to_standard_output_and_everything_else_to_standard_error(
@@ -401,7 +401,7 @@ def test_quiet_leaves_results_and_errors(
     assert captured.err.startswith(b"rerank: dev.kbest:1: CRLF line ends")
 
 
-def test_warnings_are_told_before_a_fault_too(
+def test_warnings_are_printed_before_an_error_too(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content = "\n".join([f"{LINES[0]}\r", "none"]) + "\n"
@@ -436,7 +436,7 @@ def test_the_json_of_perplexity_is_one_object(
     assert text.startswith(f"perplexity {found['perplexity']:.2f} (without </s> ")
 
 
-def test_training_tells_its_progress_and_where_the_model_is(
+def test_training_prints_its_progress_and_the_folder_of_the_model(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = "train-lm --model rnnlm --train dev.ref --valid hyp.txt --out lm --embed 4 --hidden 4"

@@ -37,8 +37,8 @@ def choices(option: click.Option) -> list[str]:
 @pytest.mark.parametrize("command", SEARCHING)
 def test_every_option_of_decoders_is_one_of_the_shell(command: str) -> None:
     found = options(command)
-    told = {"gap"} if command == "decode" else set()  # the others say nothing of a gap
-    assert found.keys() == {*FLAGS, "method"} | told
+    gap = {"gap"} if command == "decode" else set()  # the others report no gap
+    assert found.keys() == {*FLAGS, "method"} | gap
     for name, flag in FLAGS.items():
         assert found[name].opts[-1] == flag
 

@@ -52,8 +52,8 @@ def test_a_notice_says_which_feature_gets_which_weight(
     width = sum(label.width for label in labels)
     found = Weights({f"F{i}": (1.0,) for i in range(width)})
     vector(found, labels, notices=notices, source="w.json")
-    told = f"1 x weights without names, applied by place: {pairs}, first at w.json"
-    assert notices.lines() == [told]
+    expected = f"1 x weights without names, applied by place: {pairs}, first at w.json"
+    assert notices.lines() == [expected]
 
 
 def test_weights_with_names_stay_as_they_are() -> None:
