@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.corpus import Corpus
+from lm.sentences import Positions
 from lm.vocabulary import END, START
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class PackedBatch:
     """B sentences without padding, N = sum of their lengths + B positions.
 
     order: (B,) index of each packed row in the sentences given; rows: (N,) packed row of
     each position; last: (B,) position of each packed row's last input; sizes: number of rows
-    alive at each time step; inputs, targets: (N,) ids.
+    alive at each time step; inputs, targets: (N,) ids; before: (N,) position of the input
+    before, −1 at the first.
     """
 
     order: Tensor
@@ -34,12 +36,20 @@ class Packed:
     sizes: tuple[int, ...]
     inputs: Tensor
     targets: Tensor
+    before: Tensor
+
+    @property
+    def positions(self) -> Positions:
+        """The inputs' positions, sentences and contexts being in the order given."""
+        last = torch.empty_like(self.last).index_copy(0, self.order, self.last)
+        context = self.order[self.rows]
+        return Positions(self.inputs, self.before, context, last, max(0, len(self.sizes) - 1))
 
     @classmethod
     def of(
         cls, corpus: Corpus, chosen: NDArray[np.int64], device: torch.device | None = None
-    ) -> Packed:
-        """Packed form of the sentences `chosen` ((B,) indices) of a corpus."""
+    ) -> PackedBatch:
+        """The packed batch of the sentences `chosen` ((B,) indices) of a corpus."""
         starts, lengths = corpus.sentences[chosen], np.diff(corpus.sentences)[chosen] + 1
         order = np.argsort(-lengths, kind="stable")
         starts, lengths = starts[order], lengths[order]
@@ -55,6 +65,7 @@ class Packed:
         before = tokens[position - 1] if len(tokens) else words
         targets = np.where(last, END, words).astype(np.int64)
         inputs = np.where(time == 0, START, before).astype(np.int64)
+        previous = np.arange(len(time)) - sizes[time - 1] if steps else time
         ends = np.flatnonzero(last)
         ends = ends[np.argsort(rows[ends])]
 
@@ -68,6 +79,7 @@ class Packed:
             sizes=tuple(sizes.tolist()),
             inputs=tensor(inputs),
             targets=tensor(targets),
+            before=tensor(np.where(time == 0, -1, previous)),
         )
 
 

@@ -1,10 +1,10 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
 A model folder holds `config.json`, a vocabulary and weight shards of at most 15 MiB; the
-names of the last two carry their digest. `config.json` lists them with their SHA-256 and
-is renamed into place last: whatever fails, the folder holds the old model or the new one,
-never a mixture. A training state is the model, the optimiser's moments and the contexts in
-flight, kept the same way in a folder of its own.
+names of the last two contain their digest. `config.json` lists them with their SHA-256 and
+is renamed into place last: after any failure the folder holds either the old model or the
+new one. A training state is the model, the optimiser's moments and the contexts of the
+documents that are being read, in a folder of its own with the same guarantee.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ import torch
 from torch import Tensor
 
 from lm.model import Config, DocumentLM
+from lm.rows import Rows
 from lm.shards import ModelError as ModelError
 from lm.shards import read_tensors, read_verified, replace, sha256, sweep, write_tensors
 from lm.training import Progress, Trainer
 from lm.vocabulary import Vocabulary
+from lm.zoo import ZOO, Zoo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Saved:
+class SavedModel:
     """A model read back: digest identifies weights, vocabulary and shape together."""
 
     model: DocumentLM
@@ -52,16 +54,19 @@ def save_model(
     sweep(folder, "vocabulary-*.json", {_vocabulary_name(digest)})
 
 
-def load_model(folder: Path, device: torch.device | None = None) -> Saved:
+def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO) -> SavedModel:
     """The model of a folder, verified against its digests, ready to score.
 
-    Raises ModelError for a folder that is missing, incomplete, altered or not ours.
+    `zoo` holds the compositions that may be named. Raises ModelError for a folder that is
+    missing, incomplete, altered, or not a model written by `save_model`.
     """
     path = folder / "config.json"
     content, state = read_tensors(path)
     vocabulary = _read_vocabulary(folder, str(content.get("vocabulary")))
     try:
         config = Config(**content["config"])
+        if config.model not in zoo:
+            raise ValueError(f"no model {config.model!r} is known")
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a model of ours: {fault}") from None
     if len(vocabulary) != config.vocabulary:
@@ -70,23 +75,24 @@ def load_model(folder: Path, device: torch.device | None = None) -> Saved:
             "copy the whole folder again"
         )
     held = sum(tensor.numel() for tensor in state.values())
-    if max(config.vocabulary * config.embed, config.hidden**2) > held:  # before memory is asked for
+    if max(config.vocabulary * config.embed, config.hidden**2) > held:  # before memory is allocated
         raise ModelError(f"{path}: tensors do not fit: the shape needs more than {held} numbers")
-    model = DocumentLM(config)
+    model = DocumentLM(config, zoo)
     _check_shapes(model, state, path)
     model.load_state_dict(state, strict=False)
     identity = [content["config"], content["shards"], content["vocabulary"]]
     digest = sha256(json.dumps(identity, sort_keys=True).encode())
     about = content.get("about")
-    return Saved(
+    return SavedModel(
         model.to(device).eval(), vocabulary, digest[:16], about if isinstance(about, dict) else {}
     )
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
-    """Write the state from which `load_training` goes on bit for bit."""
+    """Write the state from which `load_training` resumes a run, bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
-    tensors["contexts"] = trainer.contexts
+    for number, tensor in enumerate(trainer.contexts.tensors):
+        tensors[_contexts_name(number)] = tensor
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
@@ -95,7 +101,7 @@ def save_training(folder: Path, trainer: Trainer) -> None:
 
 
 def load_training(folder: Path, trainer: Trainer) -> None:
-    """Put a trainer where the saved run was.
+    """Restore the state of a saved run in a trainer.
 
     Raises ModelError for a state that is missing, incomplete, altered or of another run:
     other settings, shape or text.
@@ -106,7 +112,8 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     moments: dict[int, dict[str, Tensor]] = {}
     try:
         progress = Progress(**content["progress"])
-        contexts = tensors["contexts"]
+        held = range(len(trainer.contexts.tensors))
+        contexts = Rows.of(*(tensors[_contexts_name(number)] for number in held))
         for name in [name for name in tensors if name.startswith("optimiser.")]:
             _, index, key = name.split(".")
             moments.setdefault(int(index), {})[key] = tensors[name]
@@ -122,8 +129,12 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     trainer.progress = progress
 
 
+def _contexts_name(number: int) -> str:
+    return f"contexts.{number}" if number else "contexts"
+
+
 def _run(trainer: Trainer) -> dict[str, object]:
-    """What a run must have in common with the one it resumes."""
+    """What a run must share with the one that it resumes."""
     return {
         **trainer.model.config.as_json(),
         **trainer.settings.as_json(),

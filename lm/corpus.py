@@ -1,6 +1,6 @@
 """Text as columns of ids, divided into sentences and documents.
 
-One sentence per line; blank lines part documents. A corpus is three arrays, not an
+One sentence per line; blank lines separate documents. A corpus is three arrays, not an
 object per sentence: 16 M words take 64 MB.
 """
 
@@ -44,7 +44,7 @@ class Corpus:
         return int(np.count_nonzero(self.tokens == UNKNOWN))
 
     def digest(self) -> str:
-        """Digest of the ids and where they are divided."""
+        """Digest of the ids and of the boundaries of sentences and documents."""
         state = hashlib.sha256()
         for column in (self.documents, self.sentences, self.tokens):
             state.update(len(column).to_bytes(8))

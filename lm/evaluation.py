@@ -10,7 +10,6 @@ import torch
 from lm.batches import segments
 from lm.corpus import Corpus
 from lm.model import DocumentLM
-from lm.objective import chunked_nll
 from lm.reading import read
 from lm.scoring import ScoreError
 from lm.vocabulary import END
@@ -22,7 +21,7 @@ MOST_NATS = 700.0  # a word; exp of more overflows
 class Perplexity:
     """Counts and nats of a text.
 
-    tokens: words without `</s>`; nats: −Σ log p over words and `</s>`; word_nats: the same
+    tokens: words without `</s>`; nats: −Σ log p over words and `</s>`; word_nats: −Σ log p
     over words alone.
     """
 
@@ -67,7 +66,7 @@ def perplexity(
     """Perplexity of a corpus with at least one sentence, exact softmax, float32.
 
     `streams` documents are read side by side; they bound the memory, not the result.
-    ScoreError for a model whose scores are none, or whose perplexity no float holds.
+    ScoreError for a model that returns NaN, or whose perplexity overflows.
     """
     was_training = model.training
     model.eval()
@@ -77,9 +76,7 @@ def perplexity(
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
-        nll = chunked_nll(
-            reading.features, model.head.weight(), model.head.bias, reading.targets
-        ).double()
+        nll = model.head.nll(reading.features, reading.targets).double()
         nats += float(nll.sum())
         word_nats += float(nll[reading.targets != END].sum())
     model.train(was_training)

@@ -1,76 +1,112 @@
 """Where a context enters the model.
 
-A fusion says which of four places receive the context's value: nowhere, the initial
-recurrent state, every input (concatenated), or the output logits (added). Only the last
-leaves the hidden states free of the context, which makes all pairs one matrix product.
+A fusion receives the context's value, for each sentence or for each word, and states two
+facts: whether the hidden states depend on the context, and whether the context only adds to
+the logits. From these, and not from its kind, follow the order and the way of scoring.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from lm.recurrence import Recurrence, State
 
+Value = Callable[[], Tensor]
 
-class Fusion:
-    """The context enters nowhere; base of the others."""
 
-    touches_hidden: ClassVar[bool] = False
+class Fusion(nn.Module):
+    """Base of the fusions; width: D, columns of a value.
 
-    def input_columns(self, width: int) -> int:
-        """Columns that a context value of this width adds to the inputs."""
-        return 0
+    input_columns: columns that a value adds to the inputs; output_columns: to the features.
+    """
 
-    def output_columns(self, width: int) -> int:
-        """Columns that a context value of this width adds to the output features."""
-        return 0
+    uses_context: ClassVar[bool] = True
+    hidden_depends_on_context: ClassVar[bool] = False
+    adds_to_logits: ClassVar[bool] = False
+    input_columns = 0
+    output_columns = 0
 
-    def initial(self, recurrence: Recurrence, value: Tensor) -> State:
-        """Recurrent state (B rows) in which the sentence begins."""
-        return recurrence.zeros(len(value))
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__()
 
-    def drive(self, recurrence: Recurrence, value: Tensor, embed: int) -> Tensor | None:
-        """The context's share (B, P) of every input's projection, or None."""
+    def initial(self, recurrence: Recurrence, batch: int, value: Value) -> State:
+        """Recurrent states in which sentences begin."""
+        return recurrence.zeros(batch)
+
+    def share(self, recurrence: Recurrence, value: Tensor) -> Tensor | None:
+        """What `step` needs of values (B, D), with B rows, or None."""
         return None
 
-    def at_output(self, value: Tensor) -> Tensor | None:
-        """What the head sees of the context, or None."""
-        return None
+    def step(
+        self, recurrence: Recurrence, projected: Tensor, state: State, share: Tensor | None
+    ) -> State:
+        """States after one more word each, given the projections of the words."""
+        return recurrence.step(projected if share is None else projected + share, state)
+
+    def unroll(
+        self,
+        recurrence: Recurrence,
+        projected: Tensor,
+        state: State,
+        *,
+        sizes: tuple[int, ...],
+        share: Tensor | None,
+    ) -> State:
+        """States after every word of packed sentences; share: N rows in packed order."""
+        return recurrence.unroll(projected if share is None else projected + share, state, sizes)
+
+    def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
+        """Hidden states (N, …) and values (N, D), or None, as the head receives them."""
+        return hidden, None
+
+
+class NoFusion(Fusion):
+    """The context enters nowhere."""
+
+    uses_context = False
 
 
 class InitialState(Fusion):
     """The value is the state in which the sentence begins (document RNNLM)."""
 
-    touches_hidden = True
+    hidden_depends_on_context = True
 
-    def initial(self, recurrence: Recurrence, value: Tensor) -> State:
-        """The carried tensors [h_1, c_1, …]."""
-        return tuple(value.chunk(2 * recurrence.layers, dim=1))
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        if width != recurrence.columns:
+            raise ValueError(f"expected a value of {recurrence.columns} columns, found {width}")
+
+    def initial(self, recurrence: Recurrence, batch: int, value: Value) -> State:
+        """The value, parted into the state's tensors."""
+        return recurrence.parted(value())
 
 
 class Input(Fusion):
     """The value is concatenated to every input: [x; c] (Ji et al. 2016, eqs. 4–5)."""
 
-    touches_hidden = True
+    hidden_depends_on_context = True
 
-    def input_columns(self, width: int) -> int:
-        """All of it."""
-        return width
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.input_columns = width
 
-    def drive(self, recurrence: Recurrence, value: Tensor, embed: int) -> Tensor | None:
-        """W_c c, once per sentence instead of once per word."""
-        return recurrence.project(value, first=embed)
+    def share(self, recurrence: Recurrence, value: Tensor) -> Tensor:
+        """W_c c: computed once where the value is one for the sentence."""
+        return recurrence.project(value, first=recurrence.inputs - self.input_columns)
 
 
 class Output(Fusion):
     """The value is added to the logits through a matrix of its own (Ji et al. 2016, eq. 7)."""
 
-    def output_columns(self, width: int) -> int:
-        """All of it."""
-        return width
+    adds_to_logits = True
 
-    def at_output(self, value: Tensor) -> Tensor | None:
-        """The value itself."""
-        return value
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.output_columns = width
+
+    def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
+        """Both as they are."""
+        return hidden, value()

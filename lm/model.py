@@ -1,8 +1,8 @@
 """A document language model: recurrence, context, fusion and head composed.
 
-`start(context)`, `step(state, words)` and `summary(state)` read one word at a time;
-`unroll` is the same recurrence over packed sentences, for training. Everything else
-(trainer, trie engine, decoders) uses nothing but these.
+`start(contexts)`, `step(state, words)` and `hidden(state)` read one word at a time; `unroll`
+is the same recurrence over packed sentences, for training. What the parts are is asked of
+them (`lm.contexts.Context`, `lm.fusions.Fusion`, `lm.heads.Head`) and never guessed.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor, nn
 
-from lm.batches import Packed
-from lm.contexts import Context, SentenceRecurrence
-from lm.heads import Head, Softmax, TiedSoftmax
-from lm.recurrence import RECURRENCES, Recurrence, State, select
+from lm.batches import PackedBatch
+from lm.contexts import Context, Reads
+from lm.fusions import Fusion
+from lm.heads import Head
+from lm.recurrence import RECURRENCES, Recurrence, select
+from lm.recurrence import State as RecurrentState
+from lm.rows import Rows
+from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import ZOO
+from lm.zoo import ZOO, Zoo, load
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -36,8 +40,8 @@ class Config:
     tied: bool = True
 
     def __post_init__(self) -> None:
-        if self.model not in ZOO or self.recurrence not in RECURRENCES:
-            raise ValueError(f"no model {self.model!r} of {self.recurrence!r} layers is known")
+        if self.recurrence not in RECURRENCES:
+            raise ValueError(f"no recurrence {self.recurrence!r} is known")
         sizes = (self.vocabulary, self.embed, self.hidden, self.layers)
         if not all(isinstance(size, int) for size in sizes):
             raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
@@ -53,61 +57,96 @@ class Config:
         return asdict(self)
 
 
-class DocumentLM(nn.Module):
-    """Language model of a sentence given what was kept of the sentences before it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """B sentences at the same number of words.
 
-    def __init__(self, config: Config) -> None:
+    share: what fusion needs of the contexts' values at each word, if it is the same for all;
+    contexts: (B rows) if fusion needs a value for each word, else None.
+    """
+
+    recurrent: RecurrentState
+    share: Tensor | None
+    contexts: Rows | None
+
+    def take(self, index: Tensor) -> State:
+        """The sentences at some places."""
+        share = None if self.share is None else self.share[index]
+        contexts = None if self.contexts is None else self.contexts.take(index)
+        return State(select(self.recurrent, index), share, contexts)
+
+
+class DocumentLM(nn.Module):
+    """Language model of a sentence given what was kept of the sentences before it.
+
+    `zoo` holds the composition that the configuration names. ValueError if it does not.
+    """
+
+    def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
         super().__init__()
+        if config.model not in zoo:
+            raise ValueError(f"no model {config.model!r} is known")
         self.config = config
-        composition = ZOO[config.model]
-        self.fusion = composition.fusion()
+        composition, cell = zoo[config.model], RECURRENCES[config.recurrence]
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        cell = RECURRENCES[config.recurrence]
-        probe = cell(1, config.hidden, config.layers)
-        self.context: Context = self._context(composition.context, probe)
-        columns = config.embed + self.fusion.input_columns(self.context.width)
-        self.recurrence: Recurrence = cell(columns, config.hidden, config.layers)
-        head = TiedSoftmax if config.tied else Softmax
-        extra = self.fusion.output_columns(self.context.width)
-        self.head: Head = head(config.hidden, extra, self.embedding)
-
-    def _context(self, kind: type[Context], probe: Recurrence) -> Context:
-        if kind is SentenceRecurrence:
-            embed, words = self.config.embed, self.config.vocabulary
-            return SentenceRecurrence(probe, embed=embed, vocabulary=words)
-        return kind(probe)
+        # for its sizes; drawn first, so that a seed gives the weights that it always gave
+        sizes = cell(1, config.hidden, config.layers)
+        self.context: Context = load(composition.context)(self.embedding, sizes)
+        self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
+        self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
+        self.head: Head = load(composition.head)(
+            config.hidden, self.fusion.output_columns, self.embedding, tied=config.tied
+        )
 
     @classmethod
-    def seeded(cls, config: Config, seed: int) -> DocumentLM:
+    def seeded(cls, config: Config, seed: int, zoo: Zoo = ZOO) -> DocumentLM:
         """A fresh model whose initial weights are a function of the seed."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            return cls(config)
+            return cls(config, zoo)
+
+    # Facts that follow from those of the parts
 
     @property
     def order(self) -> int | None:
         """Number of earlier target sentences a score depends on; None where unbounded."""
-        if self.context.width == 0:
+        if not self.fusion.uses_context:
             return 0
-        unseen = self.context.reads_words or not self.fusion.touches_hidden
-        return 1 if self.context.markov and unseen else None
+        reads_states = self.context.reads in (Reads.HIDDEN, Reads.STATES)
+        if reads_states and self.fusion.hidden_depends_on_context:
+            return None
+        return self.context.sentences
 
-    # One word at a time: a state is (recurrent tensors…, drive?, summed embeddings?).
+    @property
+    def additive(self) -> bool:
+        """Whether a context adds a vector of its own to the logits of a sentence, nothing else."""
+        fusion = self.fusion
+        adds = fusion.adds_to_logits and not fusion.hidden_depends_on_context
+        return adds and not self.context.per_word and self.head.linear
 
-    def start(self, context: Tensor, inputs: Tensor) -> State:
-        """States after `<s>` in contexts (B, C); inputs: `word_inputs()`."""
-        value = self.context.value(context)
-        state: State = self.fusion.initial(self.recurrence, value)
-        drive = self.fusion.drive(self.recurrence, value, self.config.embed)
-        state += () if drive is None else (drive,)
-        if self.context.reads_words:
-            state += (value.new_zeros(len(value), self.config.embed),)
-        words = torch.full((len(value),), START, device=value.device)
-        state = self.step(state, words, inputs)
-        if self.context.reads_words:
-            state = (*state[:-1], torch.zeros_like(state[-1]))
-        return state
+    @property
+    def _value_enters_words(self) -> bool:
+        """Whether hidden states depend on a value that is another one at each word."""
+        return self.context.per_word and self.fusion.hidden_depends_on_context
+
+    # One word at a time
+
+    def start(self, contexts: Rows, inputs: Tensor) -> State:
+        """States after `<s>` in some contexts; inputs: `word_inputs()`."""
+        share = None
+        if not self.context.per_word:
+            share = self.fusion.share(self.recurrence, self.context.value(contexts))
+        kept = contexts if self._value_enters_words else None
+        state = State(self._initial(contexts), share, kept)
+        words = torch.full((len(contexts),), START, device=contexts.device)
+        return self.step(state, words, inputs)
+
+    def _initial(self, contexts: Rows) -> RecurrentState:
+        def value() -> Tensor:
+            return self.context.value(contexts)
+
+        return self.fusion.initial(self.recurrence, len(contexts), value)
 
     def word_inputs(self) -> Tensor:
         """Every word's share of the first layer's pre-activations, (V, P)."""
@@ -115,57 +154,79 @@ class DocumentLM(nn.Module):
 
     def step(self, state: State, words: Tensor, inputs: Tensor) -> State:
         """States after one more word each; words: (B,) ids, inputs: `word_inputs()`."""
-        tensors = 2 * self.recurrence.layers
-        extra = list(state[tensors:])
-        projected = inputs[words]
-        if self.fusion.input_columns(self.context.width):
-            projected = projected + extra[0]
-        if self.context.reads_words:
-            extra[-1] = extra[-1] + self.embedding(words)
-        return (*self.recurrence.step(projected, state[:tensors]), *extra)
+        return self._projected_step(state, inputs[words])
+
+    def _projected_step(self, state: State, projected: Tensor) -> State:
+        share = state.share
+        if state.contexts is not None:
+            rows = torch.arange(len(projected), device=projected.device)
+            value = self.context.word_values(state.contexts, rows, self.hidden(state))
+            share = self.fusion.share(self.recurrence, value)
+        recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
+        return State(recurrent, state.share, state.contexts)
 
     def hidden(self, state: State) -> Tensor:
-        """What the head sees of the states, (B, H)."""
-        return self.recurrence.output(state[: 2 * self.recurrence.layers])
+        """Top hidden states, (B, H)."""
+        return self.recurrence.output(state.recurrent)
 
-    def summary(self, state: State) -> Tensor:
-        """What the context is told of the sentences that end in these states, (B, U)."""
-        if self.context.reads_words:
-            return state[-1]
-        if self.context.size == 0:
-            return state[0][:, :0]
-        if self.context.width == self.recurrence.hidden:
-            return self.hidden(state)
-        return torch.cat(state[: 2 * self.recurrence.layers], dim=1)[:, : self.context.size]
-
-    # All words of packed sentences at once.
+    # All positions at once
 
     def unroll(
-        self, batch: Packed, value: Tensor, dropout: Dropout = lambda x: x
-    ) -> tuple[Tensor, Tensor]:
-        """Hidden states (N, H) in packed order, and summaries (B, U) in the caller's order.
+        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x: x
+    ) -> ReadSentences:
+        """Packed sentences read in their contexts (B rows in the caller's order)."""
+        projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
+        contexts = contexts.take(batch.order)
+        if self._value_enters_words:
+            recurrent = self._unroll_by_steps(batch, contexts, projected)
+        else:
+            share = None
+            if not self.context.per_word:
+                share = self.fusion.share(self.recurrence, self.context.value(contexts))
+            recurrent = self.fusion.unroll(
+                self.recurrence,
+                projected,
+                self._initial(contexts),
+                sizes=batch.sizes,
+                share=None if share is None else share[batch.rows],
+            )
+        return self.read(batch.positions, self.recurrence.output(recurrent), recurrent)
 
-        value: (B, D) context values in the caller's order.
-        """
-        embedded = self.embedding(batch.inputs)
-        projected = self.recurrence.project(dropout(embedded))
-        value = value[batch.order]
-        drive = self.fusion.drive(self.recurrence, value, self.config.embed)
-        if drive is not None:
-            projected = projected + drive[batch.rows]
-        first = self.fusion.initial(self.recurrence, value)
-        states = self.recurrence.unroll(projected, first, batch.sizes)
-        summary = self._summaries(batch, embedded, states)
-        unsorted = torch.empty_like(summary).index_copy(0, batch.order, summary)
-        return self.recurrence.output(states), unsorted
+    def _unroll_by_steps(
+        self, batch: PackedBatch, contexts: Rows, projected: Tensor
+    ) -> RecurrentState:
+        """Recurrent states of all positions where a word's value depends on the state before."""
+        state, states = State(self._initial(contexts), None, contexts), []
+        for step in torch.split(projected, list(batch.sizes)):
+            rows = torch.arange(len(step), device=step.device)
+            state = self._projected_step(state.take(rows), step)
+            states.append(state.recurrent)
+        return tuple(torch.cat(column) for column in zip(*states, strict=True))
 
-    def _summaries(self, batch: Packed, embedded: Tensor, states: State) -> Tensor:
-        """Summaries in packed order, from the states after each sentence's last word."""
-        if self.context.reads_words:
-            words = embedded.detach() * (batch.inputs != START)[:, None]
-            zeros = words.new_zeros(len(batch.order), self.config.embed)
-            return zeros.index_add(0, batch.rows, words)
-        return self.summary(select(states, batch.last))
+    def read(
+        self, positions: Positions, hidden: Tensor, recurrent: RecurrentState | None
+    ) -> ReadSentences:
+        """Sentences that were read, as the context sees them."""
+        kept = recurrent if self.context.reads is Reads.STATES else None
+        return ReadSentences(positions, hidden, kept, self.embedding)
+
+    def features(
+        self,
+        read: ReadSentences,
+        contexts: Rows,
+        dropout: Dropout = lambda x: x,
+    ) -> Tensor:
+        """Output features (N, R) of all positions of sentences read, or to be read, in contexts."""
+        positions = read.positions
+
+        def value() -> Tensor:
+            if not self.context.per_word:
+                return self.context.value(contexts)[positions.context]
+            query = positions.previous(read.hidden)
+            return self.context.word_values(contexts, positions.context, query)
+
+        h, c = self.fusion.output(dropout(read.hidden), value)
+        return self.head.at_positions(self.head.features(h, c), positions)
 
 
 def n_parameters(model: nn.Module) -> int:

@@ -2,8 +2,8 @@
 
 Features are rows of R + 1 numbers, the last of which multiplies the bias: logits are
 features · weightᵀ with a weight of (V, R + 1). Exponentials are summed as they are, without a
-pass for the maximum. Where that leaves float32's range, or so little of it that underflow
-may have cost 1e-6 of a sum, the sum is formed again, less its maximum.
+pass for the maximum. Where a sum overflows, or is so small that
+underflow may have cost 1e-6 of it, it is recomputed with the maximum subtracted.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from lm.machine import Machine
+from lm.backend import Backend
 
-TINY = 2.0**-126  # smallest normal float32: what is below may be lost
+TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
 ROWS = 512  # of features in one piece of work
-DIRECT_ROWS = 64  # of pairs formed again one by one
+DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
 
-def log_sums(features: Tensor, weight: Tensor, machine: Machine) -> Tensor:
+def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     """(N,) of log Σ_v exp(features · weight[v]).
 
-    O(N R V) time; memory: `Machine.floats` a thread.
+    O(N R V) time; memory: `Backend.floats` a thread.
     """
-    factor = machine.operand(weight)
+    factor = backend.operand(weight)
 
     def sums(rows: Tensor) -> Tensor:
         def attempt(floats: int) -> Tensor:
             total = rows.new_zeros(len(rows))
-            own = machine.operand(rows)
+            own = backend.operand(rows)
             for words in _blocks(factor, len(rows), floats):
-                logits = machine.buffer(rows, len(words))
-                total += machine.product(own, words.T, logits).exp_().sum(dim=1)
+                logits = backend.buffer(rows, len(words))
+                total += backend.product(own, words.T, logits).exp_().sum(dim=1)
             return total
 
-        return machine.within_memory(attempt)
+        return backend.within_memory(attempt)
 
-    with machine.large_products():
-        total = torch.cat(machine.map(sums, torch.split(features, ROWS)))
+    with backend.large_products():
+        total = torch.cat(backend.map(sums, torch.split(features, ROWS)))
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):
@@ -53,36 +53,37 @@ Pair = tuple[Tensor, Tensor]  # features (N, R + 1) and contexts (C, R + 1)
 
 
 def pair_log_sums(
-    pairs: Sequence[Pair], weight: Tensor, machine: Machine
+    pairs: Sequence[Pair], weight: Tensor, backend: Backend
 ) -> list[tuple[Tensor, Tensor]]:
     """(N, C) of log Z[n, c] = log Σ_v exp((features[n] + contexts[c]) · weight[v]), and a mask.
 
     With A and B the logits of features and contexts alone, one product of positive numbers,
     exp(A) · exp(B)ᵀ: nothing cancels, and the relative error is about 1e-6 where the contexts
-    are centred. Rows of which more may be lost are formed again less the maxima of A and B;
-    the mask marks entries for which that was not enough either, which are formed one by one.
-    O(N V (R + C)) time; memory a thread: `Machine.floats` and a few (N, C).
+    are centred. Rows that may have lost more are recomputed with the maxima of A and B
+    subtracted; the mask marks entries for which even that is not enough, which are recomputed
+    one by one.
+    O(N V (R + C)) time; memory a thread: `Backend.floats` and a few (N, C).
     """
-    factor = machine.operand(weight)
-    with machine.large_products():
-        products = machine.map(lambda pair: _guarded_product(*pair, factor, machine), pairs)
+    factor = backend.operand(weight)
+    with backend.large_products():
+        products = backend.map(lambda pair: _guarded_product(*pair, factor, backend), pairs)
 
     def finished(item: tuple[Pair, Tensor]) -> tuple[Tensor, Tensor]:
         (features, contexts), product = item
-        return _finished(features, contexts, product, weight, machine=machine)
+        return _finished(features, contexts, product, weight, backend=backend)
 
-    return machine.map(finished, zip(pairs, products, strict=True))
+    return backend.map(finished, zip(pairs, products, strict=True))
 
 
 def _guarded_product(
-    features: Tensor, contexts: Tensor, factor: Tensor, machine: Machine
+    features: Tensor, contexts: Tensor, factor: Tensor, backend: Backend
 ) -> Tensor:
     """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with features and contexts of zeros last."""
     n, c = len(features), len(contexts)
-    rows = features.new_zeros(_up(n + 1, machine.row_multiple), features.shape[1])
+    rows = features.new_zeros(_up(n + 1, backend.row_multiple), features.shape[1])
     columns = contexts.new_zeros(_up(c + 1, ALIGNED), contexts.shape[1])
     rows[:n], columns[:c] = features, contexts
-    return _product(rows, columns, factor, machine)
+    return _product(rows, columns, factor, backend)
 
 
 def _up(n: int, multiple: int) -> int:
@@ -91,7 +92,7 @@ def _up(n: int, multiple: int) -> int:
 
 
 def _finished(
-    features: Tensor, contexts: Tensor, guarded: Tensor, weight: Tensor, *, machine: Machine
+    features: Tensor, contexts: Tensor, guarded: Tensor, weight: Tensor, *, backend: Backend
 ) -> tuple[Tensor, Tensor]:
     """Log Z (N, C) and mask from a guarded product.
 
@@ -105,8 +106,8 @@ def _finished(
     log_z = product.log()
     again = weak.any(dim=1).nonzero()[:, 0]
     if len(again):
-        tops = _maxima(features[again], weight, machine), _maxima(contexts, weight, machine)
-        product = _product(features[again], contexts, weight, machine, tops)
+        tops = _maxima(features[again], weight, backend), _maxima(contexts, weight, backend)
+        product = _product(features[again], contexts, weight, backend, tops)
         log_z[again] = product.log() + tops[0][:, None] + tops[1]
         weak[again] = ~(product >= 3 * len(weight) * TINY / ACCURACY)
     for some in torch.split(weak.nonzero(), DIRECT_ROWS):
@@ -119,34 +120,34 @@ def _product(
     rows: Tensor,
     columns: Tensor,
     weight: Tensor,
-    machine: Machine,
+    backend: Backend,
     tops: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     """(N, C) of Σ_v exp(rows · weight[v]) exp(columns · weight[v]), less maxima if given."""
 
     def attempt(floats: int) -> Tensor:
         product = rows.new_zeros(len(rows), len(columns))
-        of_rows, of_columns = machine.operand(rows), machine.operand(columns)
+        of_rows, of_columns = backend.operand(rows), backend.operand(columns)
         for words in _blocks(weight, len(rows) + len(columns), floats):
-            a = machine.product(of_rows, words.T, machine.buffer(rows, len(words)))
-            b = machine.product(words, of_columns.T)
+            a = backend.product(of_rows, words.T, backend.buffer(rows, len(words)))
+            b = backend.product(words, of_columns.T)
             if tops is not None:
                 a -= tops[0][:, None]
                 b -= tops[1]
-            product += machine.product(machine.operand(a.exp_()), machine.operand(b.exp_()))
+            product += backend.product(backend.operand(a.exp_()), backend.operand(b.exp_()))
         return product
 
-    return machine.within_memory(attempt)
+    return backend.within_memory(attempt)
 
 
-def _maxima(rows: Tensor, weight: Tensor, machine: Machine) -> Tensor:
+def _maxima(rows: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     """(N,) of max_v rows · weight[v]."""
 
     def attempt(floats: int) -> Tensor:
         blocks = _blocks(weight, len(rows), floats)
         return torch.stack([(rows @ words.T).amax(dim=1) for words in blocks]).amax(dim=0)
 
-    return machine.within_memory(attempt)
+    return backend.within_memory(attempt)
 
 
 def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[Tensor]:

@@ -2,9 +2,9 @@
 
 The sampled form (after Bengio & Senécal 2008 and Jean et al. 2015, §3) puts every word
 among an update's negatives with a chance π of its own and normalises over the target and
-the negatives, each logit lowered by log π. Given the words that are in, the probability
-that a word is the target is p / π, normalised: the optimum is the exact softmax's whatever
-the chances (as in ranking NCE, Ma & Collins 2018), and with π = 1 it is the exact softmax.
+the negatives, each logit lowered by log π. Given these words, the probability
+that one of them is the target is p / π, normalised: the optimum is that of the exact softmax for
+any chances (as in ranking NCE, Ma & Collins 2018), and with π = 1 it is the exact softmax.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def exact_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -
 
 @torch.no_grad()
 def chunked_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-    """−log p of each target, (N,) nats, never more than `CHUNK` logits in memory."""
+    """−log p of each target, (N,) nats, with at most `CHUNK` logits in memory."""
     rows = max(1, CHUNK // len(bias))
     parts = zip(torch.split(features, rows), torch.split(targets, rows), strict=True)
     return torch.cat([exact_nll(f, weight, bias, t) for f, t in parts])
@@ -35,7 +35,7 @@ def chunked_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """Chance (V,) with which each word is among an update's negatives, independently."""
+    """Probability (V,) of each word to be among an update's negatives, independently."""
 
     inclusion: Tensor
 

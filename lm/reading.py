@@ -1,8 +1,8 @@
 """Documents read side by side, the context handed on from sentence to sentence.
 
-The one walk that training and perplexity share: a segment of up to L sentences from each
-of B documents, contexts in, output features and contexts out. Where the hidden states do
-not see the context, all L · B sentences are one batch.
+Training and perplexity share it: a segment of up to L sentences from each of B documents,
+contexts in, output features and contexts out. Where the hidden states do not depend on the
+context, all L · B sentences are one batch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.batches import Packed, Segment
-from lm.contexts import SentenceRecurrence
+from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
-from lm.vocabulary import END
+from lm.rows import Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,119 +35,106 @@ class Noise:
         keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout
         return x * keep / (1 - self.dropout)
 
-    def forget(self, contexts: Tensor, null: Tensor) -> Tensor:
-        """Contexts (B, C), some of them replaced by the null context."""
+    def forget(self, contexts: Rows, null: Rows) -> Rows:
+        """Contexts (B rows), some of them replaced by the null context."""
         rows = torch.rand(len(contexts), 1, generator=self.generator, device=contexts.device)
-        return torch.where(rows < self.context_dropout, null, contexts)
+        return contexts.where(rows[:, 0] < self.context_dropout, null)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """A segment read: features (N, R) with targets (N,), contexts (B, C) handed on.
+    """A segment read: features (N, R) with targets (N,), contexts (B rows) handed on.
 
-    extra: loss of the context's own prediction (the sentence level of an HRNNLM), nats.
+    auxiliary_loss: of the context's own prediction, in nats; 0 for most contexts.
     """
 
     features: Tensor
     targets: Tensor
-    contexts: Tensor
-    extra: Tensor
+    contexts: Rows
+    auxiliary_loss: Tensor
 
 
 def read(
     model: DocumentLM,
     corpus: Corpus,
     segment: Segment,
-    contexts: Tensor,
+    contexts: Rows,
     noise: Noise | None = None,
 ) -> Reading:
     """The segment's output features and the contexts after it.
 
-    contexts: (B, C) as handed on by the segment before; streams that begin a document
-    start afresh.
+    contexts: (B rows) handed on by the segment before; streams that begin a document start
+    afresh.
     """
-    null = model.context.start(len(contexts))
-    begins = torch.from_numpy(segment.begins).to(contexts.device)[:, None]
-    contexts = torch.where(begins, null, contexts)
-    walk = _in_turn if model.fusion.touches_hidden else _together
-    return walk(model, corpus, segment.sentences, contexts, noise)
+    begins = torch.from_numpy(segment.begins).to(contexts.device)
+    contexts = contexts.where(begins, model.context.start(len(contexts)))
+    depends = model.fusion.hidden_depends_on_context
+    reader = _sentence_by_sentence if depends else _all_sentences
+    return reader(model, corpus, segment.sentences, contexts, noise)
 
 
-def _in_turn(
+def _sentence_by_sentence(
     model: DocumentLM,
     corpus: Corpus,
     grid: NDArray[np.int64],
-    contexts: Tensor,
+    contexts: Rows,
     noise: Noise | None,
 ) -> Reading:
-    """Place by place: B sentences are unrolled once their contexts are known."""
-    features, targets, extra = [], [], contexts.new_zeros(())
+    """B sentences at a time, once their contexts are known."""
+    drop = noise.drop if noise else _same
+    features, targets, loss = [], [], torch.zeros((), device=contexts.device)
     for row in grid:
         index, given = _given(model, row, contexts, noise)
         if not len(index):
             break
-        batch = Packed.of(corpus, row[row >= 0], contexts.device)
-        value = model.context.value(given)
-        hidden, summary = model.unroll(batch, value, noise.drop if noise else _same)
-        features.append(_features(model, batch, hidden, value, noise))
+        batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
+        sentences = model.unroll(batch, given, drop)
+        features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
-        extra = extra + _next_words(model, batch, given)
-        contexts = contexts.index_copy(0, index, model.context.advance(given, summary))
-    return Reading(torch.cat(features), torch.cat(targets), contexts, extra)
+        loss = loss + _auxiliary_loss(model, given, batch)
+        following = model.context.advance(given, model.context.summary(sentences))
+        contexts = contexts.put(index, following)
+    return Reading(torch.cat(features), torch.cat(targets), contexts, loss)
 
 
-def _together(
+def _all_sentences(
     model: DocumentLM,
     corpus: Corpus,
     grid: NDArray[np.int64],
-    contexts: Tensor,
+    contexts: Rows,
     noise: Noise | None,
 ) -> Reading:
-    """All L · B sentences are one batch; the contexts follow from their summaries."""
-    batch = Packed.of(corpus, grid[grid >= 0], contexts.device)
-    nothing = contexts.new_zeros(len(batch.order), 0)
-    hidden, summary = model.unroll(batch, nothing, noise.drop if noise else _same)
+    """All L · B sentences in one batch; the contexts follow from what is kept of them."""
+    drop = noise.drop if noise else _same
+    batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
+    sentences = model.unroll(batch, model.context.start(len(batch.order)), drop)
+    summary = model.context.summary(sentences)
     all_given, done = [], 0
     for row in grid:
         index, given = _given(model, row, contexts, noise)
         if not len(index):
             break
         all_given.append(given)
-        following = model.context.advance(given, summary[done : done + len(index)])
-        contexts = contexts.index_copy(0, index, following)
+        own = summary.take(slice(done, done + len(index)))
+        contexts = contexts.put(index, model.context.advance(given, own))
         done += len(index)
-    joined = torch.cat(all_given)
-    features = _features(model, batch, hidden, model.context.value(joined), noise)
-    return Reading(features, batch.targets, contexts, _next_words(model, batch, joined))
+    joined = Rows.cat(all_given)
+    features = model.features(sentences, joined, drop)
+    return Reading(features, batch.targets, contexts, _auxiliary_loss(model, joined, batch))
 
 
 def _given(
-    model: DocumentLM, row: NDArray[np.int64], contexts: Tensor, noise: Noise | None
-) -> tuple[Tensor, Tensor]:
+    model: DocumentLM, row: NDArray[np.int64], contexts: Rows, noise: Noise | None
+) -> tuple[Tensor, Rows]:
     """Streams with a sentence at this place, and the contexts these sentences receive."""
     index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
-    given = contexts[index]
+    given = contexts.take(index)
     return index, given if noise is None else noise.forget(given, model.context.start(len(given)))
 
 
-def _features(
-    model: DocumentLM, batch: Packed, hidden: Tensor, value: Tensor, noise: Noise | None
-) -> Tensor:
-    """Output features (N, R) in packed order; value: (B, D) in the caller's order."""
-    added = model.fusion.at_output(value)
-    spread = None if added is None else added[batch.order][batch.rows]
-    if noise is not None:
-        hidden = noise.drop(hidden)
-    return model.head.features(hidden, spread)
-
-
-def _next_words(model: DocumentLM, batch: Packed, given: Tensor) -> Tensor:
-    """−log p of the sentences' words from their contexts alone, where the context learns so."""
-    if not isinstance(model.context, SentenceRecurrence):
-        return given.new_zeros(())
-    logits = model.context.next_word_logits(given[batch.order]).float()
-    log_probs = torch.log_softmax(logits, dim=1)[batch.rows, batch.targets]
-    return -log_probs[batch.targets != END].sum()
+def _auxiliary_loss(model: DocumentLM, given: Rows, batch: PackedBatch) -> Tensor:
+    loss = model.context.auxiliary_loss(given, batch)
+    return torch.zeros((), device=given.device) if loss is None else loss
 
 
 def _same(x: Tensor) -> Tensor:

@@ -1,11 +1,14 @@
 """How words follow words: recurrent cells, as one step that training and scoring share.
 
-A state is a tuple of (B, H) tensors, [h_1, c_1, h_2, c_2, …] from the lowest layer up, so
-that any set of states is gathered by index. `project` gives the inputs' share of the
-first layer's pre-activations, which does not depend on the state: once per distinct word.
+A state is a tuple of (B, H) tensors, from the lowest layer up: (h_1, c_1, h_2, c_2, …) of
+cells with a memory, (h_1, h_2, …) of others. Only the recurrence knows which is which;
+others select rows. `project` gives the inputs' share of the first layer's pre-activations,
+which does not depend on the state: once per distinct word.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +24,20 @@ def select(state: State, index: Tensor) -> State:
     return tuple(tensor[index] for tensor in state)
 
 
+def join(state: State) -> Tensor:
+    """A state's tensors side by side, (B, columns); `Recurrence.parted` undoes it."""
+    return torch.cat(state, dim=1)
+
+
 class Recurrence(nn.Module):
     """Base of the cell stacks: `layers` layers of size `hidden` over inputs of size `inputs`.
 
-    Subclasses define `gates` (pre-activations per unit fed by the input) and `cell`.
+    Subclasses define `gates` (pre-activations per unit fed by the input), `tensors` (of a
+    layer's state, its hidden state first) and `cell`.
     """
 
-    gates: int
+    gates: ClassVar[int]
+    tensors: ClassVar[int] = 2
 
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -52,12 +62,14 @@ class Recurrence(nn.Module):
         following: list[Tensor] = []
         for layer in range(self.layers):
             if layer:
-                projected = F.linear(following[-2], self.lower[layer], self.bias[layer])
-            following.extend(self.cell(layer, projected, state[2 * layer], state[2 * layer + 1]))
+                below = following[-self.tensors]
+                projected = F.linear(below, self.lower[layer], self.bias[layer])
+            own = slice(layer * self.tensors, (layer + 1) * self.tensors)
+            following.extend(self.cell(layer, projected, state[own]))
         return tuple(following)
 
-    def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-        """(h, c) of one layer after one input; both (B, H)."""
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+        """State of one layer after one input: (h, c), or (h,), each (B, H)."""
         raise TypeError("a recurrence defines its cell")
 
     def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
@@ -75,11 +87,24 @@ class Recurrence(nn.Module):
     def zeros(self, batch: int) -> State:
         """State before any input."""
         zero = self.bias[0].new_zeros(batch, self.hidden)
-        return (zero,) * (2 * self.layers)
+        return (zero,) * (self.tensors * self.layers)
 
     def output(self, state: State) -> Tensor:
         """Hidden state of the top layer, (B, H)."""
-        return state[-2]
+        return state[-self.tensors]
+
+    @property
+    def columns(self) -> int:
+        """Columns of a joined state."""
+        return self.tensors * self.layers * self.hidden
+
+    def parted(self, joined: Tensor) -> State:
+        """The state whose joined form (B, columns) is given."""
+        return tuple(joined.chunk(self.tensors * self.layers, dim=1))
+
+    def like(self, inputs: int) -> Self:
+        """A new recurrence of this kind and size over inputs of another size."""
+        return type(self)(inputs, self.hidden, self.layers)
 
 
 class LSTM(Recurrence):
@@ -99,8 +124,9 @@ class LSTM(Recurrence):
         bias[self.hidden : 2 * self.hidden] = 1.0
         return nn.Parameter(bias)
 
-    def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""
+        h, c = state
         z = _single(projected + F.linear(h, self.recurrent[layer]))
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
         c = f * c + i * torch.tanh(z[:, 3 * self.hidden :])
@@ -141,8 +167,9 @@ class CIFG(Recurrence):
             self.lower[layer].data = _stacked(3, hidden, width)
             nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
 
-    def cell(self, layer: int, projected: Tensor, h: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """(h', c') of the coupled-gate cell; the output gate sees the new c."""
+        h, c = state
         H, peephole = self.hidden, self.peephole[layer]
         z = _single(projected + F.linear(h, self.recurrent[layer]))
         i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))

@@ -19,8 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.normalisers import log_sums, pair_log_sums
-from lm.scorer import Scorer, Walk, along_paths, walk, with_last
+from lm.engine import ScoringEngine, edges, sums_along
+from lm.normalisers import Pair
+from lm.prediction import LinearPredictor
+from lm.rows import Rows
 from lm.trie import Candidates, Forest, Indices, build
 
 VERSION = 3  # of the scores: another where the same model and text get others
@@ -31,7 +33,7 @@ Scores = NDArray[np.float32]
 class ScoreError(ValueError):
     """A score that is not a log-probability: NaN, or above zero.
 
-    `list` and `candidate` count from 0 among those that were asked for, where they are known.
+    `list` and `candidate` count from 0 in the request; None where they are not known.
     """
 
     def __init__(
@@ -41,164 +43,174 @@ class ScoreError(ValueError):
         super().__init__(fault)
 
 
-def independent(scorer: Scorer, lists: Candidates) -> list[Scores]:
+def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
     """Scores (K_t,) of each list under a model that sees no context (order 0).
 
-    Lists share one trie, as many as `Machine.tokens` allows. O(nodes · (H² + V R)) time.
+    Lists share one trie, as many as `Backend.tokens` allows. O(nodes · (H² + V R)) time.
     Errors: ScoreError, MemoryError.
     """
 
     def attempt() -> list[Scores]:
         scores: list[Scores] = []
-        for begin, end in _spans(scorer, lists):
+        for begin, end in _spans(engine, lists):
             part = lists.part(begin, end)
-            forest = _shared(scorer, part)
-            walked = walk(scorer, forest, scorer.model.context.start(1))
-            columns = with_last(scorer.model.head.features(walked.hidden, None), 1.0)
-            log_z = log_sums(columns, scorer.weight, scorer.machine)
-            sums = along_paths(forest, columns, scorer.weight, log_z[:, None])
-            scores += [s[:, 0].astype(np.float32) for s in _split(sums, part)]
+            forest = _shared(engine, part)
+            contexts = engine.model.context.start(1)
+            features = engine.model.features(engine.read(forest, contexts), contexts)
+            sums = engine.path_scores(forest, features)
+            scores += [s.astype(np.float32) for s in _split(sums, part)]
         return scores
 
-    return [_checked(scorer, s, lists, t) for t, s in enumerate(scorer.at_work(attempt))]
+    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.timed(attempt))]
 
 
-def pairs(scorer: Scorer, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
+def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
     """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 1).
 
-    (1, K_t) after the start context where `first` (T,) says that a document begins. Equal
-    candidates are one context. Where fusion adds to the logits, one pass over the tries
-    and one product a list, O(nodes · (H² + V (R + K))) time; other fusions take a pass for
-    each context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
+    (1, K_t) after the start context where `first` (T,) says that a document begins. Candidates
+    that leave equal contexts are one. Where contexts only add to the logits, one pass over the
+    tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
+    context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
     """
-    score = _passes if scorer.model.fusion.touches_hidden else _products
 
     def attempt() -> list[Scores]:
         matrices: list[Scores] = []
-        start = last = _Given(scorer.model.context.start(1), np.zeros(1, dtype=np.int64))
-        for begin, end in _spans(scorer, lists):
+        context = engine.model.context
+        start = last = _DistinctContexts(context.start(1), np.zeros(1, dtype=np.int64))
+        for begin, end in _spans(engine, lists):
             part = lists.part(begin, end)
-            forest = _shared(scorer, part)
-            walked = walk(scorer, forest, start.contexts)
+            forest = _shared(engine, part)
+            sentences = engine.read(forest, start.contexts)
+            summary = context.summary(sentences)
             following = [
-                _Given.after(scorer, walked.summary[part.lists[t] : part.lists[t + 1]], ends)
+                _DistinctContexts.after(
+                    engine,
+                    part.part(t, t + 1),
+                    summary.take(slice(int(part.lists[t]), int(part.lists[t + 1]))),
+                    ends,
+                )
                 for t, ends in enumerate(_split(forest.end, part))
             ]
             given = [
                 start if alone else before
                 for alone, before in zip(first[begin:end], [last, *following], strict=False)
             ]
-            found = score(scorer, part, forest, walked, given)
+            if engine.pair_predictor is not None:
+                hidden = sentences.hidden
+                found = _products(engine, engine.pair_predictor, part, forest, hidden, given)
+            else:
+                found = _passes(engine, part, given)
             matrices += [sums[own.rows] for sums, own in zip(found, given, strict=True)]
             last = following[-1]
         return matrices
 
-    return [_checked(scorer, s, lists, t) for t, s in enumerate(scorer.at_work(attempt))]
+    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.timed(attempt))]
 
 
 def after(
-    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
-) -> list[tuple[Scores, Tensor]]:
-    """Scores (N, K) of one list each after N contexts (N, C), and summaries (N, K, U).
+    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
+) -> list[tuple[Scores, Rows]]:
+    """Scores (N, K) of one list each after N contexts, and summaries (N · K rows).
 
-    Any model. The requests advance together, as many contexts as `Machine.tokens` allows;
-    one at a time where the machine is deterministic. O(N · nodes · (H² + V R)) time each.
+    The summaries, what the context takes from each candidate, are in the order of the scores.
+    Any model. The requests advance together, as many contexts as `Backend.tokens` allows; one
+    at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each.
     Errors: ScoreError, MemoryError.
     """
-    found = scorer.at_work(lambda: _all_after(scorer, requests))
-    for i, ((lists, _), (scores, _)) in enumerate(zip(requests, found, strict=True)):
-        _checked(scorer, scores, lists, 0, place=i)
-    return [(np.minimum(scores, np.float32(0.0)), summary) for scores, summary in found]
+    found = engine.timed(lambda: _all_after(engine, requests))
+    return [
+        (_checked(engine, scores, lists, 0, place=i), summary)
+        for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))
+    ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Given:
-    """Distinct contexts (n, C) of a list, and which of them each candidate before leads to."""
+class _DistinctContexts:
+    """Distinct contexts (n rows), and which of them each candidate of a list leads to."""
 
-    contexts: Tensor
+    contexts: Rows
     rows: Indices
 
     @classmethod
-    def after(cls, scorer: Scorer, summary: Tensor, ends: Indices) -> _Given:
-        """The contexts after candidates with these summaries; those of one end are equal."""
-        _, chosen, rows = np.unique(ends, return_index=True, return_inverse=True)
-        context = scorer.model.context
-        distinct = summary[torch.from_numpy(chosen).to(summary.device)]
+    def after(
+        cls, engine: ScoringEngine, candidates: Candidates, summary: Rows, ends: Indices
+    ) -> _DistinctContexts:
+        """The contexts after one list's candidates, which end in the nodes `ends`."""
+        context = engine.model.context
+        first: dict[bytes, int] = {}
+        keys = map(context.sentence_key, candidates.texts())
+        equal = [first.setdefault(key, k) for k, key in enumerate(keys)]
+        _, chosen, rows = np.unique(ends[equal], return_index=True, return_inverse=True)
+        distinct = summary.take(torch.from_numpy(chosen).to(summary.device))
         return cls(context.advance(context.start(len(distinct)), distinct), rows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Block:
-    """A list's trie, features (N, R + 1) of its nodes, and of the contexts added to them."""
-
-    forest: Forest
-    columns: Tensor
-    shifts: Tensor
-
-
 def _products(
-    scorer: Scorer, lists: Candidates, forest: Forest, walked: Walk, given: Sequence[_Given]
+    engine: ScoringEngine,
+    predictor: LinearPredictor,
+    lists: Candidates,
+    forest: Forest,
+    hidden: Tensor,
+    given: Sequence[_DistinctContexts],
 ) -> list[Scores]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
-    head, machine, work = scorer.model.head, scorer.machine, scorer.work
+    head, context, backend = engine.model.head, engine.model.context, engine.backend
 
-    def blocks(item: tuple[Indices, _Given]) -> list[_Block]:
+    def blocks(item: tuple[Indices, _DistinctContexts]) -> list[tuple[Forest, Pair]]:
         nodes, own = forest.restricted(item[0])
-        hidden = walked.hidden[torch.from_numpy(nodes).to(machine.device)]
+        rows = hidden[torch.from_numpy(nodes).to(backend.device)]
         found = []
         most = min(MOST_CONTEXTS, max(64, MOST_ENTRIES // len(nodes)))
-        for values in torch.split(scorer.model.context.value(item[1].contexts), most):
+        for values in torch.split(context.value(item[1].contexts), most):
             mean = values.mean(dim=0, keepdim=True)
-            columns = head.features(hidden, mean.expand(len(hidden), -1))
-            none = hidden.new_zeros(len(values), hidden.shape[1])
-            shifts = head.features(none, values - mean)
-            found.append(_Block(own, with_last(columns, 1.0), with_last(shifts, 0.0)))
+            columns = head.features(rows, mean.expand(len(rows), -1))
+            zeros = rows.new_zeros(len(values), rows.shape[1])
+            found.append((own, predictor.pair(columns, head.features(zeros, values - mean))))
         return found
 
-    def along(item: tuple[_Block, tuple[Tensor, Tensor]]) -> tuple[Scores, int]:
-        block, (log_z, weak) = item
-        sums = along_paths(block.forest, block.columns, scorer.weight, log_z, block.shifts)
-        return sums.T.astype(np.float32), int(weak.sum())
+    def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> tuple[Scores, int]:
+        (own, pair), (log_z, weak) = item
+        terms = predictor.pair_log_probs(pair, log_z, *edges(own, log_z.device))
+        return sums_along(own, *terms).T.astype(np.float32), int(weak.sum())
 
-    of_lists = machine.map(blocks, zip(_split(forest.end, lists), given, strict=True))
+    of_lists = backend.map(blocks, zip(_split(forest.end, lists), given, strict=True))
     flat = [block for found in of_lists for block in found]
-    log_sums = pair_log_sums([(b.columns, b.shifts) for b in flat], scorer.weight, machine)
-    done = machine.map(along, zip(flat, log_sums, strict=True))
-    work.normalisers += sum(log_z.numel() for log_z, _ in log_sums)
-    work.recomputed += sum(again for _, again in done)
+    log_sums = predictor.pair_normalisers([pair for _, pair in flat])
+    done = backend.map(along, zip(flat, log_sums, strict=True))
+    engine.counts.normalisers += sum(log_z.numel() for log_z, _ in log_sums)
+    engine.counts.recomputed += sum(again for _, again in done)
     scores = iter(scores for scores, _ in done)
     return [np.concatenate(list(islice(scores, len(found)))) for found in of_lists]
 
 
 def _passes(
-    scorer: Scorer, lists: Candidates, forest: Forest, walked: Walk, given: Sequence[_Given]
+    engine: ScoringEngine, lists: Candidates, given: Sequence[_DistinctContexts]
 ) -> list[Scores]:
-    """The same with a pass over each list's trie for each of its contexts."""
+    """Scores (n, K_t) of each list after its n contexts, a pass over its trie for each of them."""
     requests = [(lists.part(t, t + 1), own.contexts) for t, own in enumerate(given)]
-    return [scores for scores, _ in _all_after(scorer, requests)]
+    return [scores for scores, _ in _all_after(engine, requests)]
 
 
 def _all_after(
-    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
-) -> list[tuple[Scores, Tensor]]:
-    """Scores (N, K) and summaries (N, K, U) of each request, a batch after the other."""
-    found: list[list[tuple[Scores, Tensor]]] = [[] for _ in requests]
-    for batch in _batches(scorer, requests):
-        parts = [(requests[i][0], requests[i][1][rows]) for i, rows in batch]
-        for (i, _), piece in zip(batch, _after(scorer, parts), strict=True):
+    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
+) -> list[tuple[Scores, Rows]]:
+    """Scores (N, K) and summaries (N · K rows) of each request, batch by batch."""
+    found: list[list[tuple[Scores, Rows]]] = [[] for _ in requests]
+    for batch in _batches(engine, requests):
+        parts = [(requests[i][0], requests[i][1].take(rows)) for i, rows in batch]
+        for (i, _), piece in zip(batch, _batch_after(engine, parts), strict=True):
             found[i].append(piece)
     return [
-        (np.concatenate([s for s, _ in pieces]), torch.cat([u for _, u in pieces]))
+        (np.concatenate([s for s, _ in pieces]), Rows.cat([u for _, u in pieces]))
         for pieces in found
     ]
 
 
-def _after(
-    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
-) -> list[tuple[Scores, Tensor]]:
-    """The same all at once: a trie for each request and context."""
-    model = scorer.model
-    contexts = torch.cat([contexts for _, contexts in requests])
+def _batch_after(
+    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
+) -> list[tuple[Scores, Rows]]:
+    """Scores and summaries of one batch: a trie for each request and context."""
+    contexts = Rows.cat([contexts for _, contexts in requests])
     lists = Candidates.joined([lists for lists, _ in requests])
     copies = np.repeat(np.arange(len(requests)), [len(c) for _, c in requests])
     sizes = np.diff(lists.lists)[copies]
@@ -206,31 +218,27 @@ def _after(
     begins = np.cumsum(sizes) - sizes  # of each copy's candidates among all of them
     rows = np.arange(len(roots)) + np.repeat(lists.lists[copies] - begins, sizes)
     forest = build(lists, rows, roots, len(copies))
-    scorer.work.nodes += len(forest)
-    scorer.work.tokens += int((np.diff(lists.offsets)[rows] + 1).sum())
-    walked = walk(scorer, forest, contexts)
-    value = model.fusion.at_output(model.context.value(contexts))
-    if value is not None:
-        value = value[torch.from_numpy(forest.root).to(value.device)]
-    columns = with_last(model.head.features(walked.hidden, value), 1.0)
-    log_z = log_sums(columns, scorer.weight, scorer.machine)
-    sums = along_paths(forest, columns, scorer.weight, log_z[:, None])
-    scores = sums[:, 0].astype(np.float32)
+    engine.counts.nodes += len(forest)
+    engine.counts.tokens += int((np.diff(lists.offsets)[rows] + 1).sum())
+    sentences = engine.read(forest, contexts)
+    summary = engine.model.context.summary(sentences)
+    features = engine.model.features(sentences, contexts)
+    scores = engine.path_scores(forest, features).astype(np.float32)
     found, done = [], 0
     for own, given in requests:
         n, k = len(given), len(own.offsets) - 1
         piece = slice(done, done + n * k)
-        found.append((scores[piece].reshape(n, k), walked.summary[piece].reshape(n, k, -1)))
+        found.append((scores[piece].reshape(n, k), summary.take(piece)))
         done += n * k
     return found
 
 
-def _shared(scorer: Scorer, lists: Candidates) -> Forest:
+def _shared(engine: ScoringEngine, lists: Candidates) -> Forest:
     """One trie of all lists."""
     n = len(lists.offsets) - 1
     forest = build(lists, np.arange(n), np.zeros(n, dtype=np.int64), 1)
-    scorer.work.nodes += len(forest)
-    scorer.work.tokens += len(lists.tokens) + n
+    engine.counts.nodes += len(forest)
+    engine.counts.tokens += len(lists.tokens) + n
     return forest
 
 
@@ -239,9 +247,9 @@ def _split(values: NDArray[Any], lists: Candidates) -> list[NDArray[Any]]:
     return np.split(values, lists.lists[1:-1])
 
 
-def _spans(scorer: Scorer, lists: Candidates) -> Iterator[tuple[int, int]]:
-    """Runs of lists with at most `Machine.tokens` tokens, or of one list with more."""
-    most = scorer.machine.tokens(scorer.model.config.hidden)
+def _spans(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]]:
+    """Runs of lists with at most `Backend.tokens` tokens, or of one list with more."""
+    most = engine.backend.tokens(engine.model.config.hidden)
     begins = lists.offsets[lists.lists]
     begin = 0
     while begin < len(lists):
@@ -252,19 +260,19 @@ def _spans(scorer: Scorer, lists: Candidates) -> Iterator[tuple[int, int]]:
 
 
 def _batches(
-    scorer: Scorer, requests: Sequence[tuple[Candidates, Tensor]]
+    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
 ) -> Iterator[list[tuple[int, slice]]]:
-    """Contexts of the requests, at most `Machine.tokens` tokens at a time or one context."""
-    machine = scorer.machine
-    most = room = machine.tokens(scorer.model.config.hidden)
+    """Contexts of the requests, at most `Backend.tokens` tokens at a time or one context."""
+    backend = engine.backend
+    most = room = backend.tokens(engine.model.config.hidden)
     batch: list[tuple[int, slice]] = []
     for i, (lists, contexts) in enumerate(requests):
         cost = len(lists.tokens) + 1
-        at_once = 1 if machine.deterministic else max(1, most // cost)
+        at_once = 1 if backend.deterministic else max(1, most // cost)
         for begin in range(0, len(contexts), at_once):
             piece = slice(begin, min(begin + at_once, len(contexts)))
             need = cost * (piece.stop - begin)
-            if batch and (need > room or machine.deterministic):
+            if batch and (need > room or backend.deterministic):
                 yield batch
                 batch, room = [], most
             batch.append((i, piece))
@@ -274,16 +282,19 @@ def _batches(
 
 
 def _checked(
-    scorer: Scorer, scores: Scores, lists: Candidates, t: int, place: int | None = None
+    engine: ScoringEngine, scores: Scores, lists: Candidates, t: int, place: int | None = None
 ) -> Scores:
-    """Scores (…, K_t) of list t, at most 0: rounding may lift them by `Machine.tolerance` a word.
+    """Scores (…, K_t) of list t, at most 0: rounding may lift them by `Backend.tolerance` a word.
 
-    `place`: what the list is called in an error, if not t.
+    Heads that are not normalised exactly may have any score but NaN. place: the number of the
+    list in an error, if not t.
     """
     lengths = np.diff(lists.offsets[lists.lists[t] : lists.lists[t + 1] + 1]) + 1
-    wrong = ~(scores <= scorer.machine.tolerance * lengths)
+    normalised = engine.model.head.normalised
+    limit = engine.backend.tolerance * lengths if normalised else np.float32(np.inf)
+    wrong = ~(scores <= limit)
     if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"
         candidate = int(np.argwhere(wrong)[0, -1])
         raise ScoreError(fault, list=t if place is None else place, candidate=candidate)
-    return np.minimum(scores, np.float32(0.0))
+    return np.minimum(scores, np.float32(0.0)) if normalised else scores

@@ -1,8 +1,8 @@
 """Tensors on disk: safetensors in shards of at most 15 MiB, listed by a JSON manifest.
 
-The names of shards carry their digest, and the manifest, which lists them with their
-SHA-256, is renamed into place last: whatever fails, the folder holds the old tensors or the
-new ones, never a mixture. Nothing is ever unpickled.
+The names of shards contain their digest, and the manifest, which lists them with their
+SHA-256, is renamed into place last: after any failure the folder holds either the old
+tensors or the new ones. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SHARD_BYTES = 15 << 20
 
 
 class ModelError(Exception):
-    """A model folder that is not what it claims: file, what was expected, what came, cure."""
+    """An invalid model folder; the message names file, expectation, finding and cure."""
 
 
 def write_tensors(
@@ -33,7 +33,7 @@ def write_tensors(
 ) -> None:
     """Write shards `<stem>-<digest>.safetensors`, then the manifest beside them.
 
-    content: what else the manifest tells. Older shards of this stem are removed.
+    content: further entries of the manifest. Older shards of this stem are removed.
     """
     shards: list[dict[str, str]] = []
     for group in _groups(tensors):
@@ -102,7 +102,7 @@ def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _refuse_repeated_names(data: bytes) -> None:
-    """ValueError if a header names a tensor twice: which of the two counts is anyone's guess."""
+    """ValueError if a header names a tensor twice: it is unclear which of the two is meant."""
 
     def unique(pairs: list[tuple[str, object]]) -> None:
         if len(dict(pairs)) < len(pairs):
@@ -144,13 +144,13 @@ def read_verified(path: Path, digest: str) -> bytes:
     if found != digest:
         raise ModelError(
             f"{path}: digest differs: expected {digest[:12]}…, found {found[:12]}…; "
-            "the file was cut off or altered, copy it again"
+            "the file was truncated or altered, copy it again"
         )
     return raw
 
 
 def replace(path: Path, raw: bytes) -> None:
-    """Write aside, then rename; on any fault the old file stays."""
+    """Write to a temporary file, then rename it; on any failure the old file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -1,10 +1,10 @@
-"""Training: segments of many documents side by side, annealed to the end of its budget.
+"""Training on segments of many documents side by side, with an annealed learning rate.
 
 The loss is Ji et al.'s: −log p summed over segments of L = 5 sentences, mean over the
 segments of an update, gradient clipped to norm 5, learned start context. Around it a
 stronger recipe than the paper's SGD: AdamW, dropout, contexts handed on (without gradient)
 from segment to segment of a document, and sentences whose context is replaced by the null
-context, so that "without context" is a condition the model was trained for.
+context, so that the model is also trained to score without context.
 
 Everything random is a function of the seed and the update's number: a run interrupted and
 resumed makes the same updates as one that was not. With a time limit the learning rate
@@ -26,7 +26,7 @@ from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
-from lm.objective import Proposal, exact_nll
+from lm.objective import Proposal
 from lm.reading import Noise, read
 from lm.vocabulary import END
 
@@ -69,7 +69,7 @@ class Report:
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run is: everything that a resumed run needs besides the tensors."""
+    """Position of a run: what a resumed run needs besides the tensors."""
 
     update: int = 0
     epoch: int = 0
@@ -77,7 +77,7 @@ class Progress:
     seconds: float = 0.0
     best: float | None = None
     finished: bool = False
-    nats: float = 0.0  # since the last report, as are the next two
+    nats: float = 0.0  # since the last report; so are the next two
     predictions: int = 0
     reported: float = 0.0
 
@@ -106,17 +106,14 @@ class Trainer:
             betas=(0.9, 0.99),
             fused=True,
         )
-        self.proposal = self._proposal()
+        self.sampler = self._sampler()
         self.updates_per_epoch = sum(1 for _ in self._segments(0))
 
-    def _proposal(self) -> Proposal | None:
-        words = self.model.config.vocabulary
-        if not 0 < self.settings.negatives <= words // 4:
-            return None
-        counts = np.bincount(self.train.tokens, minlength=words)
+    def _sampler(self) -> Proposal | None:
+        counts = np.bincount(self.train.tokens, minlength=self.model.config.vocabulary)
         counts[END] = self.train.n_sentences
         tensor = torch.from_numpy(counts).to(self.device)
-        return Proposal.from_counts(tensor, self.settings.negatives)
+        return self.model.head.sampler(tensor, self.settings.negatives)
 
     def _segments(self, epoch: int) -> Iterator[Segment]:
         order = epoch_order(self.train.n_documents, self.settings.seed, epoch)
@@ -125,7 +122,7 @@ class Trainer:
     def run(self) -> Iterator[Report | None]:
         """Train to the end of the budget: one item after every update, a report if it validated.
 
-        Between two items the run may be saved, or left for good.
+        Between two items the run may be saved or abandoned.
         """
         every = max(1, self.updates_per_epoch // self.settings.validations)
         progress = self.progress
@@ -155,7 +152,7 @@ class Trainer:
         return min(share, 1.0)
 
     def _rate(self) -> float:
-        """Learning rate: up over the first 2 % of the budget (or 200 updates), down to zero."""
+        """Learning rate: rises over the first 2 % of the budget (or 200 updates), falls to zero."""
         budget = self.settings.epochs * self.updates_per_epoch
         warm = min(1.0, (self.progress.update + 1) / min(200.0, 0.02 * budget + 1))
         return self.settings.learning_rate * warm * max(1.0 - self.share_done(), 1e-3)
@@ -170,17 +167,13 @@ class Trainer:
         model.train()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             reading = read(model, self.train, segment, self.contexts, noise)
-            columns = (reading.features, model.head.weight(), model.head.bias, reading.targets)
-            if self.proposal is None:
-                nll = exact_nll(*columns)
-            else:
-                nll = self.proposal.nll(*columns, generator)
+            nll = model.head.loss(reading.features, reading.targets, self.sampler, generator)
         nats = nll.sum()
         active = int((segment.sentences[0] >= 0).sum())
         for group in self.optimiser.param_groups:
             group["lr"] = self._rate()
         self.optimiser.zero_grad(set_to_none=True)
-        torch.autograd.backward((nats + reading.extra) / active)
+        torch.autograd.backward((nats + reading.auxiliary_loss) / active)
         nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
         self.optimiser.step()
         self.contexts = reading.contexts.detach()

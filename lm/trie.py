@@ -1,7 +1,7 @@
 """Prefix tries of k-best lists: every distinct prefix of the candidates once.
 
 A forest holds tries level by level and without padding; the root of each is `<s>`. Where
-the hidden state sees no context all lists share one root, else every list and context has
+the hidden state sees no context all lists share one root, else each list and context has
 its own. A recurrence runs once per node and not once per token: 2.6 tokens a node within
 one Moses 100-best list, 2.7 over a hundred of them.
 """
@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import torch
 from numba import njit
 from numpy.typing import NDArray
 
+from lm.sentences import Positions
 from lm.vocabulary import START
 
 Indices = NDArray[np.int64]
@@ -35,7 +38,7 @@ class Candidates:
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[Sequence[int]]]) -> Candidates:
-        """The columns of lists written out."""
+        """The columns of nested lists of ids."""
         flat = [candidate for candidates in lists for candidate in candidates]
         tokens = [word for candidate in flat for word in candidate]
         return cls(
@@ -65,6 +68,10 @@ class Candidates:
         tokens = self.tokens[self.offsets[row] : self.offsets[row + 1]]
         return Candidates(tokens, np.array([0, len(tokens)]), np.array([0, 1]))
 
+    def texts(self) -> list[NDArray[np.int32]]:
+        """The words of every candidate."""
+        return [self.tokens[a:b] for a, b in pairwise(self.offsets.tolist())]
+
     def part(self, begin: int, end: int) -> Candidates:
         """Lists begin..end-1; views, nothing is copied but the offsets."""
         lists = self.lists[begin : end + 1]
@@ -91,10 +98,17 @@ class Forest:
     def __len__(self) -> int:
         return len(self.parent)
 
-    def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
-        """The nodes (ascending) on the way to some ends, and the forest of these alone.
+    def positions(self, device: torch.device) -> Positions:
+        """The nodes as positions of the candidates; a root's context is its number."""
+        before = np.where(np.arange(len(self)) < self.levels[1], -1, self.parent)
+        columns = (self.token, before, self.root, self.end)
+        words, previous, root, end = (torch.from_numpy(x).to(device) for x in columns)
+        return Positions(words, previous, root, end, len(self.levels) - 2)
 
-        O(nodes) time in what is kept.
+    def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
+        """The nodes (ascending) on the paths to some ends, and the forest of these alone.
+
+        O(nodes kept) time.
         """
         nodes, parent, end = _restricted(self.parent, ends)
         levels = np.searchsorted(nodes, self.levels)
@@ -161,7 +175,7 @@ def _build(tokens: Any, offsets: Any, rows: Any, roots: Any, n_roots: Any) -> An
 
 @njit(cache=True, nogil=True)
 def _breadth_first(parent: Any, token: Any, n_roots: Any, end: Any) -> Any:
-    """The same nodes numbered level by level, within a level by parent."""
+    """The nodes renumbered level by level, within a level by parent."""
     n = len(parent)
     first = np.zeros(n + 2, np.int64)  # children of a node: sibling[first[node] : first[node + 1]]
     for node in range(n_roots, n):

@@ -3,7 +3,7 @@
 Autograd would keep and visit a dozen small tensors a time step, and would add up the
 recurrent weight's gradient step by step. Here the step's derivatives that do not depend on
 later steps are computed for all positions at once, and the weight's gradient is one product:
-twice as fast on a CPU, same numbers (`tests/test_unrolled.py` compares it with autograd).
+twice as fast on a CPU, with equal numbers (`tests/lm/test_unrolled.py` compares it with autograd).
 """
 
 from __future__ import annotations

@@ -2,42 +2,79 @@
 
 Parameter formulas hold for two `cifg` layers and an untied softmax, as in the papers;
 V counts `<unk>`, `<s>` and `</s>`.
+
+The table names its parts by address, `module:attribute`, and so loads no torch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
 
-from lm.contexts import CarriedState, Context, LastHidden, NoContext, SentenceRecurrence
-from lm.fusions import Fusion, InitialState, Input, Output
+Part: TypeAlias = Callable[..., Any] | str
+"""What makes a part of a model, or its address `module:attribute`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """A named choice of context and fusion, with its source and parameter formula."""
+    """A named choice of context, fusion and head, with its source and parameter formula.
 
-    context: type[Context]
-    fusion: type[Fusion]
+    context: makes a `lm.contexts.Context` from the words' embedding and a recurrence; fusion: makes
+    a `lm.fusions.Fusion` from the width of a value and that recurrence; head: see
+    `lm.heads.softmax`; order: for people, derived by `lm.model.DocumentLM`, None is unbounded.
+    """
+
+    context: Part
+    fusion: Part
     source: str
     parameters: str
+    head: Part = "lm.heads:softmax"
+    order: int | None = None
 
+
+def load(part: Part) -> Any:
+    """What makes a part."""
+    if callable(part):
+        return part
+    module, _, attribute = part.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+Zoo: TypeAlias = Mapping[str, Composition]
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
-ZOO = {
+ZOO: Zoo = {
     "rnnlm": Composition(
-        NoContext, Fusion, "Mikolov et al. 2010; baseline of " + _JI, "H(13H+3K+6) + V(H+K+1)"
+        "lm.contexts:NoContext",
+        "lm.fusions:NoFusion",
+        "Mikolov et al. 2010; baseline of " + _JI,
+        "H(13H+3K+6) + V(H+K+1)",
+        order=0,
     ),
     "drnnlm": Composition(
-        CarriedState,
-        InitialState,
+        "lm.contexts.carried_state:CarriedState",
+        "lm.fusions:InitialState",
         _JI + ", fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
     ),
-    "codclm": Composition(LastHidden, Output, _JI + ", eqs. 6–7", "H(13H+3K+6) + V(2H+K+1) + H"),
-    "ccdclm": Composition(LastHidden, Input, _JI + ", eqs. 4–5", "H(16H+3K+6) + V(H+K+1) + H"),
+    "codclm": Composition(
+        "lm.contexts.last_hidden:LastHidden",
+        "lm.fusions:Output",
+        _JI + ", eqs. 6–7",
+        "H(13H+3K+6) + V(2H+K+1) + H",
+        order=1,
+    ),
+    "ccdclm": Composition(
+        "lm.contexts.last_hidden:LastHidden",
+        "lm.fusions:Input",
+        _JI + ", eqs. 4–5",
+        "H(16H+3K+6) + V(H+K+1) + H",
+    ),
     "hrnnlm": Composition(
-        SentenceRecurrence,
-        Input,
+        "lm.contexts.sentence_recurrence:SentenceRecurrence",
+        "lm.fusions:Input",
         "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
     ),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rerank.registry import (
     DECODERS,
     FLAGS,
+    FORMATS,
     METRICS,
     MODELS,
     SCORE_FILES,
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 _HIDDEN = frozenset({"rng", "n_best"})  # arguments whose options have other names
-_WIDTHS = {"options": 24, "cost": 28, "source": 40, "parameters": 40, "description": 60}
+_WIDTHS = {
+    "options": 24,
+    "cost": 28,
+    "source": 40,
+    "parameters": 40,
+    "description": 60,
+    "example": 60,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +103,25 @@ def _scorers() -> Iterable[Row]:
 def _models() -> Iterable[Row]:
     models: Mapping[str, Composition] = MODELS.builtin
     for name, model in models.items():
-        yield {"name": name, "source": model.source, "parameters": model.parameters}
+        yield {
+            "name": name,
+            "order": "unbounded" if model.order is None else model.order,
+            "context": str(model.context).partition(":")[2],
+            "fusion": str(model.fusion).partition(":")[2],
+            "source": model.source,
+            "parameters": model.parameters,
+        }
+
+
+def _formats() -> Iterable[Row]:
+    for name in FORMATS.builtin:
+        known = FORMATS[name]()
+        yield {
+            "name": name,
+            "description": known.description,
+            "suffixes": list(known.suffixes),
+            "example": known.example.decode(),
+        }
 
 
 def _cell(value: object) -> object:
@@ -107,4 +133,5 @@ KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
     "scorers": (SCORERS, _scorers),
     "decoders": (DECODERS, _decoders),
     "metrics": (METRICS, _metrics),
+    "formats": (FORMATS, _formats),
 }

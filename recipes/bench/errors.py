@@ -24,10 +24,10 @@ from obvious import ContextLM
 from tabulate import tabulate
 from tasks import TASKS
 
+from lm.backend import Backend
 from lm.checkpoint import load_model
-from lm.machine import Machine
+from lm.engine import ScoringEngine
 from lm.model import DocumentLM
-from lm.scorer import Scorer
 
 DTYPES = ("float32", "bfloat16")
 
@@ -38,11 +38,13 @@ def _documents(data: Set) -> Iterator[Set]:
         yield Set(data.name, lists, [t == 0 for t in range(len(lists))])
 
 
-def _errors(model: DocumentLM, data: Set) -> tuple[dict[str, list[NDArray[np.float64]]], Scorer]:
+def _errors(
+    model: DocumentLM, data: Set
+) -> tuple[dict[str, list[NDArray[np.float64]]], ScoringEngine]:
     """|error| of each score by dtype, and the float32 scorer."""
     ours = TASKS[model.config.model].ours
-    truth = Scorer.of(deepcopy(model).double())
-    scorers = {dtype: Scorer.of(model, Machine(dtype=dtype)) for dtype in DTYPES}
+    truth = ScoringEngine.of(deepcopy(model).double())
+    scorers = {dtype: ScoringEngine.of(model, Backend(dtype=dtype)) for dtype in DTYPES}
     found: dict[str, list[NDArray[np.float64]]] = {dtype: [] for dtype in DTYPES}
     for document in _documents(data):
         expected = ours(truth, document)
@@ -70,9 +72,9 @@ def main(
             lists = Text.read(data, name, sentences).encoded(saved.vocabulary)
             task, head = TASKS[model.config.model], lists.head(sample)
             script = task.script(ContextLM.of(model).double(), head, 100)
-            agree = difference(task.ours(Scorer.of(deepcopy(model).double()), head), script)
+            agree = difference(task.ours(ScoringEngine.of(deepcopy(model).double()), head), script)
             errors, scorer = _errors(model, lists)
-            work = scorer.work
+            work = scorer.counts
             for dtype, found in errors.items():
                 flat = np.concatenate(found)
                 rows.append(

@@ -16,8 +16,8 @@ from lists import Set
 from numpy.typing import NDArray
 from tasks import TASKS
 
+from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.scorer import Scorer
 
 Result = TypeVar("Result")
 RUNS, ENOUGH = 3, 20.0  # best of so many runs; none begins after so many seconds
@@ -64,7 +64,7 @@ def peak_memory(model: DocumentLM, data: Set) -> int | None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
-        TASKS[model.config.model].ours(Scorer.of(model), data)
+        TASKS[model.config.model].ours(ScoringEngine.of(model), data)
         return torch.cuda.max_memory_allocated(device) - before
     weights = {name: tensor.numpy() for name, tensor in model.state_dict().items()}
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
@@ -80,11 +80,11 @@ def _resident(
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})
     ours = TASKS[config.model].ours
     small = DocumentLM(Config(config.model, 8, 4, 4, tied=config.tied))
-    ours(Scorer.of(small), Set("", [[[3, 4], [3]], [[5], [6, 7]]], [True, False]))
+    ours(ScoringEngine.of(small), Set("", [[[3, 4], [3]], [[5], [6, 7]]], [True, False]))
     try:
         Path("/proc/self/clear_refs").write_text("5")  # the high-water mark starts again
         before = _status("VmRSS")
-        ours(Scorer.of(model), data)
+        ours(ScoringEngine.of(model), data)
         return _status("VmHWM") - before
     except OSError:  # no Linux
         return None
@@ -105,7 +105,7 @@ def products_share(model: DocumentLM, data: Set) -> float:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        scorer, ours = Scorer.of(model), TASKS[model.config.model].ours
+        scorer, ours = ScoringEngine.of(model), TASKS[model.config.model].ours
         ours(scorer, data)
         activities = [torch.profiler.ProfilerActivity.CPU]
         activities += [torch.profiler.ProfilerActivity.CUDA] if cuda else []

@@ -16,13 +16,13 @@ from tabulate import tabulate
 from torch import Tensor
 from torch.nn import functional as F
 
-from lm.machine import Machine
+from lm.backend import Backend
 from lm.normalisers import log_sums
 
 SHAPES = ((2048, 128, 10_000), (2048, 256, 20_000))
 
 
-def _ways(features: Tensor, weight: Tensor, machine: Machine) -> dict[str, Callable[[], Tensor]]:
+def _ways(features: Tensor, weight: Tensor, machine: Backend) -> dict[str, Callable[[], Tensor]]:
     """Each way to (N,) log-sums; those of a loss add the target's logit, word 0."""
     own = torch.cat([features, features.new_ones(len(features), 1)], dim=1)
     biased = torch.cat([weight, weight.new_zeros(len(weight), 1)], dim=1)
@@ -49,7 +49,7 @@ def main() -> None:
     rows = []
     for n, r, v in SHAPES:
         features, weight = torch.randn(n, r), torch.randn(v, r) / r**0.5
-        ways = _ways(features, weight, Machine())
+        ways = _ways(features, weight, Backend())
         truth = torch.logsumexp(features.double() @ weight.double().T, dim=1)
         fastest = best(ways["log_sums"])[0]
         for name, way in ways.items():

@@ -10,8 +10,8 @@ from measuring import best, difference, peak_memory, products_share
 from obvious import ContextLM
 from tasks import TASKS, flops, hypotheses
 
+from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.scorer import Scorer
 from lm.vocabulary import Vocabulary
 
 LONG, FEW, SOME = 500, 3, 50  # of lists this long: so many sentences, so many contexts
@@ -69,7 +69,7 @@ class Bench:
         else:
             data = data.head(min(FEW, self.sample) if long else self.sample)
         most = min(SOME, self.contexts) if long else self.contexts
-        scorer, script = Scorer.of(model), ContextLM.of(model)
+        scorer, script = ScoringEngine.of(model), ContextLM.of(model)
         task.ours(scorer, data)
         seconds, scores = best(lambda: task.ours(scorer, data))
         n, limited = hypotheses(config.model, data), hypotheses(config.model, data, most)
@@ -111,7 +111,7 @@ class Bench:
         """Seconds of ours on the first set with 10, 25, 50, 100 candidates of each sentence."""
         text = self.texts[0]
         whole = text.encoded(vocabulary or text.vocabulary(model.config.vocabulary))
-        scorer, task = Scorer.of(model), TASKS[model.config.model]
+        scorer, task = ScoringEngine.of(model), TASKS[model.config.model]
         for k in (10, 25, 50, 100):
             data = whole.head(self.sentences, k)
             task.ours(scorer, data)

@@ -20,8 +20,9 @@ from torch import Tensor
 
 from decoders.beam import beam
 from decoders.problem import DocumentProblem
+from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.scorer import Scorer
+from lm.rows import Rows
 from lm.scoring import after, independent, pairs
 from lm.trie import Candidates
 
@@ -45,7 +46,7 @@ def seeded(config: Config, seed: int = 1) -> DocumentLM:
         for column in words:
             state = model.step(state, column, inputs)
         hidden = model.hidden(state)
-        features = model.head.features(hidden, model.fusion.at_output(hidden.flip(0)))
+        features = model.head.features(*model.fusion.output(hidden, lambda: hidden.flip(0)))
         last = model.head.projection.weight if config.tied else model.head.output
         last.mul_(SPREAD / (features @ model.head.weight().T).std())
     return model
@@ -53,9 +54,9 @@ def seeded(config: Config, seed: int = 1) -> DocumentLM:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InContext(DocumentProblem):
-    """A document's candidates under a model of unbounded order; a state is a context (N, C)."""
+    """A document's candidates under a model of unbounded order; a state is N contexts."""
 
-    scorer: Scorer
+    scorer: ScoringEngine
     lists: Sequence[Candidates]
     order: None = None
     lengths: tuple[int, ...] = field(init=False)
@@ -63,11 +64,11 @@ class InContext(DocumentProblem):
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", tuple(one.counts[0] for one in self.lists))
 
-    def initial(self) -> Tensor:
+    def initial(self) -> Rows:
         """The start context."""
         return self.scorer.model.context.start(1).detach()
 
-    def extend(self, states: Tensor, t: int) -> tuple[NDArray[Any], tuple[Tensor, Tensor]]:
+    def extend(self, states: Rows, t: int) -> tuple[NDArray[Any], tuple[Rows, Rows]]:
         """Scores (N, K_t) after each context."""
         [(scores, summaries)] = after(self.scorer, [(self.lists[t], states)])
         return scores, (states, summaries)
@@ -75,17 +76,20 @@ class InContext(DocumentProblem):
     @torch.no_grad()
     def select(
         self,
-        successors: tuple[Tensor, Tensor],
+        successors: tuple[Rows, Rows],
         parents: NDArray[np.intp],
         choices: NDArray[np.intp],
-    ) -> Tensor:
+    ) -> Rows:
         """The contexts after the chosen candidates."""
         states, summaries = successors
-        rows, columns = (torch.from_numpy(x).to(states.device) for x in (parents, choices))
-        return self.scorer.model.context.advance(states[rows], summaries[rows, columns])
+        k = len(summaries) // len(states)
+        rows, taken = (
+            torch.from_numpy(x).to(states.device) for x in (parents, parents * k + choices)
+        )
+        return self.scorer.model.context.advance(states.take(rows), summaries.take(taken))
 
 
-def beam_scores(scorer: Scorer, data: Set) -> Scores:
+def beam_scores(scorer: ScoringEngine, data: Set) -> Scores:
     """Score of each document's best path, by `decoders.beam`."""
     problems = (InContext(scorer, [Candidates.of([c]) for c in d]) for d in data.documents())
     return [np.array([beam(problem, width=WIDTH)[0].score]) for problem in problems]
@@ -146,7 +150,7 @@ def flops(config: Config, data: Set) -> float:
 class Task:
     """One model's scores: by us, by the script, and by the script after a second thought."""
 
-    ours: Callable[[Scorer, Set], Scores]
+    ours: Callable[[ScoringEngine, Set], Scores]
     script: Callable[[ContextLM, Set, int | None], Scores]
     loop: Callable[[ContextLM, Set, int | None], Scores] | None = None
 

@@ -17,7 +17,8 @@ import torch
 from numpy.typing import NDArray
 
 from lm.checkpoint import load_model
-from lm.scorer import Scorer
+from lm.engine import ScoringEngine
+from lm.rows import Rows
 from lm.scoring import after
 from lm.trie import Candidates
 from rerank.corpus.documents import Documents
@@ -32,14 +33,14 @@ from rerank.pipeline.progress import progress
 def main(condition: str, model: str, kbest: str, docids: str, reference: str, out: str) -> None:
     """Write the list."""
     saved = load_model(Path(model))
-    scorer, context = Scorer.of(saved.model), saved.model.context
+    scorer, context = ScoringEngine.of(saved.model), saved.model.context
     name, encode = Path(model).name, saved.vocabulary.encode
     notices = Notices()
     documents = Documents.from_file(docids, notices)
     references = [encode(line.split()) for line in read_lines(reference, notices)]
     start = context.start(1).detach()
 
-    def scored(ids: list[list[int]], contexts: torch.Tensor) -> tuple[NDArray, torch.Tensor]:
+    def scored(ids: list[list[int]], contexts: Rows) -> tuple[NDArray, Rows]:
         return after(scorer, [(Candidates.of([ids]), contexts)])[0]
 
     with atomic(out) as file:
@@ -54,7 +55,7 @@ def main(condition: str, model: str, kbest: str, docids: str, reference: str, ou
                     added = [(name, float(score)), (f"{name}oov", float(sentence.count(0)))]
                     file.write(append_features(document.line(row), added) + b"\n")
                 if condition == "reference":
-                    summary = scored([references[document.first + t]], previous)[1][0]
+                    summary = scored([references[document.first + t]], previous)[1]
                     with torch.no_grad():
                         previous = context.advance(previous, summary)
 

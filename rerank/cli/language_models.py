@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.names import MemberName
 from rerank.cli.options import (
     FILE,
     Messages,
@@ -19,11 +20,10 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
+from rerank.registry import MODELS
 
 if TYPE_CHECKING:
     from lm.training import Report
-
-MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
 
 
 @click.command(
@@ -52,7 +52,12 @@ MODELS = ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"]
     help="New folder for the model.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
-@click.option("--model", required=True, type=click.Choice(MODELS), help="Kind of language model.")
+@click.option(
+    "--model",
+    required=True,
+    type=MemberName(MODELS),
+    help="Language model; `rerank list models` shows what each is.",
+)
 @count_option(
     "--vocab",
     "vocabulary",

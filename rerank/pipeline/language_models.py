@@ -17,9 +17,10 @@ from rerank.files.outputs import check_outputs
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.progress import progress
+from rerank.registry import MODELS
 
 if TYPE_CHECKING:
-    from lm.checkpoint import Saved
+    from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
     from lm.training import Report, Settings, Trainer
@@ -87,7 +88,7 @@ def train_lm(
         recipe.layers,
         recipe.tied,
     )
-    model = DocumentLM.seeded(config, recipe.seed).to(device)
+    model = DocumentLM.seeded(config, recipe.seed, MODELS).to(device)
     trainer = Trainer(model, corpus, held_out, settings=settings)
     state = out / "resume"
     if resume and (state / "state.json").exists():
@@ -148,12 +149,12 @@ def perplexity(
         raise RerankError(f"{lm}: {fault}") from None
 
 
-def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> Saved:
+def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
     """A model folder; InputError if it is not valid."""
     from lm.checkpoint import ModelError, load_model
 
     try:
-        return load_model(folder, choose_device(device, threads))
+        return load_model(folder, choose_device(device, threads), MODELS)
     except ModelError as fault:
         raise InputError(str(fault)) from None
 

@@ -115,9 +115,9 @@ def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:
 def _language_model(
     name: str, folder: Path, scoring: Scoring, cache: Cache | None
 ) -> LanguageModel:
-    from lm.machine import Machine
+    from lm.backend import Backend
     from rerank.scorers.language_model import LanguageModel
 
     device = choose_device(scoring.device, scoring.threads)
-    machine = Machine(device, dtype=scoring.dtype, deterministic=scoring.deterministic)
-    return LanguageModel(name, open_model(folder, scoring.device), machine, cache)
+    backend = Backend(device, dtype=scoring.dtype, deterministic=scoring.deterministic)
+    return LanguageModel(name, open_model(folder, scoring.device), backend, cache)

@@ -1,14 +1,12 @@
-"""A document under a model of unbounded order: scores of its candidates after any history.
+"""A document under a language model whose scores depend on context: scored history by history.
 
-A history is what was chosen so far; its key is a digest of the chosen texts. Histories of
-one key are scored once, in this run and, with a cache, in later ones. What the model made
-of a history is a row of a tensor; where the scores were remembered that row is made up for
-only when scores that are not remembered need it.
+Histories that the model cannot tell apart have equal keys, and are scored once: in this run
+and, with a cache, in later ones. The context of a history whose scores came from the cache is
+computed lazily from its nearest ancestor with a context.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,49 +17,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Answer, DocumentProblem, Indices
-from lm.scorer import Scorer
+from lm.engine import ScoringEngine
 from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.errors import RerankError
 from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
-from rerank.scorers.histories import FIRST, KEY_BYTES, Extended, Histories
+from rerank.scorers.histories import (
+    KEY_BYTES,
+    AllSentences,
+    Histories,
+    Key,
+    Keys,
+    LastSentences,
+    ScoredHistories,
+    digest,
+)
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from lm.rows import Rows
 
 Scores = NDArray[np.float32]
+Sums = NDArray[np.float64]
 
 
-class Contextual(DocumentProblem):
+class ContextualProblem(DocumentProblem):
     """Log-probabilities of a document's candidates in context; a state is a batch of histories.
 
-    `encode` gives the candidates in the model's words once some of them are to be scored.
-    ScorerCache: of each history that was asked for or kept, 4 bytes a candidate and about 300.
+    order: the model's, or None to treat every history as different. `encode` gives the
+    candidates in the model's words, once they are needed. Memory: 4 bytes a candidate and
+    about 300 for each history that was scored or cached.
     """
-
-    order = None
 
     def __init__(
         self,
-        scorer: Scorer,
+        engine: ScoringEngine,
         kept: CachedScores,
         encode: Callable[[], Candidates],
         *,
+        order: int | None,
         memory: ScorerCache,
-        told: str,
+        label: str,
     ) -> None:
-        self.scorer, self.told = scorer, told
+        self.engine, self.label = engine, label
+        self._order = order
         self._lengths = tuple(kept.requested.counts.tolist())
         self._kept, self._encode, self._memory = kept, encode, memory
         self._table = _table(kept)
-        self._noted: dict[tuple[int, bytes], Tensor] = {}
+        self._noted: dict[tuple[int, Key], Rows] = {}
         self._grown = False
-        self._lines = [text.split(b"\n") for text in kept.requested.lists()]
+        self._keys: Keys
+        if order is None:
+            self._keys = AllSentences([text.split(b"\n") for text in kept.requested.lists()])
+        else:
+            self._keys = LastSentences(order, engine.model.context, lambda: self.lists)
 
     @property
     def lengths(self) -> tuple[int, ...]:
         """K_t of each list."""
         return self._lengths
+
+    @property
+    def order(self) -> int | None:
+        """Number of earlier sentences a score depends on."""
+        return self._order
 
     @cached_property
     def lists(self) -> Candidates:
@@ -70,89 +88,109 @@ class Contextual(DocumentProblem):
 
     def initial(self) -> Histories:
         """The empty history, in the start context."""
-        start = self.scorer.model.context.start(1).detach()
-        return Histories(0, [FIRST], start, np.ones(1, dtype=np.bool_))
+        start = self.engine.model.context.start(1).detach()
+        return Histories(0, [self._keys.first], start, np.zeros(1, dtype=np.intp))
 
     def extend(self, states: Histories, t: int) -> Answer:
-        """Scores (N, K_t) after each history; O(trie nodes) steps for each one not remembered."""
+        """Scores (N, K_t) after each history; O(trie nodes) steps for each one not cached."""
         return self.extend_together([(self, states, t)])[0]
 
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, Histories, int]]) -> list[Answer]:
-        """The same for histories of many documents, in one batch for each model."""
-        scorers = {id(problem.scorer): problem.scorer for problem, _, _ in requests}
-        found: dict[int, Extended] = {}
-        for scorer in scorers.values():
-            own = [n for n, (problem, _, _) in enumerate(requests) if problem.scorer is scorer]
-            scored = _scored(scorer, [requests[n][:2] for n in own])
+        """Scores for histories of many documents, in one batch for each model."""
+        engines = {id(problem.engine): problem.engine for problem, _, _ in requests}
+        found: dict[int, ScoredHistories] = {}
+        for engine in engines.values():
+            own = [n for n, (problem, _, _) in enumerate(requests) if problem.engine is engine]
+            scored = _scored(engine, [requests[n][:2] for n in own])
             found.update(zip(own, scored, strict=True))
         return [
             (problem._scores(histories), found[n])
             for n, (problem, histories, _) in enumerate(requests)
         ]
 
-    def select(self, successors: Extended, parents: Indices, choices: Indices) -> Histories:
+    def select(self, successors: ScoredHistories, parents: Indices, choices: Indices) -> Histories:
         """The histories after the chosen candidates."""
-        rows = successors.rows[parents]
         following = self.followed(successors.histories, parents, choices)
+        k = self.lengths[successors.histories.t]
+        rows, taken = successors.candidates(k, parents, choices)
         known = np.flatnonzero(rows >= 0)
         if successors.contexts is not None and successors.summary is not None and known.size:
-            of, taken = rows[known], choices[known]
-            contexts = advanced(self.scorer, successors.contexts[of], successors.summary[of, taken])
-            following.enter(known, contexts)
+            contexts, summary = successors.contexts, successors.summary
+            given, read = _take(contexts, rows[known]), _take(summary, taken[known])
+            following.enter(known, advanced(self.engine, given, read))
         return following
 
     def followed(self, before: Histories, parents: Indices, choices: Indices) -> Histories:
-        """The histories after chosen candidates, their contexts not known yet."""
-        lines = self._lines[before.t]
-        keys = [
-            hashlib.blake2b(before.keys[p] + lines[c], digest_size=KEY_BYTES).digest()
-            for p, c in zip(parents.tolist(), choices.tolist(), strict=True)
-        ]
-        unknown = np.zeros(len(keys), dtype=np.bool_)
+        """The histories after chosen candidates, their contexts not computed yet."""
+        pairs = zip(parents.tolist(), choices.tolist(), strict=True)
+        keys = [self._keys.after(before.keys[p], before.t, c) for p, c in pairs]
+        unknown = np.full(len(keys), -1, dtype=np.intp)
         return Histories(before.t + 1, keys, None, unknown, (before, parents, choices))
 
-    def average(self, successors: Extended, weights: NDArray[np.float64]) -> Histories:
+    def average(self, successors: ScoredHistories, weights: Sums) -> Histories:
         """The states after each candidate whose contexts are weighted means, `weights: (N, K_t)`.
 
-        The key is a digest of the context. O(N K_t) contexts beside the scores' own cost, which is
-        paid again for those that were remembered.
+        The key is a digest of the context. O(N K_t) contexts beside the cost of the scores,
+        which is paid again for those that were cached.
         """
         import torch
 
-        before = successors.histories
-        contexts, summary = successors.contexts, successors.summary
-        if contexts is None or summary is None or (successors.rows < 0).any():
-            given = self.contexts(before)
-            with blamed([(self, before.t)]):
-                ((_, found),) = after(
-                    self.scorer, [(self.lists.part(before.t, before.t + 1), given)]
-                )
-        else:
-            given, found = contexts[successors.rows], summary[successors.rows]
-        n, k, _ = found.shape
-        pairs = advanced(self.scorer, given.repeat_interleave(k, dim=0), found.flatten(0, 1))
-        shares = torch.from_numpy(weights).to(pairs)
-        with self.scorer.machine.at_work():
-            means = torch.einsum("nk,nkc->kc", shares, pairs.view(n, k, -1))
-        rows = means.cpu().contiguous().view(torch.uint8).numpy()
-        keys = [hashlib.blake2b(row.tobytes(), digest_size=KEY_BYTES).digest() for row in rows]
-        return Histories(before.t + 1, keys, means, np.ones(k, dtype=np.bool_))
+        from lm.rows import Rows
 
-    def contexts(self, histories: Histories, rows: Indices | None = None) -> Tensor:
-        """Contexts (M, C) of some histories, or of all."""
-        return _contexts(self, histories, np.arange(len(histories.keys)) if rows is None else rows)
+        if not self.engine.model.context.averages:
+            refused: Histories = super().average(successors, weights)
+            return refused
+        before, (n, k) = successors.histories, weights.shape
+        parents, choices = np.divmod(np.arange(n * k), k)
+        rows, taken = successors.candidates(k, parents, choices)
+        contexts, summary = successors.contexts, successors.summary
+        if contexts is None or summary is None or (rows < 0).any():
+            given = self.contexts(before)
+            with attributed([(self, before.t)]):
+                request = self.lists.part(before.t, before.t + 1), given
+                ((_, found),) = after(self.engine, [request])
+            given = given.repeat_interleave(k)
+        else:
+            given, found = _take(contexts, rows), _take(summary, taken)
+        pairs = advanced(self.engine, given, found)
+        with self.engine.backend.inference():
+            means = [
+                torch.einsum(
+                    "nk,nkc->kc", torch.from_numpy(weights).to(column), column.view(n, k, -1)
+                ).view(k, *column.shape[1:])
+                for column in pairs.tensors
+            ]
+        raw = [mean.flatten(1).cpu().contiguous().view(torch.uint8).numpy() for mean in means]
+        keys = [(digest(row.tobytes()),) for row in np.concatenate(raw, axis=1)]
+        return Histories(before.t + 1, list(keys), Rows.of(*means), np.arange(k))
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Sums:
+        """Sums (N,) along each path; costs as `rerank.scorers.moves.rescored`."""
+        return self.rescore_together([(self, paths, t, horizon)])[0]
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
+        """Sums along paths of many documents, a sentence at a time."""
+        from rerank.scorers.moves import rescored
+
+        return rescored(requests)
+
+    def contexts(self, histories: Histories, places: Indices | None = None) -> Rows:
+        """Contexts (M rows) of some histories, or of all."""
+        chosen = np.arange(len(histories.keys)) if places is None else places
+        return _contexts(self, histories, chosen)
 
     def note(self, histories: Histories) -> None:
-        """Keep the contexts that are known at hand, 4 C bytes each, for moves to begin from."""
+        """Remember the contexts that are computed, for moves to begin from."""
         if histories.contexts is None:
             return
-        rows = np.flatnonzero(histories.known)
-        for row, context in zip(rows.tolist(), histories.contexts[rows], strict=True):
-            self._noted.setdefault((histories.t, histories.keys[row]), context)
+        for place in np.flatnonzero(histories.known).tolist():
+            context = _take(histories.contexts, histories.rows[[place]])
+            self._noted.setdefault((histories.t, histories.keys[place]), context)
 
     def keep(self) -> None:
-        """Put what was scored since the last time into the cache."""
+        """Put what was scored since the last call into the cache."""
         if not self._grown:
             return
         rows = list(self._table.values())
@@ -165,19 +203,21 @@ class Contextual(DocumentProblem):
         self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
 
-    def recall(self, histories: Histories, rows: Indices) -> Indices:
-        """Which of some histories are still unknown, once contexts that were noted are entered."""
-        import torch
-
-        unknown = rows[~histories.known[rows]]
-        named = [(row, (histories.t, histories.keys[row])) for row in unknown.tolist()]
-        noted = [(row, self._noted[name]) for row, name in named if name in self._noted]
+    def recall(self, histories: Histories, places: Indices) -> Indices:
+        """Which of some histories still lack a context, once the noted contexts are entered."""
+        unknown = places[~histories.known[places]]
+        named = [(place, (histories.t, histories.keys[place])) for place in unknown.tolist()]
+        noted = [(place, self._noted[name]) for place, name in named if name in self._noted]
         if noted:
             found, contexts = zip(*noted, strict=True)
-            histories.enter(np.array(found), torch.stack(contexts))
+            histories.enter(np.array(found), contexts[0].cat(contexts))
         return unknown[~histories.known[unknown]]
 
-    def remembers(self, t: int, key: bytes) -> bool:
+    def score_keys(self, histories: Histories) -> list[bytes]:
+        """Keys of the histories' scores in the table."""
+        return list(map(self._keys.score_key, histories.keys))
+
+    def has_scores(self, t: int, key: bytes) -> bool:
         """Whether the scores of sentence t after a history are in the table."""
         found = self._table.get((t, key))
         return found is not None and len(found) >= self.lengths[t]
@@ -186,155 +226,168 @@ class Contextual(DocumentProblem):
         """Scores (N, K_t), all of them in the table."""
         t = histories.t
         k = self.lengths[t]
-        return np.stack([self._table[t, key][:k] for key in histories.keys])
+        return np.stack([self._table[t, key][:k] for key in self.score_keys(histories)])
 
-    def alone(self, t: int, choice: int, context: Tensor) -> tuple[tuple[Candidates, Tensor], int]:
-        """What to ask for a choice's summary after a context, and its place in the answer.
+    def alone(self, t: int, choice: int, contexts: Rows) -> tuple[tuple[Candidates, Rows], int]:
+        """A request for one candidate after some contexts, and its place in the answer.
 
-        The candidate alone; but the whole list, as it is scored, where bits matter.
+        The candidate alone, but its whole list on a deterministic backend, as it was scored.
         """
-        if self.scorer.machine.deterministic:
-            return (self.lists.part(t, t + 1), context), choice
-        return (self.lists.one(t, choice), context), 0
+        if self.engine.backend.deterministic:
+            return (self.lists.part(t, t + 1), contexts), choice
+        return (self.lists.one(t, choice), contexts), 0
 
     def enter(self, t: int, keys: Sequence[bytes], scores: Scores) -> None:
-        """Remember the scores (M, K_t) after histories with these keys."""
+        """Put the scores (M, K_t) after histories with these score keys into the table."""
         self._grown = self._grown or len(keys) > 0
         self._table.update(zip(((t, key) for key in keys), scores, strict=True))
 
 
 @dataclass(slots=True, eq=False)
-class _Wanted:
+class _Request:
     """Histories before sentence t of a problem that are to be scored.
 
-    rows: place of each key among them; contexts: theirs, in pieces (…, C).
+    rows: place of each score key among them; keys: theirs; contexts: theirs, in pieces.
     """
 
-    problem: Contextual
+    problem: ContextualProblem
     t: int
     rows: dict[bytes, int]
-    contexts: list[Tensor]
+    keys: list[Key]
+    contexts: list[Rows]
 
 
-def _scored(scorer: Scorer, asked: Sequence[tuple[Contextual, Histories]]) -> list[Extended]:
-    """Scores of all histories that are not remembered, entered, and what they come from.
-
-    Histories of one key are scored once, whoever asked for them.
-    """
-    import torch
-
-    wanted: dict[tuple[int, int], _Wanted] = {}
+def _scored(
+    engine: ScoringEngine, asked: Sequence[tuple[ContextualProblem, Histories]]
+) -> list[ScoredHistories]:
+    """All histories that are not in a table scored and entered, those of one score key once."""
+    requests: dict[tuple[int, int], _Request] = {}
     owners = []
     for problem, histories in asked:
         t = histories.t
-        own = wanted.setdefault((id(problem), t), _Wanted(problem, t, {}, []))
+        own = requests.setdefault((id(problem), t), _Request(problem, t, {}, [], []))
         owners.append(own)
         new: dict[bytes, int] = {}
-        for n, key in enumerate(histories.keys):
-            if key not in own.rows and not problem.remembers(t, key):
+        for n, key in enumerate(problem.score_keys(histories)):
+            if key not in own.rows and not problem.has_scores(t, key):
                 new.setdefault(key, n)
         if new:
             own.rows.update(zip(new, range(len(own.rows), len(own.rows) + len(new)), strict=True))
-            rows = np.array(list(new.values()), dtype=np.intp)
-            own.contexts.append(_contexts(problem, histories, rows))
-    work = [own for own in wanted.values() if own.rows]
-    contexts = [torch.cat(own.contexts) for own in work]
-    requests = [
-        (own.problem.lists.part(own.t, own.t + 1), c) for own, c in zip(work, contexts, strict=True)
-    ]
-    with blamed([(own.problem, own.t) for own in work]):
-        answers = after(scorer, requests)
-    made = {}
-    for own, c, (scores, summary) in zip(work, contexts, answers, strict=True):
+            own.keys += [histories.keys[n] for n in new.values()]
+            own.contexts.append(_contexts(problem, histories, np.array([*new.values()])))
+    work = [own for own in requests.values() if own.rows]
+    contexts = [own.contexts[0].cat(own.contexts) for own in work]
+    with attributed([(own.problem, own.t) for own in work]):
+        lists = [own.problem.lists.part(own.t, own.t + 1) for own in work]
+        answers = after(engine, list(zip(lists, contexts, strict=True)))
+    found: dict[int, tuple[Rows, Rows]] = {}
+    for own, given, (scores, summary) in zip(work, contexts, answers, strict=True):
         own.problem.enter(own.t, list(own.rows), scores)
-        made[id(own)] = (c, summary)
+        found[id(own)] = given, summary
     return [
-        Extended(
-            histories,
-            np.array([own.rows.get(key, -1) for key in histories.keys]),
-            *made.get(id(own), (None, None)),
-        )
+        _with_answers(own, histories, *found.get(id(own), (None, None)))
         for own, (_, histories) in zip(owners, asked, strict=True)
     ]
 
 
-def _contexts(problem: Contextual, histories: Histories, rows: Indices) -> Tensor:
-    """Contexts (M, C) of some histories, made up for from the nearest known ancestors.
+def _with_answers(
+    own: _Request, histories: Histories, contexts: Rows | None, summary: Rows | None
+) -> ScoredHistories:
+    """Histories with their contexts, which histories of equal scores need not share."""
+    if contexts is None:
+        nothing = np.full(len(histories.keys), -1)
+        return ScoredHistories(histories, nothing, nothing)
+    scored = np.array([own.rows.get(k, -1) for k in own.problem.score_keys(histories)])
+    shared = np.array(
+        [row >= 0 and own.keys[row] == k for row, k in zip(scored, histories.keys, strict=True)]
+    )
+    rows = np.where(shared, scored, -1)
+    if histories.contexts is not None and (~shared & histories.known).any():
+        rows = np.where(~shared & histories.known, histories.rows + len(contexts), rows)
+        contexts = contexts.cat([contexts, histories.contexts])
+    return ScoredHistories(histories, rows, scored, contexts, summary)
 
-    One short pass for each history on the way that is not known, all of a sentence together.
+
+def _contexts(problem: ContextualProblem, histories: Histories, places: Indices) -> Rows:
+    """Contexts (M rows) of some histories, computed from the nearest ancestors that have one.
+
+    One short pass for each history on the way that has none, all of a sentence together.
     """
     own = histories
     chain: list[tuple[Histories, Indices]] = []
-    unknown = problem.recall(histories, rows)
+    unknown = problem.recall(histories, places)
     while unknown.size and histories.origin is not None:
         chain.append((histories, unknown))
         histories, parents, _ = histories.origin
         unknown = problem.recall(histories, np.unique(parents[unknown]))
     for following, unknown in reversed(chain):
-        _make_up(problem, following, unknown)
-    if own.contexts is None or not own.known[rows].all():
-        raise ValueError("histories without a known ancestor")
-    contexts: Tensor = own.contexts[rows]
-    return contexts
+        _compute(problem, following, unknown)
+    if own.contexts is None or not own.known[places].all():
+        raise ValueError("histories without an ancestor that has a context")
+    return _take(own.contexts, own.rows[places])
 
 
-def _make_up(problem: Contextual, histories: Histories, rows: Indices) -> None:
-    """Enter the contexts of some histories, those before them being known."""
-    import torch
-
+def _compute(problem: ContextualProblem, histories: Histories, places: Indices) -> None:
+    """Enter the contexts of some histories whose parents have theirs."""
     if histories.origin is None:
-        raise ValueError("histories without a known ancestor")
+        raise ValueError("histories without an ancestor that has a context")
     before, parents, choices = histories.origin
-    t, contexts = before.t, problem.contexts(before, parents[rows])
+    t, contexts = before.t, problem.contexts(before, parents[places])
     requests = [
-        problem.alone(t, choice, contexts[m : m + 1])
-        for m, choice in enumerate(choices[rows].tolist())
+        problem.alone(t, choice, contexts.take(slice(m, m + 1)))
+        for m, choice in enumerate(choices[places].tolist())
     ]
-    with blamed([(problem, t)] * len(requests)):
-        found = after(problem.scorer, [request for request, _ in requests])
+    with attributed([(problem, t)] * len(requests)):
+        found = after(problem.engine, [request for request, _ in requests])
     summaries = [
-        summary[:, place] for (_, summary), (_, place) in zip(found, requests, strict=True)
+        summary.take(slice(place, place + 1))
+        for (_, summary), (_, place) in zip(found, requests, strict=True)
     ]
-    histories.enter(rows, advanced(problem.scorer, contexts, torch.cat(summaries)))
+    histories.enter(places, advanced(problem.engine, contexts, contexts.cat(summaries)))
 
 
 @contextmanager
-def blamed(asked: Sequence[tuple[Contextual, int]]) -> Iterator[None]:
-    """A fault in the scores, or want of memory, told with scorer, document and sentence."""
+def attributed(asked: Sequence[tuple[ContextualProblem, int]]) -> Iterator[None]:
+    """Errors of scoring with the names of scorer, document and sentence."""
     try:
         yield
     except ScoreError as fault:
         problem, t = asked[fault.list or 0]
-        raise RerankError(f"{problem.told}: {told(fault, t)}") from None
+        raise RerankError(f"{problem.label}: {located(fault, t)}") from None
     except MemoryError as fault:
         raise RerankError(
-            f"{asked[0][0].told}: {fault}; keep fewer candidates with --top, or a narrower --beam"
+            f"{asked[0][0].label}: {fault}; keep fewer candidates with --top, or a narrower --beam"
         ) from None
 
 
-def told(fault: ScoreError, t: int) -> str:
-    """A fault with its place in the document, whose sentences without candidates do not count."""
+def located(fault: ScoreError, t: int) -> str:
+    """An error with its place in the document; t counts sentences that have candidates."""
     return f"sentence {t}, candidate {fault.candidate} (counted from 0): {fault}"
 
 
-def advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:
-    """Contexts (M, C) after sentences with summaries (M, U).
+def advanced(engine: ScoringEngine, contexts: Rows, summaries: Rows) -> Rows:
+    """Contexts (M rows) after sentences with summaries (M rows).
 
-    One at a time where the machine is deterministic: the bits of a row of a product may depend
-    on how many rows there are, and on where in memory it lies, hence the copies.
+    One at a time on a deterministic backend: the bits of a row of a product may depend on how
+    many rows there are, and on where in memory it lies, hence the copies that `_take` makes.
     """
+    advance = engine.model.context.advance
+    with engine.backend.inference():
+        if not engine.backend.deterministic:
+            return advance(contexts, summaries)
+        rows = (np.array([n]) for n in range(len(contexts)))
+        return contexts.cat([advance(_take(contexts, n), _take(summaries, n)) for n in rows])
+
+
+def _take(rows: Rows, places: Indices) -> Rows:
+    """A copy of the rows at some places."""
     import torch
 
-    advance = scorer.model.context.advance
-    with scorer.machine.at_work():
-        if not scorer.machine.deterministic:
-            return advance(contexts, summaries)
-        rows = zip(torch.split(contexts, 1), torch.split(summaries, 1), strict=True)
-        return torch.cat([advance(context.clone(), summary.clone()) for context, summary in rows])
+    return rows.take(torch.from_numpy(places).to(rows.device))
 
 
 def _table(kept: CachedScores) -> dict[tuple[int, bytes], Scores]:
-    """Scores by sentence and history, of as many candidates as they were kept."""
+    """Scores by sentence and score key, of as many candidates as were cached."""
     if "history" not in kept.arrays:
         return {}
     sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()

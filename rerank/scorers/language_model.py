@@ -13,9 +13,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lm.checkpoint import Saved
-from lm.machine import Machine
-from lm.scorer import Scorer, Work
+from lm.backend import Backend
+from lm.checkpoint import SavedModel
+from lm.engine import EngineCounts, ScoringEngine
 from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
@@ -25,8 +25,7 @@ from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource, ScoredDocument
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
-from rerank.scorers.contextual import told
-from rerank.scorers.moves import Movable
+from rerank.scorers.contextual import ContextualProblem, located
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 _LISTED = 10  # unknown words in a warning
@@ -42,27 +41,31 @@ class LanguageModel(FeatureSource):
     """
 
     def __init__(
-        self, name: str, saved: Saved, machine: Machine | None = None, cache: Cache | None = None
+        self,
+        name: str,
+        saved: SavedModel,
+        backend: Backend | None = None,
+        cache: Cache | None = None,
     ) -> None:
         super().__init__(name)
         self.columns = (f"{name}oov",)
         self.saved, self.order = saved, saved.model.order
         self.oov = self.words = self.remembered = 0
         self.unknown: Counter[bytes] = Counter()
-        self._scorer = Scorer.of(saved.model, machine)
-        self.error = ERRORS[self._scorer.machine.dtype]
-        self.runs_on = self._scorer.machine.device.type
+        self._engine = ScoringEngine.of(saved.model, backend)
+        self.error = ERRORS[self._engine.backend.dtype]
+        self.runs_on = self._engine.backend.device.type
         self._cache, self._lazy = cache, False
         self._memory = self._remembering()
 
     def _remembering(self) -> ScorerCache:
         """The cache of the scores as they are computed from now on."""
-        return ScorerCache(self._cache, self._group(), whole=self._scorer.machine.deterministic)
+        return ScorerCache(self._cache, self._group(), whole=self._engine.backend.deterministic)
 
     def _group(self) -> str:
         """Digest of everything that determines the scores of a text."""
-        machine = self._scorer.machine
-        identity = [VERSION, self.saved.digest, machine.dtype, machine.deterministic]
+        backend = self._engine.backend
+        identity = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
         identity += ["lazy"] if self._lazy else []
         return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
 
@@ -77,17 +80,17 @@ class LanguageModel(FeatureSource):
         return self.work.seconds
 
     @property
-    def work(self) -> Work:
+    def work(self) -> EngineCounts:
         """Counters of what was computed so far."""
-        return self._scorer.work
+        return self._engine.counts
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over the tries of lists of k candidates."""
-        return k if self.order == 1 and self.saved.model.fusion.touches_hidden else 1.0
+        return 1.0 if self.order is None or self.saved.model.additive else k**self.order
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if each pair would take a pass."""
-        if self.passes(2) > 1:
+        if self.order == 1 and self.passes(2) > 1:
             self._lazy, self.order = True, None
             self._memory = self._remembering()
 
@@ -98,7 +101,10 @@ class LanguageModel(FeatureSource):
     def forgetful(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._memory, twin._scorer = ScorerCache(None, ""), replace(self._scorer, work=Work())
+        twin._memory, twin._engine = (
+            ScorerCache(None, ""),
+            replace(self._engine, counts=EngineCounts()),
+        )
         twin.oov = twin.words = twin.remembered = 0
         twin.unknown = Counter()
         return twin
@@ -142,7 +148,7 @@ class LanguageModel(FeatureSource):
         """Problem of each document, and (n, 1) counts of out-of-vocabulary words."""
         texts = [ListTexts.of(kbest) for _, kbest in documents]
         kept = [self._memory.recall(own) for own in texts]
-        if self.order is None:
+        if self.order not in (0, 1):
             return [
                 self._contextual(name, own, found)
                 for (name, _), own, found in zip(documents, texts, kept, strict=True)
@@ -152,7 +158,7 @@ class LanguageModel(FeatureSource):
         for n, found in zip(new, scored, strict=True):
             kept[n] = found
         self.remembered += len(documents) - len(new)
-        order = self.order
+        order = self.order or 0
         return [
             ScoredDocument(found.problem(order), self._unknown(own, found))
             for own, found in zip(texts, kept, strict=True)
@@ -161,7 +167,7 @@ class LanguageModel(FeatureSource):
 
     def _computed(self, names: Sequence[str], texts: Sequence[ListTexts]) -> list[CachedScores]:
         """Scores at order 0 or 1, cached: in one batch, but one by one if `deterministic`."""
-        if self._scorer.machine.deterministic and len(names) > 1:
+        if self._engine.backend.deterministic and len(names) > 1:
             return [self._computed([n], [t])[0] for n, t in zip(names, texts, strict=True)]
         if not names:
             return []
@@ -170,11 +176,11 @@ class LanguageModel(FeatureSource):
         lists = Candidates.joined([lists for lists, _ in encoded])
         with self._blamed(names, starts):
             if self.order == 0:
-                scores = independent(self._scorer, lists)
+                scores = independent(self._engine, lists)
             else:
                 first = np.zeros(len(lists), dtype=np.bool_)
                 first[starts[:-1][np.diff(starts) > 0]] = True
-                scores = pairs(self._scorer, lists, first)
+                scores = pairs(self._engine, lists, first)
         found = []
         for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
             arrays = {**columns, "scores": flat(scores[a:b])}
@@ -190,12 +196,13 @@ class LanguageModel(FeatureSource):
             kept = CachedScores(texts, texts, columns)
         else:
             lists = None
-        problem = Movable(
-            self._scorer,
+        problem = ContextualProblem(
+            self._engine,
             kept,
             lambda: self._encoded(texts)[0] if lists is None else lists,
+            order=self.order,
             memory=self._memory,
-            told=self._told(name),
+            label=self._told(name),
         )
         return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
 
@@ -238,7 +245,7 @@ class LanguageModel(FeatureSource):
         except ScoreError as fault:
             place = fault.list or 0
             d = int(np.searchsorted(starts, place, side="right")) - 1
-            where = told(fault, place - int(starts[d]))
+            where = located(fault, place - int(starts[d]))
             raise RerankError(f"{self._told(names[d])}: {where}") from None
         except MemoryError as fault:
             to = f" to {names[-1]!r}" if len(names) > 1 else ""

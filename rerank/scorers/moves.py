@@ -1,7 +1,7 @@
-"""Moves inside a path of unbounded order: what changed sentences make of those behind them.
+"""Changes inside a path under a model with context: the scores of the sentences that follow.
 
-The first sentence of a move is scored as whole lists, which are remembered. Behind it only the
-candidates on the paths are read, each once for all the contexts in which it stands.
+The first changed sentence is scored as a whole list, which is cached. After it only the
+candidates on the paths are scored, each once for all the contexts in which it stands.
 """
 
 from __future__ import annotations
@@ -9,35 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Indices, check_path
 from lm.scoring import after
-from rerank.scorers.contextual import Contextual, advanced, blamed
+from rerank.scorers.contextual import ContextualProblem, advanced, attributed
 from rerank.scorers.histories import Histories
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
+    from lm.rows import Rows
     from lm.trie import Candidates
 
 Sums = NDArray[np.float64]
-
-
-class Movable(Contextual):
-    """A document under a model of unbounded order, whose paths may change in the middle."""
-
-    def rescore(self, paths: Indices, t: int, horizon: int) -> Sums:
-        """Sums (N,) along each path; costs as `rescored`."""
-        return rescored([(self, paths, t, horizon)])[0]
-
-    @classmethod
-    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Sums]:
-        """The same for paths of many documents, a sentence at a time."""
-        return rescored(requests)
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +34,7 @@ class _Move:
     (N,) scores so far; last: the last sentence that counts.
     """
 
-    problem: Contextual
+    problem: ContextualProblem
     paths: Indices
     t: int
     last: int
@@ -69,28 +55,28 @@ class _Move:
         parents, choices = np.divmod(pairs, k)
         return parents, choices, of_path
 
-    def goes_on(self, histories: Histories, of_path: Indices) -> None:
-        """To the next sentence, each path with the history of its pair."""
+    def advance(self, histories: Histories, of_path: Indices) -> None:
+        """Go to the next sentence, each path with the history of its pair."""
         self.histories, self.nodes = histories, of_path
         self.t += 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Question:
-    """What is to be read for some of the pairs of a move, and where the answer stands."""
+    """A request for some of the pairs of a move, and the candidate's place in the answer."""
 
     move: _Move
     pairs: Indices
-    request: tuple[Candidates, Tensor]
+    request: tuple[Candidates, Rows]
     place: int
 
 
-def rescored(requests: Sequence[tuple[Contextual, Indices, int, int]]) -> list[Sums]:
+def rescored(requests: Sequence[tuple[ContextualProblem, Indices, int, int]]) -> list[Sums]:
     """Sums (N,) of each request (problem, paths, t, horizon): `DocumentProblem.rescore`.
 
-    All requests go on together, a sentence at a time. O(t) for the beginnings, whose contexts are
-    noted in the problem; then a list for each distinct beginning, and a candidate for each
-    distinct history of every further sentence.
+    All requests advance together, a sentence at a time. O(t) for the histories before t, whose
+    contexts the problem remembers; then a list for each distinct history, and a candidate for
+    each distinct history of every further sentence.
     """
     moves = [_begun(*request) for request in requests]
     open_moves = [move for move in moves if move.t <= move.last]
@@ -101,8 +87,8 @@ def rescored(requests: Sequence[tuple[Contextual, Indices, int, int]]) -> list[S
     return [move.totals for move in moves]
 
 
-def _begun(problem: Contextual, paths: Indices, t: int, horizon: int) -> _Move:
-    """A move before its first sentence, the contexts of its beginnings known."""
+def _begun(problem: ContextualProblem, paths: Indices, t: int, horizon: int) -> _Move:
+    """A move at its first sentence, with the contexts of its histories computed."""
     check_path(problem, paths.max(axis=0).tolist())
     last = min(t + horizon, len(problem.lengths) - 1)
     nodes = np.zeros(len(paths), dtype=np.intp)
@@ -110,34 +96,36 @@ def _begun(problem: Contextual, paths: Indices, t: int, horizon: int) -> _Move:
     passed = [move.histories]
     while move.t < t:
         parents, choices, of_path = move.branches()
-        move.goes_on(problem.followed(move.histories, parents, choices), of_path)
+        move.advance(problem.followed(move.histories, parents, choices), of_path)
         passed.append(move.histories)
     if move.t <= last:
         problem.contexts(move.histories)
-        for histories in passed:  # what was made up on the way, too
+        for histories in passed:  # with contexts computed on the way, too
             problem.note(histories)
     return move
 
 
 def _lists(moves: Sequence[_Move]) -> None:
-    """The first sentence of moves: whole lists, after each distinct beginning."""
-    answers = Contextual.extend_together([(one.problem, one.histories, one.t) for one in moves])
+    """Score the first sentence of moves: whole lists, after each distinct history."""
+    answers = ContextualProblem.extend_together(
+        [(one.problem, one.histories, one.t) for one in moves]
+    )
     for move, (scores, successors) in zip(moves, answers, strict=True):
         move.totals += scores[move.nodes, move.paths[:, move.t]]
         parents, choices, of_path = move.branches()
-        move.goes_on(move.problem.select(successors, parents, choices), of_path)
+        move.advance(move.problem.select(successors, parents, choices), of_path)
 
 
 def _candidates(moves: Sequence[_Move]) -> None:
-    """A further sentence of moves: the candidates on their paths, after each distinct history."""
+    """Score a further sentence of moves: candidates on their paths, after each distinct history."""
     import torch
 
     asked = [question for move in moves for question in _questions(move)]
-    scorers = {id(one.move.problem.scorer): one.move.problem.scorer for one in asked}
-    for scorer in scorers.values():
-        own = [one for one in asked if one.move.problem.scorer is scorer]
-        with blamed([(one.move.problem, one.move.t) for one in own]):
-            answers = after(scorer, [one.request for one in own])
+    engines = {id(one.move.problem.engine): one.move.problem.engine for one in asked}
+    for engine in engines.values():
+        own = [one for one in asked if one.move.problem.engine is engine]
+        with attributed([(one.move.problem, one.move.t) for one in own]):
+            answers = after(engine, [one.request for one in own])
         found = zip(own, answers, strict=True)
         for move, mine in [(move, [*group]) for move, group in groupby(found, _asker)]:
             parents, choices, of_path = move.branches()
@@ -145,10 +133,16 @@ def _candidates(moves: Sequence[_Move]) -> None:
             scores = np.concatenate([scores[:, one.place] for one, (scores, _) in mine])[order]
             move.totals += scores[of_path]
             histories = move.problem.followed(move.histories, parents, choices)
-            before = torch.cat([one.request[1] for one, _ in mine])[order]
-            summaries = torch.cat([summary[:, one.place] for one, (_, summary) in mine])[order]
-            histories.enter(np.arange(len(parents)), advanced(scorer, before, summaries))
-            move.goes_on(histories, of_path)
+            before = [one.request[1] for one, _ in mine]
+            summaries = [
+                summary.take(slice(one.place, None, one.request[0].counts[0]))
+                for one, (_, summary) in mine
+            ]
+            ordered = torch.from_numpy(order).to(before[0].device)
+            contexts = before[0].cat(before).take(ordered)
+            following = advanced(engine, contexts, before[0].cat(summaries).take(ordered))
+            histories.enter(np.arange(len(parents)), following)
+            move.advance(histories, of_path)
 
 
 def _asker(found: tuple[_Question, object]) -> _Move:
@@ -158,9 +152,12 @@ def _asker(found: tuple[_Question, object]) -> _Move:
 
 def _questions(move: _Move) -> Iterator[_Question]:
     """One for each candidate on the paths, in all its contexts."""
+    import torch
+
     parents, choices, _ = move.branches()
     contexts = move.problem.contexts(move.histories)
     for choice in np.unique(choices).tolist():
         pairs = np.flatnonzero(choices == choice)
-        request, place = move.problem.alone(move.t, choice, contexts[parents[pairs]])
+        own = contexts.take(torch.from_numpy(parents[pairs]).to(contexts.device))
+        request, place = move.problem.alone(move.t, choice, own)
         yield _Question(move, pairs, request, place)

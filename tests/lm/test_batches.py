@@ -1,11 +1,11 @@
-"""Packed batches and segments against their plain definitions."""
+"""PackedBatch batches and segments against their plain definitions."""
 
 import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm.batches import Packed, Segment, epoch_order, segments
+from lm.batches import PackedBatch, Segment, epoch_order, segments
 from lm.corpus import Corpus
 from lm.vocabulary import END, START
 
@@ -33,7 +33,7 @@ def test_a_packed_batch_holds_every_sentence_and_nothing_else(
 ) -> None:
     index = st.integers(0, len(sentences) - 1)
     chosen = np.array(data.draw(st.lists(index, min_size=1, max_size=9)))
-    batch = Packed.of(corpus_of(sentences), chosen)
+    batch = PackedBatch.of(corpus_of(sentences), chosen)
     assert sorted(batch.order.tolist()) == list(range(len(chosen)))
     for row, given_place in enumerate(batch.order.tolist()):
         words = sentences[chosen[given_place]]
@@ -49,7 +49,7 @@ def test_a_packed_batch_holds_every_sentence_and_nothing_else(
 def test_a_time_step_is_the_rows_that_still_have_a_word_longest_first(
     sentences: list[list[int]],
 ) -> None:
-    batch = Packed.of(corpus_of(sentences), np.arange(len(sentences)))
+    batch = PackedBatch.of(corpus_of(sentences), np.arange(len(sentences)))
     lengths = [len(sentences[i]) + 1 for i in batch.order.tolist()]
     assert lengths == sorted(lengths, reverse=True)
     steps = torch.split(batch.rows, list(batch.sizes))
@@ -59,12 +59,12 @@ def test_a_time_step_is_the_rows_that_still_have_a_word_longest_first(
 
 
 def test_sentences_of_equal_length_keep_their_order() -> None:
-    batch = Packed.of(corpus_of([[3], [4, 4], [5], [6, 6]]), np.arange(4))
+    batch = PackedBatch.of(corpus_of([[3], [4, 4], [5], [6, 6]]), np.arange(4))
     assert batch.order.tolist() == [1, 3, 0, 2]
 
 
 def test_a_batch_of_no_sentences_is_empty() -> None:
-    batch = Packed.of(corpus_of([[3]]), np.zeros(0, dtype=np.int64))
+    batch = PackedBatch.of(corpus_of([[3]]), np.zeros(0, dtype=np.int64))
     assert (batch.sizes, len(batch.inputs), len(batch.order)) == ((), 0, 0)
 
 

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
 from lm.corpus import encode
+from lm.engine import ScoringEngine
+from lm.heads import LinearHead
 from lm.model import Config, DocumentLM
-from lm.scorer import Scorer
 from lm.scoring import after
 from lm.training import Settings, Trainer
 from lm.trie import Candidates
@@ -82,12 +83,13 @@ def test_a_model_read_back_is_the_model_written(name: str, tied: bool, tmp_path:
     assert saved.about == ABOUT
     assert not saved.model.training
     request = Candidates.of([[[3, 7], [5]]]), model.context.start(1).detach()
-    ours, theirs = (after(Scorer.of(m), [request])[0][0] for m in (model, saved.model))
+    ours, theirs = (after(ScoringEngine.of(m), [request])[0][0] for m in (model, saved.model))
     np.testing.assert_array_equal(ours, theirs)
 
 
 def test_tied_weights_are_stored_once_and_are_tied_again_when_read(folder: Path) -> None:
     model = load_model(folder).model
+    assert isinstance(model.head, LinearHead)
     assert model.head.weight() is model.embedding.weight
     stored = [tensor for tensor in load_file(shard_of(folder)).values() if tensor.shape == (12, 4)]
     assert len(stored) == 1
@@ -292,7 +294,7 @@ def trainer_of(
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
     moments = trainer.optimiser.state_dict()["state"]
     flat = {f"{i}.{name}": tensor for i in moments for name, tensor in moments[i].items()}
-    return {**trainer.model.state_dict(), **flat, "contexts": trainer.contexts}
+    return {**trainer.model.state_dict(), **flat, "contexts": trainer.contexts.tensors[0]}
 
 
 @pytest.mark.parametrize("updates", [0, 1, 2], ids="after {} updates".format)

@@ -43,7 +43,7 @@ def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
-        model.head.bias[END] = math.log(6)
+        model.head.get_parameter("bias")[END] = math.log(6)
     result = perplexity(model, text())
     assert result.perplexity_without_eos == pytest.approx(12, rel=1e-5)
     assert result.nats == pytest.approx(14 * math.log(12) + 6 * math.log(2), rel=1e-6)

@@ -6,14 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from lm.heads import Head, Softmax, TiedSoftmax
+from lm.heads import Softmax, TiedSoftmax
 from lm.model import n_parameters
 
 sizes = st.integers(1, 6)
+Kind = type[Softmax | TiedSoftmax]
 both_heads = pytest.mark.parametrize("kind", [Softmax, TiedSoftmax])
 
 
-def head_of(kind: type[Head], V: int, K: int, H: int, D: int) -> Head:
+def head_of(kind: Kind, V: int, K: int, H: int, D: int) -> Softmax | TiedSoftmax:
     torch.manual_seed(V + 10 * K + 100 * H)
     head = kind(H, D, nn.Embedding(V, K))
     nn.init.normal_(head.bias)
@@ -24,7 +25,7 @@ def head_of(kind: type[Head], V: int, K: int, H: int, D: int) -> Head:
 @given(V=sizes, K=sizes, H=sizes, D=sizes)
 @settings(deadline=None, max_examples=20)
 def test_features_are_linear_in_hidden_state_and_context(
-    kind: type[Head], V: int, K: int, H: int, D: int
+    kind: Kind, V: int, K: int, H: int, D: int
 ) -> None:
     head = head_of(kind, V, K, H, D)
     h, c, d = torch.randn(3, H), torch.randn(3, D), torch.randn(3, D)
@@ -52,5 +53,5 @@ def test_a_tied_softmax_predicts_with_the_embeddings_and_trains_them() -> None:
 
 
 @both_heads
-def test_biases_start_at_zero(kind: type[Head]) -> None:
+def test_biases_start_at_zero(kind: Kind) -> None:
     assert not kind(4, 2, nn.Embedding(6, 3)).bias.any()

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm.machine import Machine
+from lm.backend import Backend
 from lm.normalisers import log_sums, pair_log_sums
 
 NODES, WORDS, CONTEXTS = 40, 500, 12
@@ -30,7 +30,7 @@ def test_log_sums_are_those_of_float64_wherever_the_logits_lie(
 ) -> None:
     logits = normal(NODES, spread, 1) + offset
     features, weight = as_features(logits)
-    ours = log_sums(features, weight, Machine())
+    ours = log_sums(features, weight, Backend())
     truth = torch.logsumexp(logits.double(), dim=1)
     assert float((ours.double() - truth).abs().max()) <= 1e-6 * float(logits.abs().max())
 
@@ -45,7 +45,7 @@ def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
     mean = b.mean(dim=0)
     a, b = a + mean, b - mean
     of_a, of_b, weight = as_features(a, b)
-    log_z, weak = pair_log_sums([(of_a, of_b)], weight, Machine())[0]
+    log_z, weak = pair_log_sums([(of_a, of_b)], weight, Backend())[0]
     truth = torch.logsumexp(a.double()[:, None] + b.double()[None], dim=2)
     error = (log_z.double() - truth).abs().max()
     assert float(error) <= 1e-6 * float(a.abs().max() + b.abs().max())
@@ -63,7 +63,7 @@ def test_no_offset_of_a_node_or_a_context_deceives_the_guard(
     a[2:4] += offset
     b[1:3] -= offset
     of_a, of_b, weight = as_features(a, b)
-    log_z, _ = pair_log_sums([(of_a, of_b)], weight, Machine())[0]
+    log_z, _ = pair_log_sums([(of_a, of_b)], weight, Backend())[0]
     truth = torch.logsumexp(a.double()[:, None] + b.double()[None], dim=2)
     largest = float(a.abs().max() + b.abs().max())
     assert float((log_z.double() - truth).abs().max()) <= 1e-6 * max(1.0, largest)

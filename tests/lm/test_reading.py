@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from lm.batches import segments
 from lm.corpus import Corpus
+from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
-from lm.objective import exact_nll
 from lm.reading import Noise, read
+from lm.rows import Rows
 from lm.vocabulary import END
 from lm.zoo import ZOO
 
@@ -44,39 +44,33 @@ def model_of(name: str) -> DocumentLM:
 @torch.no_grad()
 def losses(
     model: DocumentLM, text: Corpus, streams: int, length: int, noise: Noise | None = None
-) -> tuple[list[float], list[Tensor]]:
+) -> tuple[list[float], list[Rows]]:
     """−log p of all words, sorted, and the context with which each document ends."""
     contexts = model.context.start(streams)
     nll, ends = [], {}
     for part in segments(text, range(text.n_documents), streams=streams, length=length):
         reading = read(model, text, part, contexts, noise)
         contexts = reading.contexts
-        columns = (reading.features, model.head.weight(), model.head.bias, reading.targets)
-        nll.extend(exact_nll(*columns).tolist())
+        nll.extend(model.head.nll(reading.features, reading.targets).tolist())
         for stream, last in enumerate(part.sentences.max(axis=0)):
             if last >= 0 and last + 1 in text.documents:
-                ends[int(last)] = contexts[stream].clone()
+                ends[int(last)] = contexts.take(torch.tensor([stream]))
     return sorted(nll), [ends[last] for last in sorted(ends)]
 
 
 @torch.no_grad()
-def by_hand(model: DocumentLM, text: Corpus) -> tuple[list[float], list[Tensor]]:
-    """The same, word by word."""
+def by_hand(model: DocumentLM, text: Corpus) -> tuple[list[float], list[Rows]]:
+    """−log p of all words, sorted, and last contexts, word by word."""
     nll, ends = [], []
-    inputs = model.word_inputs()
     for first, stop in zip(text.documents, text.documents[1:], strict=False):
         context = model.context.start(1)
         for s in range(first, stop):
-            value = model.fusion.at_output(model.context.value(context))
-            state = model.start(context, inputs)
-            for word in [*text.tokens[text.sentences[s] : text.sentences[s + 1]].tolist(), END]:
-                features = model.head.features(model.hidden(state), value)
-                logits = features @ model.head.weight().T + model.head.bias
-                nll.append(-float(torch.log_softmax(logits, dim=1)[0, word]))
-                if word != END:
-                    state = model.step(state, torch.tensor([word]), inputs)
-            context = model.context.advance(context, model.summary(state))
-        ends.append(context[0])
+            words = text.tokens[text.sentences[s] : text.sentences[s + 1]].tolist()
+            sentence = read_by_words(model, words, context)
+            targets = torch.tensor([*words, END])
+            nll.extend(model.head.nll(model.features(sentence, context), targets).tolist())
+            context = model.context.advance(context, model.context.summary(sentence))
+        ends.append(context)
     return sorted(nll), ends
 
 
@@ -91,7 +85,7 @@ def test_segments_and_streams_change_nothing_of_one_long_walk(
     truth, true_ends = by_hand(model, text)
     np.testing.assert_allclose(ours, truth, rtol=1e-4, atol=1e-5)
     for a, b in zip(our_ends, true_ends, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(a.tensors, b.tensors, rtol=1e-4, atol=1e-5)
 
 
 @every_model
@@ -107,8 +101,8 @@ def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name:
 
 def test_dropped_contexts_are_as_many_as_asked_for() -> None:
     noise = Noise(0.0, 0.3, torch.Generator().manual_seed(1))
-    contexts, null = torch.ones(10_000, 3), torch.zeros(1, 3)
-    kept = noise.forget(contexts, null)
+    contexts, null = Rows.of(torch.ones(10_000, 3)), Rows.of(torch.zeros(10_000, 3))
+    (kept,) = noise.forget(contexts, null).tensors
     assert set(kept.sum(dim=1).tolist()) == {0.0, 3.0}  # whole rows
     share = 1 - float(kept.mean())
     assert abs(share - 0.3) < 4 * math.sqrt(0.3 * 0.7 / 10_000)
@@ -136,12 +130,12 @@ def test_noise_is_a_function_of_its_generator(name: str) -> None:
 @pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm"])
 def test_the_loss_of_a_sentence_teaches_the_one_before_it_within_a_segment(name: str) -> None:
     """Two sentences in a document; the second alone is asked, the first's first word moves."""
-    model = model_of(name)
+    model = DocumentLM(Config(name, V, 4, 5, tied=False))
     text = Corpus(np.array([3, 4, 5, 6], dtype=np.int32), np.array([0, 1, 4]), np.array([0, 2]))
     (part,) = segments(text, [0], streams=1, length=2)
     reading = read(model, text, part, model.context.start(1))
-    columns = (reading.features, model.head.weight().detach(), model.head.bias, reading.targets)
-    loss = exact_nll(*columns)[(reading.targets == 5) | (reading.targets == 6)].sum()
+    nll = model.head.loss(reading.features, reading.targets, None, torch.Generator())
+    loss = nll[(reading.targets == 5) | (reading.targets == 6)].sum()
     (gradient,) = torch.autograd.grad(loss, model.embedding.weight)
     assert gradient[3].any()  # word 3 stands in the first sentence only
 
@@ -158,12 +152,12 @@ def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: in
                 words = torch.from_numpy(text.tokens[text.sentences[s] : text.sentences[s + 1]])
                 logits = context.next_word_logits(state)  # type: ignore[operator]
                 expected -= float(torch.log_softmax(logits, dim=1)[0, words.long()].sum())
-                state = context.advance(state, model.embedding(words).sum(0, keepdim=True))
+                state = context.advance(state, Rows.of(model.embedding(words).sum(0)[None]))
         contexts = context.start(2)
         for part in segments(text, range(text.n_documents), streams=2, length=length):
             reading = read(model, text, part, contexts)
             contexts = reading.contexts
-            asked += float(reading.extra)
+            asked += float(reading.auxiliary_loss)
     assert asked == pytest.approx(expected, rel=1e-5)
 
 
@@ -171,4 +165,4 @@ def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: in
 def test_other_models_have_no_loss_of_their_own_between_sentences(name: str) -> None:
     model, text = model_of(name), corpus()
     part = next(segments(text, [0], streams=1, length=4))
-    assert float(read(model, text, part, model.context.start(1)).extra) == 0.0
+    assert float(read(model, text, part, model.context.start(1)).auxiliary_loss) == 0.0

@@ -1,5 +1,6 @@
 """Trie scores against the plain definition: one candidate, one word at a time, in float64."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,27 +11,44 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.contexts import Context
+from lm.backend import HELD, Backend
+from lm.contexts.bag import BagOfWords
+from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
+from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
-from lm.fusions import Input
-from lm.machine import HELD, Machine
+from lm.fusions import Input, Output
+from lm.heads import LinearHead
+from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
-from lm.recurrence import Recurrence
-from lm.scorer import Scorer
+from lm.rows import Rows
 from lm.scoring import ScoreError, after, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
 
 VOCABULARY = 23
+NONE = Rows.of(torch.zeros(0, 0))
 SHAPES = [(r, n, tied) for r, n in (("lstm", 1), ("lstm", 2), ("cifg", 2)) for tied in (0, 1)]
 
 
-def model_of(name: str, recurrence: str = "lstm", layers: int = 1, tied: bool = True) -> DocumentLM:
+FIRST_ORDER = [
+    Composition(BagOfWords, Input, "Wang and Cho 2016, n = 1", ""),
+    Composition(BagOfWords, Output, "", ""),
+    Composition(PreviousWords, Output, "", ""),
+]
+
+
+def model_of(
+    name: str,
+    recurrence: str = "lstm",
+    layers: int = 1,
+    tied: bool = True,
+    zoo: Mapping[str, Composition] = ZOO,
+) -> DocumentLM:
     torch.manual_seed(5)
     config = Config(name, VOCABULARY, 6, 8, recurrence, layers, tied)
-    model = DocumentLM(config)
+    model = DocumentLM(config, zoo)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3.0)
@@ -38,18 +56,21 @@ def model_of(name: str, recurrence: str = "lstm", layers: int = 1, tied: bool = 
 
 
 @torch.no_grad()
-def sentence_score(model: DocumentLM, words: list[int], context: Tensor) -> tuple[float, Tensor]:
+def sentence_score(model: DocumentLM, words: list[int], context: Rows) -> tuple[float, Rows]:
     """log p(words </s> | context) word by word, and the context after the sentence."""
-    state = model.start(context, model.word_inputs())
-    value = model.fusion.at_output(model.context.value(context))
-    total = 0.0
-    for word in [*words, END]:
-        features = model.head.features(model.hidden(state), value)
-        logits = (features @ model.head.weight().T + model.head.bias).double()
-        total += float(torch.log_softmax(logits, dim=1)[0, word])
-        if word != END:
-            state = model.step(state, torch.tensor([word]), model.word_inputs())
-    return total, model.context.advance(context, model.summary(state))
+    read = read_by_words(model, words, context)
+    head = model.head
+    assert isinstance(head, LinearHead)
+    added = None
+    if model.fusion.adds_to_logits and not model.context.per_word:
+        added = model.context.value(context).expand(len(read.hidden), -1)
+    elif model.fusion.adds_to_logits:
+        query = torch.cat([torch.zeros(1, read.hidden.shape[1]), read.hidden[:-1]])
+        rows = torch.zeros(len(query), dtype=torch.long)
+        added = model.context.word_values(context, rows, query)
+    logits = (head.features(read.hidden, added) @ head.weight().T + head.bias).double()
+    total = float(torch.log_softmax(logits, dim=1)[range(len(logits)), [*words, END]].sum())
+    return total, model.context.advance(context, model.context.summary(read))
 
 
 word = st.sampled_from([0, *range(3, VOCABULARY)])  # control ids never stand in a text
@@ -65,7 +86,7 @@ def test_independent_scores_equal_word_by_word_scores(
     lists: list[list[list[int]]], recurrence: str, layers: int, tied: bool
 ) -> None:
     model = model_of("rnnlm", recurrence, layers, tied)
-    scores = independent(Scorer.of(model), Candidates.of(lists))
+    scores = independent(ScoringEngine.of(model), Candidates.of(lists))
     for candidates, row in zip(lists, scores, strict=True):
         expected = [sentence_score(model, c, model.context.start(1))[0] for c in candidates]
         np.testing.assert_allclose(row, expected, atol=1e-4)
@@ -80,13 +101,13 @@ def test_pairs_equal_every_candidate_scored_after_every_other(
     check_pairs(model_of("codclm", tied=tied), documents)
 
 
+@pytest.mark.parametrize("composition", FIRST_ORDER, ids=["bag-input", "bag", "attention"])
 @given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=15, deadline=None)
-def test_pairs_of_a_context_that_is_text_equal_them_under_any_fusion(
-    documents: list[list[list[list[int]]]],
+@settings(max_examples=10, deadline=None)
+def test_pairs_equal_them_under_any_context_and_fusion_of_order_1(
+    documents: list[list[list[list[int]]]], composition: Composition
 ) -> None:
-    """The bag of the previous sentence's words as input (Wang and Cho 2016): order 1."""
-    model = bag_model()
+    model = model_of("new", zoo={"new": composition})
     assert model.order == 1
     check_pairs(model, documents)
 
@@ -95,7 +116,7 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
     lists = [candidates for document in documents for candidates in document]
     first = np.array([t == 0 for document in documents for t in range(len(document))])
     contexts = [model.context.start(1)]
-    matrices = pairs(Scorer.of(model), Candidates.of(lists), first)
+    matrices = pairs(ScoringEngine.of(model), Candidates.of(lists), first)
     for candidates, alone, matrix in zip(lists, first, matrices, strict=True):
         contexts = [model.context.start(1)] if alone else contexts
         assert matrix.shape == (len(contexts), len(candidates))
@@ -105,25 +126,6 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
         contexts = [sentence_score(model, c, model.context.start(1))[1] for c in candidates]
 
 
-class Bag(Context):
-    """The sum of the previous sentence's embeddings."""
-
-    reads_words = True
-    size = width = 6
-
-    def __init__(self, recurrence: Recurrence) -> None:
-        super().__init__()
-
-    def start(self, batch: int) -> Tensor:
-        return torch.zeros(batch, self.size)
-
-
-def bag_model() -> DocumentLM:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ZOO, "bag", Composition(Bag, Input, "", ""))
-        return model_of("bag")
-
-
 @pytest.mark.parametrize("name", sorted(ZOO))
 @given(lists=document)
 @settings(max_examples=10, deadline=None)
@@ -131,24 +133,30 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
     lists: list[list[list[int]]], name: str
 ) -> None:
     model = model_of(name)
-    scorer, contexts = Scorer.of(model), model.context.start(1)
+    scorer, contexts = ScoringEngine.of(model), model.context.start(1)
     for candidates in lists:
         scores, summaries = alone(scorer, candidates, contexts)
         following = []
-        for row, summary, context in zip(scores, summaries, contexts, strict=True):
+        for n, row in enumerate(scores):
+            context = contexts.take(slice(n, n + 1))
             for k, candidate in enumerate(candidates):
-                expected, then = sentence_score(model, candidate, context[None])
+                expected, then = sentence_score(model, candidate, context)
                 assert row[k] == pytest.approx(expected, abs=1e-4)
-                ours = model.context.advance(context[None], summary[k : k + 1])
-                torch.testing.assert_close(ours, then, atol=1e-5, rtol=1e-4)
+                place = n * len(candidates) + k
+                ours = model.context.advance(context, summaries.take(slice(place, place + 1)))
+                torch.testing.assert_close(ours.tensors, then.tensors, atol=1e-5, rtol=1e-4)
                 following.append(ours)
-        contexts = torch.cat(following)[:3]
+        contexts = Rows.cat(following).take(slice(3))
+
+
+def random_contexts(model: DocumentLM, n: int) -> Rows:
+    return Rows.of(torch.randn(n, model.context.start(1).tensors[0].shape[1]))
 
 
 @torch.no_grad()
 def alone(
-    scorer: Scorer, candidates: list[list[int]], contexts: Tensor
-) -> tuple[NDArray[np.float32], Tensor]:
+    scorer: ScoringEngine, candidates: list[list[int]], contexts: Rows
+) -> tuple[NDArray[np.float32], Rows]:
     """`after` of one list."""
     return after(scorer, [(Candidates.of([candidates]), contexts)])[0]
 
@@ -165,14 +173,14 @@ def test_requests_together_score_as_each_alone_however_much_fits(
         for k in (3, 1, 5)
     ]
     model = model_of(name)
-    contexts = [torch.randn(n, model.context.size) for n in (2, 5, 1)]
-    expected = [alone(Scorer.of(model), k, c) for k, c in zip(lists, contexts, strict=True)]
+    contexts = [random_contexts(model, n) for n in (2, 5, 1)]
+    expected = [alone(ScoringEngine.of(model), k, c) for k, c in zip(lists, contexts, strict=True)]
     monkeypatch.setitem(HELD, "cpu", held)
-    scorer = Scorer.of(model, Machine(deterministic=deterministic))
+    scorer = ScoringEngine.of(model, Backend(deterministic=deterministic))
     requests = [(Candidates.of([k]), c) for k, c in zip(lists, contexts, strict=True)]
     for (scores, summary), (truth, then) in zip(after(scorer, requests), expected, strict=True):
         np.testing.assert_allclose(scores, truth, atol=1e-5)
-        torch.testing.assert_close(summary, then, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(summary.tensors, then.tensors, atol=1e-5, rtol=1e-4)
     assert after(scorer, []) == []
 
 
@@ -189,22 +197,22 @@ def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
         ]
     )
     model, found = model_of(name), []
-    contexts = torch.randn(3, model.context.size)
+    contexts = random_contexts(model, 3)
     threads = torch.get_num_threads()
     try:
         for n in (1, 3):
             torch.set_num_threads(n)
-            scorer = Scorer.of(model, Machine(deterministic=True))
+            scorer = ScoringEngine.of(model, Backend(deterministic=True))
             found.append(by_order(scorer, lists, contexts))
     finally:
         torch.set_num_threads(threads)
     assert found[0] == found[1]
-    one = after(scorer, [(lists.part(2, 3), contexts[1:2])])[0][0]
+    one = after(scorer, [(lists.part(2, 3), contexts.take(slice(1, 2)))])[0][0]
     many = after(scorer, [(lists.part(t, t + 1), contexts) for t in range(6)])[2][0]
     np.testing.assert_array_equal(one[0], many[1])
 
 
-def by_order(scorer: Scorer, lists: Candidates, contexts: Tensor) -> list[bytes]:
+def by_order(scorer: ScoringEngine, lists: Candidates, contexts: Rows) -> list[bytes]:
     """The bits of all scores, computed the way that the model's order asks for."""
     if scorer.model.order == 0:
         return [scores.tobytes() for scores in independent(scorer, lists)]
@@ -218,28 +226,28 @@ def by_order(scorer: Scorer, lists: Candidates, contexts: Tensor) -> list[bytes]
 def test_memory_that_runs_out_halves_the_blocks_and_changes_no_score(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lm.machine.CACHED", 1 << 14)
-    monkeypatch.setattr("lm.machine.FEWEST", 1 << 10)
+    monkeypatch.setattr("lm.backend.CACHED", 1 << 14)
+    monkeypatch.setattr("lm.backend.FEWEST", 1 << 10)
     rng = np.random.default_rng(5)
     lists = Candidates.of(
         [[rng.integers(3, VOCABULARY, 7).tolist() for _ in range(40)] for _ in range(2)]
     )
     for name, most in (("rnnlm", 9000), ("codclm", 5000)):  # all words at once are more
         model = model_of(name)
-        expected = by_order(Scorer.of(model), lists, torch.zeros(0))
-        scorer = Scorer.of(model, ShortOfMemory(most))
-        found = by_order(scorer, lists, torch.zeros(0))
+        expected = by_order(ScoringEngine.of(model), lists, NONE)
+        scorer = ScoringEngine.of(model, ShortOfMemory(most))
+        found = by_order(scorer, lists, NONE)
         for ours, truth in zip(found, expected, strict=True):
             np.testing.assert_allclose(
                 np.frombuffer(ours, np.float32), np.frombuffer(truth, np.float32), atol=1e-5
             )
-        assert scorer.machine.floats < 1 << 14
+        assert scorer.backend.floats < 1 << 14
         with pytest.raises(MemoryError, match="out of memory: none left"):
-            by_order(Scorer.of(model, ShortOfMemory(most=3)), lists, torch.zeros(0))
+            by_order(ScoringEngine.of(model, ShortOfMemory(most=3)), lists, NONE)
 
 
-class ShortOfMemory(Machine):
-    """A machine that has room for so many logits."""
+class ShortOfMemory(Backend):
+    """A backend that has room for so many logits."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -255,10 +263,10 @@ def test_a_fault_in_the_scores_names_the_list() -> None:
     model = model_of("rnnlm")
     with torch.no_grad():
         model.embedding.weight[5] = torch.nan
-        model.head.bias[:] = 0
+        model.head.get_parameter("bias")[:] = 0
     lists = Candidates.of([[[3]], [[4], [3]]])
     with pytest.raises(ScoreError) as fault:
-        independent(Scorer.of(model), lists)
+        independent(ScoringEngine.of(model), lists)
     assert fault.value.list == 0
 
 
@@ -273,8 +281,11 @@ def test_bfloat16_products_stay_near_float32_ones_and_are_undone_afterwards() ->
         model = model_of(name)
         precise, rough = (
             np.concatenate([np.frombuffer(s, np.float32) for s in by_order(scorer, lists, none)])
-            for scorer in (Scorer.of(model), Scorer.of(model, Machine(dtype="bfloat16")))
-            for none in [torch.zeros(0)]
+            for scorer in (
+                ScoringEngine.of(model),
+                ScoringEngine.of(model, Backend(dtype="bfloat16")),
+            )
+            for none in [NONE]
         )
         np.testing.assert_allclose(rough, precise, atol=0.5, rtol=0.02)
     assert matmul.fp32_precision == before
@@ -295,8 +306,8 @@ def test_perplexity_is_the_score_of_lists_whose_only_candidate_is_the_text(
         context = model.context.start(1)
         for s in range(first, last):
             words = tokens[corpus.sentences[s] : corpus.sentences[s + 1]].tolist()
-            scores, summary = alone(Scorer.of(model), [words], context)
-            context = model.context.advance(context, summary[0])
+            scores, summary = alone(ScoringEngine.of(model), [words], context)
+            context = model.context.advance(context, summary)
             total += float(scores[0, 0])
     for streams in (1, 3):
         result = perplexity(model, corpus, streams=streams, length=2)

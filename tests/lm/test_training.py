@@ -75,7 +75,7 @@ def tensors(trainer: Trainer) -> dict[str, Tensor]:
     state = dict(trainer.model.state_dict())
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         state |= {f"{index}.{name}": value for name, value in moments.items()}
-    return {**state, "contexts": trainer.contexts}
+    return {**state, "contexts": trainer.contexts.tensors[0]}
 
 
 def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from decoders.search import Options
 from lm.checkpoint import load_model, save_model
-from lm.scorer import Scorer
+from lm.engine import ScoringEngine
+from lm.rows import Rows
 from lm.scoring import after
 from lm.trie import Candidates
 from lm.zoo import ZOO
@@ -148,13 +148,13 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         saved = load_model(folder)
-        self.model, self.scorer = saved.model, Scorer.of(saved.model)
+        self.model, self.scorer = saved.model, ScoringEngine.of(saved.model)
         self.encode = saved.vocabulary.encode
 
     def oov(self, text: str) -> int:
         return self.encode(text.encode().split()).count(0)
 
-    def after(self, ids: list[list[int]], contexts: Tensor) -> tuple[NDArray[Any], Tensor]:
+    def after(self, ids: list[list[int]], contexts: Rows) -> tuple[NDArray[Any], Rows]:
         (found,) = after(self.scorer, [(Candidates.of([ids]), contexts)])
         return found
 
@@ -170,7 +170,9 @@ class Reader:
                 continue
             ids = [self.encode(line.text.encode().split()) for line in candidates]
             scores, summaries = self.after(ids, context)
-            context = self.model.context.advance(context, summaries[:, choice]).detach()
+            context = self.model.context.advance(
+                context, summaries.take(slice(choice, choice + 1))
+            ).detach()
             seen.append(scores[0].tolist())
         return seen
 
@@ -191,8 +193,8 @@ class Reader:
                 for n, (path, total) in enumerate(paths)
                 for k in range(len(candidates))
             ]
-            before = contexts.repeat_interleave(len(candidates), dim=0)
-            contexts = self.model.context.advance(before, summaries.flatten(0, 1)).detach()
+            before = contexts.repeat_interleave(len(candidates))
+            contexts = self.model.context.advance(before, summaries).detach()
         return dict(paths)
 
 

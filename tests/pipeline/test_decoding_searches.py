@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from decoders.search import Options
 from decoders.table import DECODERS
 from lm.checkpoint import load_model, save_model
-from lm.scorer import Scorer
+from lm.engine import ScoringEngine
 from lm.scoring import after
 from lm.trie import Candidates
 from rerank.corpus.kbest import KBest
@@ -122,7 +122,7 @@ def drawing(method: str, name: str) -> Options:
 def all_paths(folder: Path, name: str) -> dict[Path_, float]:
     """The score of every path of a document under `WEIGHTS`."""
     saved = load_model(folder)
-    model, scorer = saved.model, Scorer.of(saved.model)
+    model, scorer = saved.model, ScoringEngine.of(saved.model)
     first = list(SIZES).index(name)
     start = sum(len(sizes) for sizes in list(SIZES.values())[:first])
     lines = [line.split(" ||| ") for line in made_up()[name]]
@@ -144,8 +144,8 @@ def all_paths(folder: Path, name: str) -> dict[Path_, float]:
             for n, (path, total) in enumerate(paths)
             for k in range(size)
         ]
-        before = contexts.repeat_interleave(size, dim=0)
-        contexts = model.context.advance(before, summaries.flatten(0, 1)).detach()
+        before = contexts.repeat_interleave(size)
+        contexts = model.context.advance(before, summaries).detach()
     return dict(paths)
 
 

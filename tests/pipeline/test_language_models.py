@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ import torch
 
 from lm.checkpoint import load_model, save_model
 from lm.training import Report
-from lm.zoo import ZOO
+from lm.zoo import ZOO, Composition
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest
 from rerank.notices import Notices
@@ -317,7 +318,7 @@ def test_perplexity_of_a_broken_model_is_told(
 ) -> None:
     saved = load_model(model_folders["rnnlm"])
     with torch.no_grad():
-        saved.model.head.bias.fill_(torch.nan)
+        saved.model.head.get_parameter("bias").fill_(torch.nan)
     save_model(Path("broken"), saved.model, saved.vocabulary, {})
     with pytest.raises(RerankError, match="broken: a language model returned NaN"):
         perplexity(Path("broken"), "valid.txt", notices=Notices(), device="cpu")
@@ -331,3 +332,18 @@ def test_perplexity_of_no_text_or_no_model_is_told(
         perplexity(model_folders["rnnlm"], "none.txt", notices=Notices())
     with pytest.raises(InputError, match=r"config\.json.*rerank train-lm"):
         perplexity(Path("nowhere"), "valid.txt", notices=Notices())
+
+
+def test_a_model_of_another_package_is_trained_and_read(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its entry point names a composition; without the package its folder is not read."""
+    point = EntryPoint("own", f"{language_models.__name__}:OWN", "rerank.models")
+    own = Composition("lm.contexts.bag:BagOfWords", "lm.fusions:Output", "", "", order=1)
+    monkeypatch.setattr(language_models, "OWN", own, raising=False)
+    with monkeypatch.context() as installed:
+        installed.setattr("importlib.metadata.entry_points", lambda group: [point])
+        assert trained(replace(QUICK, model="own")).valid_perplexity < 100
+        assert perplexity(Path("lm"), "valid.txt", notices=Notices()).perplexity < 100
+    with pytest.raises(InputError, match="no model 'own'"):
+        perplexity(Path("lm"), "valid.txt", notices=Notices())

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from decoders.batching import conditional_scores, path_score
 from decoders.search import Options, decode, decode_all
-from lm.checkpoint import Saved, load_model
-from lm.machine import Machine
+from lm.backend import Backend
+from lm.checkpoint import SavedModel, load_model
+from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.recurrence import RECURRENCES
-from lm.scorer import Scorer
+from lm.rows import Rows
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
@@ -22,7 +23,7 @@ from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
-from rerank.scorers.contextual import Contextual, advanced
+from rerank.scorers.contextual import ContextualProblem, advanced
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
 
@@ -39,7 +40,7 @@ OTHERS = [["no one", "she"], ["the light burns", "it"], ["is", "a lamp"]]
 
 
 @pytest.fixture(scope="module")
-def saved(model_folders: Mapping[str, Path]) -> dict[str, Saved]:
+def saved(model_folders: Mapping[str, Path]) -> dict[str, SavedModel]:
     return {name: load_model(model_folders[name]) for name in UNBOUNDED}
 
 
@@ -58,7 +59,9 @@ def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[Score
     return scorer.score([(str(n), kbest(own)) for n, own in enumerate(lists)])
 
 
-def truth(saved: Saved, lists: Sequence[Sequence[str]], path: Sequence[int]) -> NDArray[np.float64]:
+def truth(
+    saved: SavedModel, lists: Sequence[Sequence[str]], path: Sequence[int]
+) -> NDArray[np.float64]:
     """Scores along a path by a scorer that remembers nothing."""
     (fresh,) = scored(LanguageModel("lm", saved), lists)
     return np.concatenate(conditional_scores(fresh.problem, path))
@@ -74,7 +77,7 @@ def searched(scorer: LanguageModel, lists: Sequence[Sequence[str]], width: int) 
 
 @every_model
 def test_a_search_from_the_cache_finds_the_same_and_computes_nothing(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
     first, again = (LanguageModel("lm", saved[name], cache=cache) for _ in range(2))
@@ -89,7 +92,7 @@ def test_a_search_from_the_cache_finds_the_same_and_computes_nothing(
 @every_model
 @pytest.mark.parametrize("width", [1, 2, 4])
 def test_contexts_of_remembered_histories_are_made_up_for_when_needed(
-    name: str, saved: dict[str, Saved], width: int, tmp_path: Path
+    name: str, saved: dict[str, SavedModel], width: int, tmp_path: Path
 ) -> None:
     """Any path that leaves the remembered ones scores as if nothing had been remembered."""
     cache = Cache(tmp_path, Notices(), 10**9)
@@ -103,9 +106,9 @@ def test_contexts_of_remembered_histories_are_made_up_for_when_needed(
 
 @every_model
 def test_made_up_contexts_have_the_same_bits_where_bits_matter(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
-    cache, machine = Cache(tmp_path, Notices(), 10**9), Machine(deterministic=True)
+    cache, machine = Cache(tmp_path, Notices(), 10**9), Backend(deterministic=True)
     known = searched(LanguageModel("lm", saved[name], machine, cache), LISTS, 2)
     for t in range(len(LISTS)):
         path = (*known[:t], (known[t] + 1) % 4, *([3] * (len(LISTS) - t - 1)))
@@ -128,24 +131,27 @@ def test_a_context_advances_with_the_same_bits_alone_and_among_others(
     config = Config("hrnnlm", 15, embed=hidden, hidden=hidden, recurrence=recurrence)
     model = DocumentLM.seeded(config, 0)
     generator = torch.Generator().manual_seed(0)
-    contexts = torch.randn(17, model.context.size, generator=generator)
-    summaries = torch.randn(17, hidden, generator=generator)
+    columns = model.context.start(1).tensors[0].shape[1]
+    contexts = Rows.of(torch.randn(17, columns, generator=generator))
+    summaries = Rows.of(torch.randn(17, hidden, generator=generator))
     threads = torch.get_num_threads()
     try:
         torch.set_num_threads(1)
-        scorer = Scorer.of(model, Machine(deterministic=True))
-        alone = [advanced(scorer, contexts[[m]], summaries[[m]]) for m in range(17)]
+        scorer = ScoringEngine.of(model, Backend(deterministic=True))
+        rows = [torch.tensor([m]) for m in range(17)]
+        alone = [advanced(scorer, contexts.take(m), summaries.take(m)) for m in rows]
         torch.set_num_threads(3)
         for begin, end in [(0, 17), (1, 3), (2, 7), (5, 6), (8, 16)]:
-            found = advanced(scorer, contexts[begin:end], summaries[begin:end])
-            assert torch.equal(found, torch.cat(alone[begin:end]))
+            some = slice(begin, end)
+            found = advanced(scorer, contexts.take(some), summaries.take(some))
+            assert torch.equal(found.tensors[0], Rows.cat(alone[some]).tensors[0])
     finally:
         torch.set_num_threads(threads)
 
 
 @every_model
 def test_the_first_sentence_is_scored_once_for_search_and_first_path(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     scorer = LanguageModel("lm", saved[name])
     (found,) = scored(scorer, [["the lamp is lit", "it"]])
@@ -155,7 +161,7 @@ def test_the_first_sentence_is_scored_once_for_search_and_first_path(
 
 @every_model
 def test_a_wider_search_from_the_cache_of_a_narrow_one_is_that_without_cache(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
     for width in (1, 2, 8):
@@ -165,7 +171,7 @@ def test_a_wider_search_from_the_cache_of_a_narrow_one_is_that_without_cache(
 
 @every_model
 def test_fewer_candidates_are_found_in_the_cache_of_more_and_leave_it_whole(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
     model = saved[name]
@@ -183,7 +189,7 @@ def test_fewer_candidates_are_found_in_the_cache_of_more_and_leave_it_whole(
 
 
 @every_model
-def test_histories_of_one_text_are_scored_once(name: str, saved: dict[str, Saved]) -> None:
+def test_histories_of_one_text_are_scored_once(name: str, saved: dict[str, SavedModel]) -> None:
     twice = [[*candidates, candidates[0], candidates[0]] for candidates in OTHERS]
     scorer = LanguageModel("lm", saved[name])
     (found,) = scored(scorer, twice)
@@ -205,9 +211,9 @@ def test_histories_of_one_text_are_scored_once(name: str, saved: dict[str, Saved
 @every_model
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_documents_searched_together_are_found_as_each_alone(
-    name: str, saved: dict[str, Saved], deterministic: bool
+    name: str, saved: dict[str, SavedModel], deterministic: bool
 ) -> None:
-    machine = Machine(deterministic=deterministic)
+    machine = Backend(deterministic=deterministic)
     documents = [LISTS, OTHERS, LISTS[2:], [["no one"]]]
     together = [
         found.problem for found in scored(LanguageModel("lm", saved[name], machine), *documents)
@@ -225,7 +231,7 @@ def test_documents_searched_together_are_found_as_each_alone(
 
 @every_model
 def test_two_models_in_one_batch_keep_their_scores_apart(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     other = next(n for n in UNBOUNDED if n != name)
     scorers = [LanguageModel("a", saved[name]), LanguageModel("b", saved[other])]
@@ -244,13 +250,13 @@ def test_two_models_in_one_batch_keep_their_scores_apart(
 # Means of histories, and histories at hand
 
 
-def contextual(saved: Saved, lists: Sequence[Sequence[str]]) -> Contextual:
+def contextual(saved: SavedModel, lists: Sequence[Sequence[str]]) -> ContextualProblem:
     (found,) = scored(LanguageModel("lm", saved), lists)
-    assert isinstance(found.problem, Contextual)
+    assert isinstance(found.problem, ContextualProblem)
     return found.problem
 
 
-def beam_of_three(problem: Contextual) -> Histories:
+def beam_of_three(problem: ContextualProblem) -> Histories:
     """Histories before sentence 1."""
     _, successors = problem.extend(problem.initial(), 0)
     return problem.select(successors, np.zeros(3, np.intp), np.arange(3))
@@ -259,7 +265,7 @@ def beam_of_three(problem: Contextual) -> Histories:
 @every_model
 @pytest.mark.parametrize("remembered", [False, True])
 def test_a_mean_of_one_history_is_that_history(
-    name: str, saved: dict[str, Saved], remembered: bool
+    name: str, saved: dict[str, SavedModel], remembered: bool
 ) -> None:
     """Its state, that is, whatever it is called: scores after it are those of `select`."""
     problem = contextual(saved[name], LISTS)
@@ -273,26 +279,29 @@ def test_a_mean_of_one_history_is_that_history(
     shares[parents, choices] = 1.0
     mean = problem.average(successors, shares)
     taken = problem.select(successors, parents, choices)
-    torch.testing.assert_close(problem.contexts(mean), problem.contexts(taken))
+    torch.testing.assert_close(problem.contexts(mean).tensors, problem.contexts(taken).tensors)
     ours, _ = problem.extend(mean, 2)
     theirs, _ = problem.extend(taken, 2)
     np.testing.assert_allclose(ours, theirs, atol=2e-4)
 
 
 @every_model
-def test_a_mean_weighs_the_contexts_of_all_histories(name: str, saved: dict[str, Saved]) -> None:
+def test_a_mean_weighs_the_contexts_of_all_histories(
+    name: str, saved: dict[str, SavedModel]
+) -> None:
     problem = contextual(saved[name], LISTS)
     _, successors = problem.extend(beam_of_three(problem), 1)
     shares = np.random.default_rng(1).dirichlet(np.ones(3), 4).T
-    mean = problem.contexts(problem.average(successors, shares))
+    (mean,) = problem.contexts(problem.average(successors, shares)).tensors
     for choice in range(4):
         pairs = problem.select(successors, np.arange(3), np.full(3, choice))
-        expected = torch.from_numpy(shares[:, choice]).float() @ problem.contexts(pairs)
+        (contexts,) = problem.contexts(pairs).tensors
+        expected = torch.from_numpy(shares[:, choice]).float() @ contexts
         torch.testing.assert_close(mean[choice], expected)
 
 
 @every_model
-def test_a_mean_is_known_by_its_context(name: str, saved: dict[str, Saved]) -> None:
+def test_a_mean_is_known_by_its_context(name: str, saved: dict[str, SavedModel]) -> None:
     problem = contextual(saved[name], LISTS)
     _, successors = problem.extend(beam_of_three(problem), 1)
     shares = np.full((3, 4), 1 / 3)
@@ -306,7 +315,7 @@ def test_a_mean_is_known_by_its_context(name: str, saved: dict[str, Saved]) -> N
 
 @every_model
 def test_the_average_of_survivors_is_scored_again_as_the_path_it_is(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     problem = contextual(saved[name], LISTS)
     path = decode(problem, "survivors", Options(merge="mean", alpha=0.5)).paths[0]
@@ -317,7 +326,7 @@ def test_the_average_of_survivors_is_scored_again_as_the_path_it_is(
 
 @every_model
 def test_histories_before_are_not_held_when_all_contexts_are_known(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     problem = contextual(saved[name], LISTS)
     histories = beam_of_three(problem)
@@ -332,19 +341,20 @@ def test_histories_before_are_not_held_when_all_contexts_are_known(
 
 
 def test_contexts_at_hand_are_found_again_by_the_text_of_a_history(
-    saved: dict[str, Saved],
+    saved: dict[str, SavedModel],
 ) -> None:
     scorer = LanguageModel("lm", saved["ccdclm"])
     (found,) = scored(scorer, LISTS)
     problem = found.problem
-    assert isinstance(problem, Contextual)
+    assert isinstance(problem, ContextualProblem)
     first = problem.followed(problem.initial(), np.zeros(2, np.intp), np.arange(2))
     contexts = problem.contexts(first)
     problem.note(first)
     spent = scorer.work.nodes
     again = problem.followed(problem.initial(), np.zeros(3, np.intp), np.array([1, 0, 2]))
     assert problem.recall(again, np.arange(3)).tolist() == [2]
-    torch.testing.assert_close(problem.contexts(again, np.arange(2)), contexts[[1, 0]])
+    found_again = problem.contexts(again, np.arange(2)).tensors[0]
+    torch.testing.assert_close(found_again, contexts.tensors[0][[1, 0]])
     assert scorer.work.nodes == spent
     problem.contexts(again)
     assert scorer.work.nodes == spent + 2  # <s> it

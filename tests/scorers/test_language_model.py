@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
-from lm.checkpoint import Saved, load_model
-from lm.machine import Machine
-from lm.scorer import Scorer
+from lm.backend import Backend
+from lm.checkpoint import SavedModel, load_model
+from lm.engine import ScoringEngine
+from lm.laws import read_by_words
 from lm.scoring import after
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
@@ -38,7 +39,7 @@ documents = st.lists(st.lists(sentence, max_size=4), min_size=1, max_size=4).fil
 
 
 @pytest.fixture(scope="module")
-def saved(model_folders: Mapping[str, Path]) -> dict[str, Saved]:
+def saved(model_folders: Mapping[str, Path]) -> dict[str, SavedModel]:
     return {name: load_model(folder) for name, folder in model_folders.items()}
 
 
@@ -53,7 +54,7 @@ def kbest(lists: Lists) -> KBest:
     return document
 
 
-def problem_of(saved: Saved, lists: Lists) -> DocumentProblem:
+def problem_of(saved: SavedModel, lists: Lists) -> DocumentProblem:
     return LanguageModel("lm", saved).score([("evening", kbest(lists))])[0].problem
 
 
@@ -61,9 +62,9 @@ def ids(vocabulary: Vocabulary, text: str) -> list[int]:
     return vocabulary.encode(text.encode().split())
 
 
-def walked(saved: Saved, lists: Lists, path: Sequence[int]) -> list[NDArray[np.float64]]:
+def walked(saved: SavedModel, lists: Lists, path: Sequence[int]) -> list[NDArray[np.float64]]:
     """Scores of each sentence's candidates after a path, one candidate at a time."""
-    model, scorer = saved.model, Scorer.of(saved.model)
+    model, scorer = saved.model, ScoringEngine.of(saved.model)
     context = model.context.start(1)
     seen = []
     for candidates, choice in zip(lists, path, strict=True):
@@ -72,12 +73,12 @@ def walked(saved: Saved, lists: Lists, path: Sequence[int]) -> list[NDArray[np.f
             for text in candidates
         ]
         seen.append(np.array([float(score[0, 0]) for score, _ in alone]))
-        context = model.context.advance(context, alone[choice][1][0]).detach()
+        context = model.context.advance(context, alone[choice][1]).detach()
     return seen
 
 
 @every_model
-def test_the_problem_has_the_order_of_the_model(name: str, saved: dict[str, Saved]) -> None:
+def test_the_problem_has_the_order_of_the_model(name: str, saved: dict[str, SavedModel]) -> None:
     problem = problem_of(saved[name], [["the lamp"], ["it", "the"]])
     assert problem.order == LanguageModel("lm", saved[name]).order == ORDERS[name]
     assert tuple(problem.lengths) == (1, 2)
@@ -87,7 +88,7 @@ def test_the_problem_has_the_order_of_the_model(name: str, saved: dict[str, Save
 @given(lists=documents, data=st.data())
 @settings(max_examples=12, deadline=None)
 def test_scores_along_any_path_are_those_of_the_candidates_one_by_one(
-    name: str, saved: dict[str, Saved], lists: Lists, data: st.DataObject
+    name: str, saved: dict[str, SavedModel], lists: Lists, data: st.DataObject
 ) -> None:
     """A sentence without candidates hands on the context that it received."""
     present = [candidates for candidates in lists if candidates]
@@ -99,7 +100,9 @@ def test_scores_along_any_path_are_those_of_the_candidates_one_by_one(
 
 
 @every_model
-def test_many_states_are_extended_as_each_of_them_alone(name: str, saved: dict[str, Saved]) -> None:
+def test_many_states_are_extended_as_each_of_them_alone(
+    name: str, saved: dict[str, SavedModel]
+) -> None:
     lists = [["the lamp is lit", "it", "a a"], ["it gives light", "no"], ["one", "she is"]]
     problem = problem_of(saved[name], lists)
     _, successors = problem.extend(problem.initial(), 0)
@@ -118,22 +121,19 @@ def test_many_states_are_extended_as_each_of_them_alone(name: str, saved: dict[s
 
 @every_model
 def test_an_empty_candidate_costs_the_end_of_its_sentence(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     model = saved[name].model
     context = model.context.start(1)
     with torch.no_grad():
-        state = model.start(context, model.word_inputs())
-        value = model.fusion.at_output(model.context.value(context))
-        features = model.head.features(model.hidden(state), value)
-        logits = features @ model.head.weight().T + model.head.bias
-    expected = float(torch.log_softmax(logits.double(), dim=1)[0, 2])
+        features = model.features(read_by_words(model, [], context), context)
+        expected = -float(model.head.nll(features, torch.tensor([2]))[0])
     (scores,) = conditional_scores(problem_of(saved[name], [[""]]), (0,))
     assert scores[0] == pytest.approx(expected, abs=1e-5)
 
 
 def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(
-    saved: dict[str, Saved],
+    saved: dict[str, SavedModel],
 ) -> None:
     scorer = LanguageModel("lm", saved["rnnlm"])
     lists = [["the unheard lamp", "<unk> <s> </s>"], [], ["", "it is"]]
@@ -145,7 +145,7 @@ def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(
     assert (scorer.oov, scorer.words) == (5, 9)
 
 
-def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, Saved]) -> None:
+def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, SavedModel]) -> None:
     assert ids(saved["rnnlm"].vocabulary, "<unk> <s> </s> unheard") == [UNKNOWN] * 4
     (scores,) = conditional_scores(
         problem_of(saved["rnnlm"], [["</s> is", "<s> is", "unheard is"]]), (0,)
@@ -155,7 +155,9 @@ def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, Saved]
 
 @every_model
 @pytest.mark.parametrize("lists", [[[]], [[], []]], ids=["one gap", "gaps"])
-def test_a_document_of_gaps_has_one_path(name: str, lists: Lists, saved: dict[str, Saved]) -> None:
+def test_a_document_of_gaps_has_one_path(
+    name: str, lists: Lists, saved: dict[str, SavedModel]
+) -> None:
     lines = [b"9 ||| it ||| LM0= 0 ||| 0"]
     parts = Documents(("gaps", "other"), (0, len(lists), 10))
     document = next(documents_of(read_rows(lines, Notices()), parts, Notices()))
@@ -180,10 +182,10 @@ def test_a_model_that_returns_nan_is_named_with_the_document(
 # What a run asks of any scorer
 
 
-def test_the_stated_error_is_that_of_the_precision(saved: dict[str, Saved]) -> None:
+def test_the_stated_error_is_that_of_the_precision(saved: dict[str, SavedModel]) -> None:
     """The largest of a sentence, measured by recipes/bench/errors.py."""
     found = [
-        LanguageModel("lm", saved["rnnlm"], Machine(dtype=dtype))
+        LanguageModel("lm", saved["rnnlm"], Backend(dtype=dtype))
         for dtype in ("float32", "bfloat16")
     ]
     assert [scorer.error for scorer in found] == [1.2e-4, 0.5]
@@ -191,7 +193,7 @@ def test_the_stated_error_is_that_of_the_precision(saved: dict[str, Saved]) -> N
 
 
 def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
-    saved: dict[str, Saved],
+    saved: dict[str, SavedModel],
 ) -> None:
     """It did not know a quarter of its training text: more than twice that and 0.01 is told."""
     notices, scorer = Notices(), LanguageModel("lm", saved["rnnlm"])
@@ -208,7 +210,7 @@ def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
     assert f"most frequent: {', '.join(map(repr, [f'w{i}' for i in range(10)]))})" in told
 
 
-def test_what_a_model_did_is_told_in_a_line(saved: dict[str, Saved]) -> None:
+def test_what_a_model_did_is_told_in_a_line(saved: dict[str, SavedModel]) -> None:
     scorer = LanguageModel("lm", saved["codclm"])
     assert scorer.report() == "lm: nothing to score"
     assert scorer.details() == ""
@@ -224,7 +226,7 @@ def test_what_a_model_did_is_told_in_a_line(saved: dict[str, Saved]) -> None:
 
 
 def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
-    saved: dict[str, Saved], monkeypatch: pytest.MonkeyPatch
+    saved: dict[str, SavedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No model of the zoo is dear; one that says so stands for it."""
     lists = [["the lamp is lit", "it burns"], ["it", "is lit", "the"], ["burns", "the lamp"]]

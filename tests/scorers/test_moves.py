@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from decoders.batching import conditional_scores
 from decoders.search import Options, decode
-from lm.checkpoint import Saved, load_model
-from lm.machine import Machine
+from lm.backend import Backend
+from lm.checkpoint import SavedModel, load_model
 from lm.scoring import ScoreError
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
@@ -21,7 +21,7 @@ from rerank.errors import RerankError
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import moves
-from rerank.scorers.contextual import Contextual
+from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.language_model import LanguageModel
 from rerank.scorers.moves import rescored
 
@@ -37,11 +37,11 @@ LISTS = [
 OTHERS = [["no one", "she"], ["the light burns", "it"], ["is", "a lamp"]]
 PATH = [3, 1, 0, 2, 1]
 Paths = NDArray[np.intp]
-Request = tuple[Contextual, Paths, int, int]
+Request = tuple[ContextualProblem, Paths, int, int]
 
 
 @pytest.fixture(scope="module")
-def saved(model_folders: Mapping[str, Path]) -> dict[str, Saved]:
+def saved(model_folders: Mapping[str, Path]) -> dict[str, SavedModel]:
     return {name: load_model(model_folders[name]) for name in UNBOUNDED}
 
 
@@ -56,10 +56,10 @@ def kbest(lists: Sequence[Sequence[str]]) -> KBest:
     return document
 
 
-def problems(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[Contextual]:
+def problems(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[ContextualProblem]:
     found = []
     for scored in scorer.score([(str(n), kbest(own)) for n, own in enumerate(lists)]):
-        assert isinstance(scored.problem, Contextual)
+        assert isinstance(scored.problem, ContextualProblem)
         found.append(scored.problem)
     return found
 
@@ -75,12 +75,12 @@ def chance(
 
 
 def truth(
-    saved: Saved,
+    saved: SavedModel,
     lists: Sequence[Sequence[str]],
     paths: Paths,
     t: int,
     horizon: int,
-    machine: Machine | None = None,
+    machine: Backend | None = None,
 ) -> NDArray[np.float64]:
     """Sums along each path, by a scorer that remembers nothing and has no moves."""
     sums = []
@@ -98,7 +98,7 @@ def truth(
 @every_model
 @pytest.mark.parametrize("same", [0, 2, 5], ids=["other-beginnings", "one-beginning", "one-path"])
 def test_sums_are_those_along_each_path_from_any_sentence_over_any_horizon(
-    name: str, saved: dict[str, Saved], same: int
+    name: str, saved: dict[str, SavedModel], same: int
 ) -> None:
     rng = np.random.default_rng(same)
     (problem,) = problems(LanguageModel("lm", saved[name]), LISTS)
@@ -112,7 +112,7 @@ def test_sums_are_those_along_each_path_from_any_sentence_over_any_horizon(
 
 @every_model
 def test_moves_of_many_documents_and_models_together_are_those_of_each_alone(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     rng = np.random.default_rng(1)
     other = next(n for n in UNBOUNDED if n != name)
@@ -123,7 +123,7 @@ def test_moves_of_many_documents_and_models_together_are_those_of_each_alone(
         for scorer in (one, two):
             (problem,) = problems(scorer, lists)
             requests.append((problem, chance(rng, lists, 3), min(n, len(lists) - 1), n))
-    found = Contextual.rescore_together(requests)
+    found = ContextualProblem.rescore_together(requests)
     for n, (_, paths, t, horizon) in enumerate(requests):
         expected = truth(saved[(name, other)[n % 2]], documents[n // 2], paths, t, horizon)
         np.testing.assert_allclose(found[n], expected, atol=4e-4)
@@ -131,7 +131,7 @@ def test_moves_of_many_documents_and_models_together_are_those_of_each_alone(
 
 @every_model
 def test_moves_from_the_cache_of_a_search_sum_to_the_same(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
     """Beginnings whose scores were remembered, and whose contexts nobody has, among others."""
     cache = Cache(tmp_path, Notices(), 10**9)
@@ -150,9 +150,9 @@ def test_moves_from_the_cache_of_a_search_sum_to_the_same(
 @every_model
 @pytest.mark.parametrize("warm", [False, True], ids=["cold", "warm"])
 def test_where_bits_matter_the_sums_are_of_the_same_bits_as_a_search_sees(
-    name: str, saved: dict[str, Saved], warm: bool, tmp_path: Path
+    name: str, saved: dict[str, SavedModel], warm: bool, tmp_path: Path
 ) -> None:
-    machine = Machine(deterministic=True)
+    machine = Backend(deterministic=True)
     cache = Cache(tmp_path, Notices(), 10**9)
     if warm:
         (cold,) = problems(LanguageModel("lm", saved[name], machine, cache), LISTS)
@@ -171,7 +171,7 @@ def test_where_bits_matter_the_sums_are_of_the_same_bits_as_a_search_sees(
 
 @every_model
 def test_a_second_move_at_a_sentence_begins_where_the_first_did(
-    name: str, saved: dict[str, Saved]
+    name: str, saved: dict[str, SavedModel]
 ) -> None:
     """Then nothing before is read again: the list's scores and the context are at hand."""
     scorer = LanguageModel("lm", saved[name])
@@ -188,7 +188,7 @@ def test_a_second_move_at_a_sentence_begins_where_the_first_did(
 
 @every_model
 def test_the_beginnings_of_a_backward_pass_are_made_up_for_once(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
     """As many short passes as sentences, not as pairs of them, with all lists remembered."""
     cache = Cache(tmp_path, Notices(), 10**9)
@@ -206,7 +206,7 @@ def test_the_beginnings_of_a_backward_pass_are_made_up_for_once(
 
 @every_model
 def test_ancestors_that_histories_share_are_made_up_for_once(
-    name: str, saved: dict[str, Saved], tmp_path: Path
+    name: str, saved: dict[str, SavedModel], tmp_path: Path
 ) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
     lists = [["the lamp"], ["it burns"], ["a", "the", "it", "no"], ["she"]]
@@ -221,7 +221,7 @@ def test_ancestors_that_histories_share_are_made_up_for_once(
 
 
 def test_a_sweep_reads_a_candidate_for_each_history_behind_the_move(
-    saved: dict[str, Saved],
+    saved: dict[str, SavedModel],
 ) -> None:
     """And the move's own list once: not a list for each of its candidates."""
     scorer = LanguageModel("lm", saved["ccdclm"])
@@ -233,7 +233,7 @@ def test_a_sweep_reads_a_candidate_for_each_history_behind_the_move(
     assert scorer.work.nodes == own + behind
 
 
-def test_histories_of_one_text_in_a_move_sum_alike(saved: dict[str, Saved]) -> None:
+def test_histories_of_one_text_in_a_move_sum_alike(saved: dict[str, SavedModel]) -> None:
     lists = [["it", "it", "she"], *LISTS[1:3]]
     (problem,) = problems(LanguageModel("lm", saved["hrnnlm"]), lists)
     sums = problem.rescore(np.array([[0, 1, 2], [1, 1, 2], [2, 1, 2]]), 0, 2)
@@ -242,7 +242,9 @@ def test_histories_of_one_text_in_a_move_sum_alike(saved: dict[str, Saved]) -> N
 
 
 @pytest.mark.parametrize("path", [[0, 4, 0, 0, 0], [0, 0]], ids=["no-candidate", "too-short"])
-def test_a_path_of_another_document_is_refused(saved: dict[str, Saved], path: list[int]) -> None:
+def test_a_path_of_another_document_is_refused(
+    saved: dict[str, SavedModel], path: list[int]
+) -> None:
     (problem,) = problems(LanguageModel("lm", saved["ccdclm"]), LISTS)
     with pytest.raises(ValueError, match=r"no candidate 4|expected 5 choices, found 2"):
         problem.rescore(np.array([path]), 1, 1)
@@ -257,7 +259,7 @@ def test_a_path_of_another_document_is_refused(saved: dict[str, Saved], path: li
     ids=["score", "memory"],
 )
 def test_a_fault_behind_a_move_is_told_with_its_place(
-    saved: dict[str, Saved], fault: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+    saved: dict[str, SavedModel], fault: Exception, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = problems(LanguageModel("lm", saved["ccdclm"]), OTHERS, LISTS)
 
@@ -272,9 +274,9 @@ def test_a_fault_behind_a_move_is_told_with_its_place(
 
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_sums_of_neighbouring_moves_add_up_to_the_sum_of_both(
-    saved: dict[str, Saved], deterministic: bool
+    saved: dict[str, SavedModel], deterministic: bool
 ) -> None:
-    machine = Machine(deterministic=deterministic)
+    machine = Backend(deterministic=deterministic)
     (problem,) = problems(LanguageModel("lm", saved["drnnlm"], machine), LISTS)
     paths = chance(np.random.default_rng(5), LISTS, 6)
     cuts = [0, 2, 3, 5]

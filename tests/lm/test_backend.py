@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from lm.machine import LEAST_HELD, Machine
+from lm.backend import LEAST_HELD, Backend
 
 
 def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        machine, met = Machine(), threading.Barrier(3, timeout=20)
+        machine, met = Backend(), threading.Barrier(3, timeout=20)
 
         def work(i: int) -> tuple[int, int]:
             if i < 3:
@@ -34,11 +34,11 @@ def test_a_fault_in_one_item_is_the_callers() -> None:
         return i
 
     with pytest.raises(KeyError):
-        Machine().map(work, range(1000))
+        Backend().map(work, range(1000))
 
 
 def test_floats_are_halved_until_they_fit_and_the_ceiling_is_remembered() -> None:
-    machine = Machine()
+    machine = Backend()
     asked: list[int] = []
 
     def work(floats: int) -> int:
@@ -59,19 +59,19 @@ def test_what_never_fits_is_a_memory_error_and_other_faults_pass() -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
     with pytest.raises(MemoryError, match="out of memory: DefaultCPUAllocator"):
-        Machine().within_memory(never)
+        Backend().within_memory(never)
     with pytest.raises(MemoryError):
-        Machine(deterministic=True).within_memory(never)
+        Backend(deterministic=True).within_memory(never)
 
     def broken(floats: int) -> int:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
-        Machine().within_memory(broken)
+        Backend().within_memory(broken)
 
 
 def test_tokens_are_halved_until_the_work_fits_and_that_is_remembered() -> None:
-    machine, asked = Machine(), []
+    machine, asked = Backend(), []
 
     def work() -> int:
         asked.append(machine.tokens(256))
@@ -96,7 +96,7 @@ def test_threads_that_begin_after_the_work_have_all_cores() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        Machine().map(lambda i: i, range(3))
+        Backend().map(lambda i: i, range(3))
         found: list[int] = []
         thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
         thread.start()
@@ -107,7 +107,7 @@ def test_threads_that_begin_after_the_work_have_all_cores() -> None:
 
 
 def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
-    machine = Machine()
+    machine = Backend()
     four, two = torch.zeros(4, 1), torch.zeros(2, 1)
     first = machine.buffer(four, 8)
     assert machine.buffer(two, 8).data_ptr() == first.data_ptr()
@@ -122,7 +122,7 @@ def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
 def test_precision_holds_for_the_work_alone(dtype: str) -> None:
     matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
     before = matmul.fp32_precision
-    machine = Machine(dtype=dtype)
+    machine = Backend(dtype=dtype)
     with machine.large_products():
         (inside,) = machine.map(lambda _: matmul.fp32_precision, [0])
     assert inside == ("bf16" if dtype == "bfloat16" else "ieee")
@@ -131,7 +131,7 @@ def test_precision_holds_for_the_work_alone(dtype: str) -> None:
 
 def test_deterministic_work_that_is_not_parted_has_one_thread() -> None:
     before = torch.get_num_threads()
-    with Machine(deterministic=True).at_work():
+    with Backend(deterministic=True).inference():
         assert torch.get_num_threads() == 1
         assert not torch.is_grad_enabled()
     assert torch.get_num_threads() == before
@@ -139,4 +139,4 @@ def test_deterministic_work_that_is_not_parted_has_one_thread() -> None:
 
 def test_unknown_precisions_are_refused() -> None:
     with pytest.raises(ValueError, match="float16"):
-        Machine(dtype="float16")
+        Backend(dtype="float16")

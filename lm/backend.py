@@ -1,4 +1,4 @@
-"""What scoring runs on: a device, the precision of its large products, its cores and memory.
+"""The compute backend of scoring: device, precision of large products, cores and memory.
 
 On a CPU work is parted into pieces that do not depend on the number of threads; each piece
 is done by one thread, so that a result has the same bits for any number of them.
@@ -19,17 +19,21 @@ from torch import Tensor
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-CACHED = 1 << 19  # logits that stay near a core, 2 MiB
-FEWEST = 1 << 12  # logits at once
-HELD = {"cpu": 1 << 25, "cuda": 1 << 28}  # floats of hidden states at once if no prefix is shared
+CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
+FEWEST = 1 << 12  # logits held at once, at least
+HELD = {
+    "cpu": 1 << 25,
+    "cuda": 1 << 28,
+}  # floats of hidden states held at once, without shared prefixes
 LEAST_HELD = 1 << 18
 
 
-class Machine:
-    """A device at work.
+class Backend:
+    """A device, and how it computes.
 
     dtype: `float32`, or `bfloat16` for the operands of large products (results and sums
-    stay float32). deterministic: batches ignore their neighbours, and threads are fixed.
+    stay float32). deterministic: a result does not depend on what else is in the batch,
+    and the number of threads is fixed.
     """
 
     def __init__(
@@ -51,24 +55,24 @@ class Machine:
 
     @cached_property
     def floats(self) -> int:
-        """Logits for a thread to hold at once; less after memory ran out."""
+        """Number of logits that a thread holds at once; smaller after memory ran out."""
         if self.device.type != "cuda":
             return CACHED
-        if self.deterministic:  # free memory is not the same in every run
+        if self.deterministic:  # free memory differs from run to run
             return 1 << 28
         free, _ = torch.cuda.mem_get_info(self.device)
         own = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
         return max(FEWEST, (free + own) // 16)
 
     def tokens(self, hidden: int) -> int:
-        """Tokens whose (tokens, hidden) states to hold at once; less after memory ran out."""
+        """Number of tokens whose states are held at once; smaller after memory ran out."""
         return self._held // hidden
 
     def within_memory(self, work: Callable[[int], Result]) -> Result:
-        """`work(floats)` with the floats halved as often as memory demands; that is remembered.
+        """`work(floats)`, repeated with half the floats while memory runs out.
 
-        MemoryError where the fewest are too many, or where other blocks would mean other
-        bits (`deterministic`).
+        Later calls begin with the smaller number. MemoryError if even the fewest floats do not
+        fit, or if `deterministic`, since other blocks give other bits.
         """
         while True:
             floats = self.floats
@@ -83,9 +87,9 @@ class Machine:
             self._release()
 
     def with_fewer_tokens(self, work: Callable[[], Result]) -> Result:
-        """`work()` with the tokens held at once halved as often as memory demands.
+        """`work()`, repeated with half the tokens held at once while memory runs out.
 
-        MemoryError as above.
+        MemoryError as in `within_memory`.
         """
         while True:
             try:
@@ -102,9 +106,9 @@ class Machine:
             torch.cuda.empty_cache()
 
     def buffer(self, like: Tensor, words: int) -> Tensor:
-        """A (rows, words) tensor for products of `like`, the calling thread's until its next call.
+        """A (rows, words) tensor for products of `like` (rows, …), with its dtype.
 
-        Of the numbers of `like` (rows, …), which are float32 except in tests of accuracy.
+        Each thread has one, which its next call reuses.
         """
         floats = len(like) * words
         held: Tensor | None = getattr(self._buffers, "held", None)
@@ -117,12 +121,12 @@ class Machine:
     # Cores
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """`work` of each item, in order: by several threads on a CPU, one after the other else."""
+        """`work` of each item, in order: in several threads on a CPU, else one after the other."""
         if self.device.type == "cuda":
             return [work(item) for item in items]
 
         def one(item: Item) -> Result:
-            with torch.no_grad():  # which is a thread's own
+            with torch.no_grad():  # set for each thread
                 return work(item)
 
         waiting = [self._pool.submit(one, item) for item in items]
@@ -131,7 +135,7 @@ class Machine:
         finally:
             for future in waiting:
                 future.cancel()
-            torch.set_num_threads(torch.get_num_threads())  # the pool's are not those of others
+            torch.set_num_threads(torch.get_num_threads())  # undo the pool's setting
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -140,8 +144,8 @@ class Machine:
         )
 
     @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """No gradients and, where `deterministic`, one thread for what is not parted."""
+    def inference(self) -> Iterator[None]:
+        """No gradients and, if `deterministic`, one thread for work that `map` does not split."""
         threads = torch.get_num_threads()
         try:
             if self.deterministic:
@@ -156,7 +160,7 @@ class Machine:
 
     @contextmanager
     def large_products(self) -> Iterator[None]:
-        """The CPU's products, of all threads, in this machine's precision."""
+        """Run the CPU's matrix products, in all threads, in this backend's precision."""
         matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         before = matmul.fp32_precision
         matmul.fp32_precision = "bf16" if self.dtype == "bfloat16" else "ieee"
@@ -167,11 +171,11 @@ class Machine:
 
     @property
     def row_multiple(self) -> int:
-        """What numbers of rows are rounded up to: oneDNN compiles a kernel for every shape."""
+        """Multiple that numbers of rows are rounded up to: oneDNN compiles a kernel a shape."""
         return 64 if self.dtype == "bfloat16" and self.device.type == "cpu" else 1
 
     def operand(self, matrix: Tensor) -> Tensor:
-        """A matrix as `product` takes it: cast where the device multiplies the cast form."""
+        """A matrix as `product` expects it: in bfloat16 on CUDA, if that is the precision."""
         if self.dtype == "bfloat16" and self.device.type == "cuda":
             return matrix.bfloat16()
         return matrix
@@ -191,7 +195,7 @@ class Machine:
 
 @contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Want of memory, however torch tells it, as a MemoryError."""
+    """Turn torch's out-of-memory errors into MemoryError."""
     try:
         yield
     except RuntimeError as fault:
@@ -201,5 +205,5 @@ def _memory_errors() -> Iterator[None]:
 
 
 def _is_out_of_memory(fault: RuntimeError) -> bool:
-    """Whether memory was what a device or the system lacked."""
+    """Whether an error means that the device or the system ran out of memory."""
     return isinstance(fault, torch.OutOfMemoryError) or "can't allocate memory" in str(fault)

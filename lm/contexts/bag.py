@@ -1,0 +1,71 @@
+"""The words of the last few sentences, whatever their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lm.contexts import Context, Reads
+from lm.recurrence import Recurrence
+from lm.rows import Rows
+from lm.sentences import ReadSentences, embedding_sums
+
+
+class BagOfWords(Context):
+    """Sum of the embeddings of all words of the last n sentences, in a table of its own.
+
+    The BoW context of Wang & Cho 2016, arXiv:1511.03729, §3, of raw counts instead of
+    frequencies. Documents begin with empty bags, whose sum is zero. A context holds the words
+    (B, M, n) of each sentence as 1 + id in descending order, 0 where there is none; embeddings
+    are added in the order of the ids, so that equal sums have equal bits.
+    """
+
+    reads = Reads.WORDS
+    averages = False
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, sentences: int = 1
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        self.sentences, self.width = sentences, embedding.embedding_dim
+        self.table = nn.Parameter(torch.empty_like(embedding.weight).uniform_(-0.1, 0.1))
+
+    def start(self, batch: int) -> Rows:
+        """Empty bags."""
+        empty = self.get_buffer("empty")
+        return Rows.of(torch.zeros(batch, 0, self._n, dtype=torch.long, device=empty.device))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The sorted words (B, M) of each sentence, as a context holds them."""
+        words, mask = sentences.words()
+        return Rows.of(((words + 1) * mask).sort(dim=1, descending=True).values)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The last bag after the n − 1 before it."""
+        newest = Rows.of(summary.tensors[0][:, :, None])
+        (older,) = contexts.tensors
+        slots = [Rows.of(older[:, :, i : i + 1]) for i in range(1, self._n)]
+        # bags of different sizes are padded to the same number of words
+        padded = torch.tensor_split(Rows.cat([*slots, newest]).tensors[0], self._n)
+        return Rows.of(torch.cat(padded, dim=2))
+
+    def value(self, contexts: Rows) -> Tensor:
+        """Summed embeddings (B, K)."""
+        words = contexts.tensors[0].flatten(1).sort(dim=1).values
+        return embedding_sums(self.table, words - 1, words > 0)
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The sorted words: equal bags are equal contexts."""
+        return np.sort(words).tobytes()
+
+    def history_key(self, sentences: Sequence[bytes]) -> bytes:
+        """The sorted words of all sentences: equal sums give equal scores."""
+        return np.sort(np.frombuffer(b"".join(sentences), dtype=np.int32)).tobytes()
+
+    @property
+    def _n(self) -> int:
+        return self.sentences or 1

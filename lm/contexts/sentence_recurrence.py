@@ -1,0 +1,67 @@
+"""A recurrence over sentences, above the one over words."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lm.batches import PackedBatch
+from lm.contexts import Context, Reads, learned_start
+from lm.recurrence import Recurrence, State, join
+from lm.rows import Rows
+from lm.sentences import ReadSentences
+from lm.vocabulary import END
+
+
+class SentenceRecurrence(Context):
+    """A recurrence over sentences, each the sum of its word embeddings.
+
+    The HRNNLM in the LSTM form of Ji et al. 2016: the sentence level learns only to predict
+    the words of the next sentence (`auxiliary_loss`); the word level receives its top hidden
+    state as data, without gradient, and a learned c_0 before the first sentence.
+    Columns of a context: [value (H) | recurrent state].
+    """
+
+    reads = Reads.WORDS
+    sentences = None
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.upper = recurrence.like(embedding.embedding_dim)
+        self.width = recurrence.hidden
+        self.first = learned_start(self.width)
+        self.next_words = nn.Linear(self.width, embedding.num_embeddings)
+
+    def start(self, batch: int) -> Rows:
+        """[c_0 | zero state] for each row."""
+        zeros = self.first.new_zeros(batch, self.upper.columns)
+        return Rows.of(torch.cat([self.first.expand(batch, -1), zeros], dim=1))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """Summed embeddings (B, K), without gradient."""
+        return Rows.of(sentences.summed_embeddings().detach())
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """One step of the sentence level."""
+        state = self._state(contexts)
+        state = self.upper.step(self.upper.project(summary.tensors[0]), state)
+        top = self.upper.output(state).detach()
+        return Rows.of(torch.cat([top, join(state)], dim=1))
+
+    def value(self, contexts: Rows) -> Tensor:
+        """Top hidden state of the sentence level, without gradient; c_0 at the start."""
+        return contexts.tensors[0][:, : self.width]
+
+    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+        """−log p of the sentences' words, any order, from their contexts alone."""
+        logits = self.next_word_logits(contexts.take(batch.order)).float()
+        log_probs = torch.log_softmax(logits, dim=1)[batch.rows, batch.targets]
+        return -log_probs[batch.targets != END].sum()
+
+    def next_word_logits(self, contexts: Rows) -> Tensor:
+        """Logits (B, V) of any word of the next sentence, with the sentence level's gradient."""
+        logits: Tensor = self.next_words(self.upper.output(self._state(contexts)))
+        return logits
+
+    def _state(self, contexts: Rows) -> State:
+        return self.upper.parted(contexts.tensors[0][:, self.width :])

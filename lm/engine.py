@@ -1,0 +1,106 @@
+"""The scoring engine: a model's recurrence run over tries, log-probabilities summed along paths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lm.backend import Backend
+from lm.contexts import Reads
+from lm.model import DocumentLM
+from lm.prediction import LinearPredictor, Predictor
+from lm.recurrence import State as RecurrentState
+from lm.rows import Rows
+from lm.sentences import ReadSentences
+from lm.trie import Forest, path_sums
+
+Floats = NDArray[np.floating[Any]]
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class EngineCounts:
+    """Seconds of work, tokens scored as trie nodes, pair normalisers, those computed twice."""
+
+    seconds: float = 0.0
+    tokens: int = 0
+    nodes: int = 0
+    normalisers: int = 0
+    recomputed: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoringEngine:
+    """A trained model that scores candidates on a backend.
+
+    inputs: (V, P) every word's input projection; predictor: the head, and pair_predictor
+    where contexts only add to the logits, else None.
+    """
+
+    model: DocumentLM
+    backend: Backend
+    inputs: Tensor
+    predictor: Predictor
+    pair_predictor: LinearPredictor | None
+    counts: EngineCounts = field(default_factory=EngineCounts)
+
+    @classmethod
+    def of(cls, model: DocumentLM, backend: Backend | None = None) -> ScoringEngine:
+        """Engine of a model; what all lists share is computed once."""
+        model.eval()
+        backend = backend or Backend(model.embedding.weight.device)
+        with backend.inference():
+            predictor = model.head.predictor(backend)
+            pairs = model.head.pair_predictor(backend) if model.additive else None
+            return cls(model, backend, model.word_inputs(), predictor, pairs)
+
+    def timed(self, work: Callable[[], Result]) -> Result:
+        """`work()` on the backend, timed; with smaller batches where memory runs out."""
+        began = perf_counter()
+        try:
+            with self.backend.inference():
+                return self.backend.with_fewer_tokens(work)
+        finally:
+            self.counts.seconds += perf_counter() - began
+
+    def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
+        """A forest's candidates read, once for each node; contexts: a row for each root."""
+        model = self.model
+        positions = forest.positions(self.backend.device)
+        state = model.start(contexts, self.inputs)
+        hidden = [model.hidden(state)]
+        recurrent: list[RecurrentState] = [state.recurrent]
+        for level in range(1, len(forest.levels) - 1):
+            start, stop = forest.levels[level : level + 2]
+            state = state.take(positions.before[start:stop] - forest.levels[level - 1])
+            state = model.step(state, positions.words[start:stop], self.inputs)
+            hidden.append(model.hidden(state))
+            if model.context.reads is Reads.STATES:
+                recurrent.append(state.recurrent)
+        states = tuple(map(torch.cat, zip(*recurrent, strict=True)))
+        return model.read(positions, torch.cat(hidden), states)
+
+    def path_scores(self, forest: Forest, features: Tensor) -> NDArray[np.float64]:
+        """Scores (n,) of the candidates: sums over their words and `</s>`."""
+        into, leave = self.predictor.log_probs(features, *edges(forest, features.device))
+        return sums_along(forest, into[:, None], leave[:, None])[:, 0]
+
+
+def edges(forest: Forest, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Parents (M,) and words (M,) of the nodes that are not roots."""
+    inner = forest.levels[1]
+    parent, token = (torch.from_numpy(x[inner:]).to(device) for x in (forest.parent, forest.token))
+    return parent, token
+
+
+def sums_along(forest: Forest, into: Tensor, leave: Tensor) -> NDArray[np.float64]:
+    """Sums (n, C) of the candidates, given log p (M, C) of words and (N, C) of `</s>`."""
+    into = torch.cat([into.new_zeros(forest.levels[1], into.shape[1]), into])
+    return path_sums(forest, into.cpu().numpy(), leave.cpu().numpy())

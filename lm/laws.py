@@ -1,0 +1,215 @@
+"""Laws that every composition obeys, for authors of contexts, fusions, cells and heads.
+
+A test of a new part calls `check_composition` on compositions that hold it: a sentence read
+at once equals its words read one by one; a batch equals a loop; a score depends on exactly as
+many earlier sentences as the order says; contexts of equal keys give equal scores; and
+training gives every parameter a finite gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lm.batches import PackedBatch, segments
+from lm.corpus import Corpus
+from lm.engine import ScoringEngine
+from lm.model import Config, DocumentLM
+from lm.reading import read
+from lm.rows import Rows
+from lm.scoring import after
+from lm.sentences import Positions, ReadSentences
+from lm.trie import Candidates
+from lm.vocabulary import START
+from lm.zoo import Composition
+
+Sentence = list[int]
+DOCUMENT: tuple[Sentence, ...] = ([3, 4, 5], [6, 7], [8, 3, 9, 4], [5, 6, 8], [9, 7, 3], [4, 8])
+OTHER: Sentence = [4, 9, 9, 3, 6]
+SENTENCES: list[Sentence] = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]
+
+
+class BrokenLaw(AssertionError):
+    """A composition that breaks a law; the message says which and where."""
+
+
+def check_composition(
+    composition: Composition, *, recurrence: str = "lstm", layers: int = 1, tied: bool = True
+) -> None:
+    """All laws, on a tiny model of a composition. Errors: BrokenLaw."""
+    model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
+    for check in (check_unroll, check_batches, check_order, check_keys, check_gradients):
+        check(model)
+
+
+def tiny_model(
+    composition: Composition, *, recurrence: str = "lstm", layers: int = 1, tied: bool = True
+) -> DocumentLM:
+    """A model of ten words, whose weights are large enough for contexts to matter."""
+    config = Config("composition", 10, 6, 8, recurrence, layers, tied)
+    model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2.0)
+    return model
+
+
+def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
+    """One sentence read word by word in one context: the definition that the rest is tested by."""
+    inputs = model.word_inputs()
+    states = [model.start(context, inputs)]
+    for word in sentence:
+        states.append(model.step(states[-1], torch.tensor([word]), inputs))
+    words, place = torch.tensor([START, *sentence]), torch.arange(len(sentence) + 1)
+    positions = Positions(words, place - 1, torch.zeros_like(place), place[-1:], len(sentence))
+    hidden = torch.cat([model.hidden(state) for state in states])
+    recurrent = zip(*(state.recurrent for state in states), strict=True)
+    return model.read(positions, hidden, tuple(map(torch.cat, recurrent)))
+
+
+@torch.no_grad()
+def context_after(model: DocumentLM, document: Sequence[Sentence]) -> Rows:
+    """The context after a document's sentences."""
+    context = model.context.start(1)
+    for sentence in document:
+        summary = model.context.summary(read_by_words(model, sentence, context))
+        context = model.context.advance(context, summary)
+    return context
+
+
+def last_score(model: DocumentLM, document: Sequence[Sentence]) -> float:
+    """Score of the last sentence after the others."""
+    request = Candidates.of([[document[-1]]]), context_after(model, document[:-1])
+    return float(after(ScoringEngine.of(model), [request])[0][0][0, 0])
+
+
+@torch.no_grad()
+def check_unroll(model: DocumentLM) -> None:
+    """Packed sentences have the states, features and summaries of the words read one by one."""
+    contexts = [context_after(model, DOCUMENT[:n]) for n in range(len(SENTENCES))]
+    joined = Rows.cat(contexts)
+    batch = PackedBatch.of(_corpus(SENTENCES), np.arange(len(SENTENCES)))
+    found = model.unroll(batch, joined)
+    features, summary = model.features(found, joined), model.context.summary(found)
+    following = model.context.advance(joined, summary)
+    for n, (sentence, context) in enumerate(zip(SENTENCES, contexts, strict=True)):
+        truth = read_by_words(model, sentence, context)
+        own = batch.order[batch.rows] == n
+        _close("unroll equals step: hidden states", n, found.hidden[own], truth.hidden)
+        _close("unroll equals step: features", n, features[own], model.features(truth, context))
+        then = model.context.advance(context, model.context.summary(truth))
+        ours, theirs = (_scores(model, rows) for rows in (following.take(slice(n, n + 1)), then))
+        _close("unroll equals step: scores of the next sentence", n, ours, theirs)
+
+
+def check_batches(model: DocumentLM) -> None:
+    """Many contexts scored together, and many advanced together, equal one after the other."""
+    engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES])
+    contexts = [context_after(model, DOCUMENT[:n]) for n in range(4)]
+    joined = Rows.cat(contexts)
+    ((scores, summary),) = after(engine, [(lists, joined)])
+    with torch.no_grad():
+        repeated = joined.repeat_interleave(len(SENTENCES))
+        following = model.context.advance(repeated, summary)
+    then = torch.split(_scores(model, following), len(SENTENCES))
+    for n, context in enumerate(contexts):
+        ((alone, taken),) = after(engine, [(lists, context)])
+        _close("batch equals loop: scores", n, torch.tensor(scores[n]), torch.tensor(alone[0]))
+        for k in range(len(SENTENCES)):
+            with torch.no_grad():
+                next_one = model.context.advance(context, taken.take(slice(k, k + 1)))
+            one = _scores(model, next_one)[0]
+            _close("batch equals loop: scores of the next sentence", n, then[n][k], one)
+
+
+def check_order(model: DocumentLM) -> None:
+    """The last score changes with each of the last n sentences before it, and with no other."""
+    order, score = model.order, last_score(model, DOCUMENT)
+    for distance in range(1, len(DOCUMENT)):
+        other = list(DOCUMENT)
+        other[-1 - distance] = OTHER
+        change = abs(last_score(model, other) - score)
+        depends = order is None or distance <= order
+        if (change > 1e-6) != depends or (change > 0) != depends:
+            raise BrokenLaw(
+                f"order {order}: expected the score {'' if depends else 'not '}to change with "
+                f"the sentence {distance} before, found a change of {change:.3g}"
+            )
+
+
+def check_keys(model: DocumentLM) -> None:
+    """Sentences of equal keys leave equal contexts; histories of equal keys, equal scores."""
+    context, before = model.context, [OTHER, *DOCUMENT[:3]]
+    score = last_score(model, [*before, OTHER])
+    for words in permutations(before[-1]):
+        if _key(model, [list(words)]) == _key(model, before[-1:]):
+            others = [*before[:-1], list(words)]
+            _equal_scores("equal sentences", score, last_score(model, [*others, OTHER]))
+            both = ([*some, DOCUMENT[4], OTHER] for some in (before, others))
+            _equal_scores("equal sentences", *(last_score(model, some) for some in both))
+    if model.order is None:
+        return
+    for order in permutations(range(len(before))):
+        others = [before[i] for i in order]
+        window = slice(len(before) - model.order, None)
+        keys = [[context.sentence_key(_ids(s)) for s in some[window]] for some in (before, others)]
+        if context.history_key(keys[0]) == context.history_key(keys[1]):
+            _equal_scores("equal histories", score, last_score(model, [*others, OTHER]))
+
+
+def check_gradients(model: DocumentLM) -> None:
+    """Training a document gives every parameter that is used a finite gradient, not all zero."""
+    corpus = _corpus([list(s) for s in (*DOCUMENT, *SENTENCES) if s])
+    (segment,) = segments(corpus, [0], streams=1, length=corpus.n_sentences)
+    model.zero_grad(set_to_none=True)
+    reading = read(model, corpus, segment, model.context.start(1))
+    loss = model.head.loss(reading.features, reading.targets, None, torch.Generator()).sum()
+    torch.autograd.backward(loss + reading.auxiliary_loss)
+    for name, parameter in model.named_parameters():
+        if name.startswith("context.") and not model.fusion.uses_context:
+            continue
+        gradient = parameter.grad
+        if gradient is None or not gradient.any() or not gradient.isfinite().all():
+            raise BrokenLaw(f"finite gradients: {name} has the gradient {gradient}")
+    model.zero_grad(set_to_none=True)
+
+
+def _scores(model: DocumentLM, contexts: Rows) -> Tensor:
+    """Scores (N, K) of `SENTENCES` after contexts."""
+    return torch.tensor(
+        after(ScoringEngine.of(model), [(Candidates.of([SENTENCES]), contexts)])[0][0]
+    )
+
+
+def _ids(sentence: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    return np.array(sentence, dtype=np.int32)
+
+
+def _key(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
+    return [model.context.sentence_key(_ids(sentence)) for sentence in sentences]
+
+
+def _corpus(sentences: Sequence[Sentence]) -> Corpus:
+    """One document."""
+    offsets = np.cumsum([0, *map(len, sentences)])
+    return Corpus(
+        _ids([word for sentence in sentences for word in sentence]),
+        offsets,
+        np.array([0, len(sentences)]),
+    )
+
+
+def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:
+    """BrokenLaw unless two tensors agree to float32's accuracy."""
+    same = found.shape == truth.shape and torch.allclose(found, truth, rtol=1e-4, atol=1e-5)
+    if not same:
+        raise BrokenLaw(f"{law}: sentence or context {n}: expected {truth}, found {found}")
+
+
+def _equal_scores(law: str, one: float, other: float) -> None:
+    if abs(one - other) > 1e-5:
+        raise BrokenLaw(f"{law}: expected the score {one}, found {other}")

@@ -1,0 +1,79 @@
+"""Batches of things that a model keeps of sentences: contexts, and what they are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """B rows of one or more tensors, each (B, …).
+
+    Only the context that made a batch knows what its tensors hold. The second dimension of a
+    tensor may be padded at its end, with zeros: `cat` pads the shorter ones.
+    """
+
+    tensors: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, *tensors: Tensor) -> Self:
+        """Rows of these tensors."""
+        return cls(tensors)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        """All rows of the parts, in order."""
+        return cls(tuple(map(_cat, zip(*(part.tensors for part in parts), strict=True))))
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def take(self, index: Tensor | slice) -> Self:
+        """The rows at some positions."""
+        return type(self)(tuple(tensor[index] for tensor in self.tensors))
+
+    def repeat_interleave(self, times: int) -> Self:
+        """Each row so many times in a row."""
+        return type(self)(tuple(t.repeat_interleave(times, dim=0) for t in self.tensors))
+
+    def detach(self) -> Self:
+        """The rows without their gradient."""
+        return type(self)(tuple(tensor.detach() for tensor in self.tensors))
+
+    def clone(self) -> Self:
+        """The rows in memory of their own."""
+        return type(self)(tuple(tensor.clone() for tensor in self.tensors))
+
+    def to(self, device: torch.device) -> Self:
+        """The rows on a device."""
+        return type(self)(tuple(tensor.to(device) for tensor in self.tensors))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows are."""
+        return self.tensors[0].device
+
+    def where(self, mask: Tensor, other: Self) -> Self:
+        """Rows of `other` where mask (B,) holds, these rows elsewhere."""
+        index = torch.arange(len(self), device=self.device)
+        return self.cat([self, other]).take(torch.where(mask, index + len(self), index))
+
+    def put(self, index: Tensor, other: Self) -> Self:
+        """These rows with those at `index` (M,) replaced by the rows of `other` (M)."""
+        chosen = torch.arange(len(self), device=self.device)
+        chosen[index] = torch.arange(len(other), device=self.device) + len(self)
+        return self.cat([self, other]).take(chosen)
+
+
+def _cat(tensors: Sequence[Tensor]) -> Tensor:
+    if len({tensor.shape[1:] for tensor in tensors}) > 1:
+        longest = max(tensor.shape[1] for tensor in tensors)
+        ends = [[*[0, 0] * (t.ndim - 2), 0, longest - t.shape[1]] for t in tensors]
+        tensors = [F.pad(t, end) for t, end in zip(tensors, ends, strict=True)]
+    return torch.cat(list(tensors))

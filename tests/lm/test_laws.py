@@ -1,0 +1,181 @@
+"""The shipped laws, on parts that nobody shipped, and on parts that break them."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lm.backend import Backend
+from lm.contexts import Context, NoContext, Reads
+from lm.contexts.last_hidden import LastHidden
+from lm.fusions import Fusion, Input, NoFusion, Output, Value
+from lm.heads import Softmax
+from lm.laws import BrokenLaw, check_composition, tiny_model
+from lm.prediction import LinearPredictor, Predictor
+from lm.recurrence import RECURRENCES, Recurrence, State
+from lm.rows import Rows
+from lm.sentences import Positions, ReadSentences
+from lm.vocabulary import END
+from lm.zoo import ZOO, Composition
+
+
+class HTanh(Recurrence):
+    """The cell of Lin et al. 2015, a clipped linear one: its state is one tensor a layer."""
+
+    gates = 1
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(
+            [nn.Parameter(torch.randn(hidden, hidden) / hidden) for _ in range(layers)]
+        )
+
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+        return (F.hardtanh(projected + F.linear(state[0], self.recurrent[layer])),)
+
+
+class LastTwoHidden(Context):
+    """States at the ends of the last two sentences, zeros before them."""
+
+    reads = Reads.HIDDEN
+    sentences = 2
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = 2 * recurrence.hidden
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        return Rows.of(sentences.last_hidden())
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        older = contexts.tensors[0][:, self.width // 2 :]
+        return Rows.of(torch.cat([older, summary.tensors[0]], dim=1))
+
+
+class HiddenMerge(Fusion):
+    """The head sees tanh(h + W c)."""
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.merged = nn.Linear(width, recurrence.hidden, bias=False)
+
+    def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
+        return torch.tanh(hidden + self.merged(value())), None
+
+
+class BigramSoftmax(Softmax):
+    """Logits plus a number for each pair of the last word and the next."""
+
+    linear = False
+
+    def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
+        super().__init__(hidden, context, embedding)
+        words = embedding.num_embeddings
+        self.bigrams = nn.Parameter(torch.randn(words, words))
+
+    def at_positions(self, features: Tensor, positions: Positions) -> Tensor:
+        return torch.cat([features, positions.words[:, None].to(features)], dim=1)
+
+    def table(self, features: Tensor) -> Tensor:
+        logits = F.linear(features[:, :-1], self.weight(), self.bias)
+        return torch.log_softmax(logits + self.bigrams[features[:, -1].long()], dim=1)
+
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        return -self.table(features)[torch.arange(len(targets)), targets]
+
+    def loss(self, features: Tensor, targets: Tensor, *_: object) -> Tensor:
+        return self.nll(features, targets)
+
+    def predictor(self, backend: Backend) -> Predictor:  # type: ignore[override]
+        return BigramPredictor(self)
+
+    def pair_predictor(self, backend: Backend) -> LinearPredictor:
+        raise AssertionError("logits are not linear")
+
+
+class BigramPredictor:
+    def __init__(self, head: BigramSoftmax) -> None:
+        self.head = head
+
+    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        table = self.head.table(features)
+        return table[parents, words], table[:, END]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
+    name: str, layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECURRENCES, "htanh", HTanh)
+    check_composition(ZOO[name], recurrence="htanh", layers=layers)
+
+
+@pytest.mark.parametrize(
+    ("context", "fusion", "order"),
+    [
+        (LastTwoHidden, Output, 2),
+        (LastTwoHidden, Input, None),
+        (LastTwoHidden, HiddenMerge, 2),
+        (LastHidden, HiddenMerge, 1),
+        (LastHidden, NoFusion, 0),
+        (NoContext, Input, 0),
+    ],
+)
+def test_compositions_that_nobody_shipped_obey_the_laws_at_the_order_of_their_facts(
+    context: type[Context], fusion: type[Fusion], order: int | None
+) -> None:
+    composition = Composition(context, fusion, "", "")
+    assert tiny_model(composition).order == order
+    check_composition(composition)
+
+
+@pytest.mark.parametrize("fusion", [Input, Output])
+def test_a_head_that_reads_the_words_before_obeys_the_laws(fusion: type[Fusion]) -> None:
+    composition = Composition(LastHidden, fusion, "", "", BigramSoftmax)
+    assert not tiny_model(composition).additive
+    check_composition(composition)
+
+
+class Forgetful(LastTwoHidden):
+    """States an order of 1, and depends on two sentences."""
+
+    sentences = 1
+
+
+class OneKey(LastHidden):
+    """Takes all sentences for equal."""
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        return b""
+
+
+class Neighbour(LastHidden):
+    """Mixes the rows of a batch."""
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        return Rows.of(summary.tensors[0] + summary.tensors[0].mean(dim=0))
+
+
+class Untrained(LastHidden):
+    """Cuts the gradient of its learned start."""
+
+    def start(self, batch: int) -> Rows:
+        return super().start(batch).detach()
+
+
+@pytest.mark.parametrize(
+    ("context", "law"),
+    [
+        (Forgetful, "order 1: expected the score not to change with the sentence 2 before"),
+        (OneKey, "equal sentences"),
+        (Neighbour, "equals"),
+        (Untrained, r"finite gradients: context\.first"),
+    ],
+)
+def test_a_broken_law_is_named(context: type[Context], law: str) -> None:
+    with pytest.raises(BrokenLaw, match=law):
+        check_composition(Composition(context, Output, "", ""))
