@@ -1,4 +1,4 @@
-"""Search by enumeration of every path of a very small document.
+"""Search that enumerates every path of a very small document.
 
 The definition of the search problem, against which the other decoders are checked.
 """

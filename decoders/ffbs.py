@@ -3,31 +3,30 @@
 The memo (J. Eisenstein, "The Document Context Language Model", §3.2) proposes it. On order 0 and 1
 the filter sums over all candidates and the draws are independent and exact: C. K. Carter, R. Kohn,
 "On Gibbs sampling for state space models", 1994, https://doi.org/10.1093/biomet/81.3.541. On other
-orders the filter is a particle filter, and a prefix is weighed by what it makes of the next few
-sentences of the path drawn behind it: F. Lindsten, M. I. Jordan, T. B. Schön, "Particle Gibbs with
-ancestor sampling", 2014 (truncation of the backward weights),
-https://jmlr.org/papers/v15/lindsten14a.html. That is an approximation, in the particles and in the
-lag.
+orders the filter is a particle filter, and a prefix is weighted by the scores that it gives to the
+next few sentences of the path drawn so far: F. Lindsten, M. I. Jordan, T. B. Schön, "Particle Gibbs
+with ancestor sampling", 2014 (truncation of the backward weights),
+https://jmlr.org/papers/v15/lindsten14a.html. So above order 1 the draws are approximate: N
+particles replace the sum over histories, and on unbounded orders the backward weights are cut after
+`lag` sentences (by default 2).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from decoders.lockstep import Steps, alone, along
-from decoders.marginals import forward, marginals, serves
-from decoders.numerics import drawn, log_sum_exp
+from decoders.batching import Rescore, Steps, batchable, follow
+from decoders.marginals import forward, is_chain, marginals
+from decoders.numerics import draw, log_sum_exp
 from decoders.posterior import Posterior, ranked
-from decoders.problem import DocumentProblem, Indices, checked, checked_sums
-from decoders.requests import Rescore
+from decoders.problem import Array, DocumentProblem, Indices, checked, checked_sums
 from decoders.result import SearchResult
-from decoders.smc import Filtered, Particles, filter_steps
+from decoders.smc import FilterOptions, FilterRun, particle_filter
 
-Array = NDArray[np.float64]
 MAX_CHOICES = 1 << 22  # of the paths rescored at once: 32 MB
 
 
+@batchable
 def ffbs(
     problem: DocumentProblem,
     *,
@@ -37,44 +36,23 @@ def ffbs(
     particles: int = 64,
     lag: int | None = None,
     n_best: int = 1,
-) -> SearchResult:
+) -> Steps[SearchResult]:
     """Paths drawn from p(path) ∝ exp(α · score), the best of them first.
 
-    Order 0 and 1: exact draws and exact marginals, O(Σ K_{t-1} K_t + T M K) time, O(Σ K_t + T M)
-    memory, M = samples. Else an approximation by N particles: marginals are those of the draws,
-    log Ẑ that of the filter, O(T N K) and at most T M N rescorings of `lag` sentences (default:
-    the order, 2 if unbounded), written out as paths of T choices: O(T² M N) beside the problem's
-    own. Without a possible path the path of first candidates. Random: `rng`. Errors: ValueError for
-    options that are none, ScoreError naming the sentence.
+    Order 0 and 1: exact draws and exact marginals without a request, O(Σ K_{t-1} K_t + T M K) time,
+    O(Σ K_t + T M) memory, M = samples. Above order 1 an approximation by N particles: marginals are
+    those of the draws, log Ẑ that of the filter, O(T N K) and at most T M N rescorings of `lag`
+    sentences (default: the order, 2 if unbounded), written out as paths of T choices: O(T² M N)
+    beside the problem's own. A lag shorter than the dependence draws from another distribution,
+    however many particles there are. With all scores 0 the target is uniform over the paths.
+    Without a possible path the result is the path of first candidates. Random: `rng`. Errors:
+    ValueError for invalid options, ScoreError naming the sentence.
     """
-    found = ffbs_steps(
-        problem,
-        alpha=alpha,
-        rng=rng,
-        samples=samples,
-        particles=particles,
-        lag=lag,
-        n_best=n_best,
-    )
-    return alone(problem, found)
-
-
-def ffbs_steps(
-    problem: DocumentProblem,
-    *,
-    alpha: float,
-    rng: np.random.Generator,
-    samples: int = 64,
-    particles: int = 64,
-    lag: int | None = None,
-    n_best: int = 1,
-) -> Steps[SearchResult]:
-    """The search of `ffbs`; of order 0 and 1 without a step, their scores being at hand."""
     if samples < 1 or (lag is not None and lag < 1):
         raise ValueError(f"expected samples and a lag of at least 1, found {samples}, {lag}")
     reach = lag or problem.order or 2
     lengths = tuple(problem.lengths)
-    if serves(problem):
+    if is_chain(problem):
         probabilities, log_z = marginals(problem, alpha)
         if log_z > -np.inf:
             draws, scores = _exact_draws(problem, alpha, rng, samples)
@@ -82,21 +60,21 @@ def ffbs_steps(
             posterior = Posterior(probabilities, log_z, True, draws, weights)
             return SearchResult(ranked(draws, scores, n_best), posterior)
     else:
-        how = Particles(particles)
-        filtered = yield from filter_steps(problem, alpha=alpha, rng=rng, how=how)
-        log_z = filtered.log_normaliser
+        options = FilterOptions(particles)
+        run = yield from particle_filter.steps(problem, alpha=alpha, rng=rng, options=options)
+        log_z = run.log_normaliser
         if log_z > -np.inf:
-            draws = yield from _particle_draws(filtered, len(lengths), alpha, rng, samples, reach)
+            draws = yield from _particle_draws(run, len(lengths), alpha, rng, samples, reach)
             scores = yield Rescore(draws, 0, len(lengths))
             scores = checked_sums(scores, 0, samples)
             paths = []
             for path in ranked(draws, scores, n_best):  # scored as every decoder scores them
-                paths.append((yield from along(problem, path.choices)))
+                paths.append((yield from follow.steps(problem, path.choices)))
             paths.sort(key=lambda path: -path.score)
             posterior = Posterior.of_draws(draws, np.full(samples, 1 / samples), lengths, log_z)
             return SearchResult(tuple(paths), posterior)
-    first = yield from along(problem, (0,) * len(lengths))
-    return SearchResult((first,), Posterior.none(lengths, exact=serves(problem)))
+    first = yield from follow.steps(problem, (0,) * len(lengths))
+    return SearchResult((first,), Posterior.none(lengths, exact=is_chain(problem)))
 
 
 def _exact_draws(
@@ -110,7 +88,7 @@ def _exact_draws(
     logs = np.tile(filtered[-1], (samples, 1)) if filtered else np.zeros((samples, 1))
     later = np.zeros((1, samples))
     for t in reversed(range(len(lengths))):
-        draws[:, t] = drawn(logs, rng)
+        draws[:, t] = draw(logs, rng)
         shape = (lengths[t - 1] if t else 1, lengths[t])
         columns = checked(problem.pairwise(t), t, shape=shape)[:, draws[:, t]]  # (K_{t-1}, M)
         if t:
@@ -126,7 +104,7 @@ def _exact_draws(
 
 
 def _particle_draws(
-    filtered: Filtered,
+    run: FilterRun,
     sentences: int,
     alpha: float,
     rng: np.random.Generator,
@@ -135,16 +113,16 @@ def _particle_draws(
 ) -> Steps[Indices]:
     """Paths (M, T) drawn backwards through the generations of a filter.
 
-    Draws that agree in the `lag` sentences behind t are weighed once.
+    Draws that agree in the `lag` sentences after t share their backward weights.
     """
     draws = np.zeros((samples, sentences), dtype=np.intp)
     for t in reversed(range(sentences)):
-        generation = filtered.generations[t]
+        generation = run.generations[t]
         logs = np.tile(generation.log_weights, (samples, 1))
         if t + 1 < sentences:
             behind = draws[:, t + 1 : t + 1 + lag]
             distinct, which = np.unique(behind, axis=0, return_inverse=True)
-            prefixes = filtered.prefixes(t)
+            prefixes = run.prefixes(t)
             futures = np.empty((len(distinct), len(prefixes)))
             at_once = max(1, MAX_CHOICES // (len(prefixes) * sentences))
             for begin in range(0, len(distinct), at_once):
@@ -156,5 +134,5 @@ def _particle_draws(
                 sums = checked_sums(sums, t + 1, len(some) * len(prefixes))
                 futures[begin : begin + at_once] = sums.reshape(len(some), len(prefixes))
             logs = logs + alpha * futures[which.reshape(-1)]
-        draws[:, t] = generation.choices[drawn(logs, rng)]
+        draws[:, t] = generation.choices[draw(logs, rng)]
     return draws

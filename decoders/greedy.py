@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from decoders.lockstep import Steps, alone
+from decoders.batching import Extend, Steps, batchable
 from decoders.problem import DocumentProblem, Path, checked
-from decoders.requests import Extend
 
 
-def greedy(problem: DocumentProblem) -> Path:
+@batchable
+def greedy(problem: DocumentProblem) -> Steps[Path]:
     """Path that takes the best candidate of each sentence given its choices so far.
 
     Serves every order; exact on order 0, no better than Viterbi on order 1, no guarantee beyond.
     O(Σ K_t) scores, one state. Ties: the first candidate of equal sums; on order 0 that is the
     rule of `decoders.problem`. Deterministic. Errors: ScoreError naming the sentence.
     """
-    return alone(problem, greedy_steps(problem))
-
-
-def greedy_steps(problem: DocumentProblem) -> Steps[Path]:
-    """The search of `greedy`, a step for each sentence (`decoders.lockstep`)."""
     states, score = problem.initial(), 0.0
     choices: list[int] = []
     for t, length in enumerate(problem.lengths):

@@ -12,18 +12,16 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from decoders.numerics import log_sum_exp
 from decoders.posterior import check_scale
-from decoders.problem import DocumentProblem, UnsuitedDecoder, checked
+from decoders.problem import Array, DocumentProblem, UnsuitedDecoder, checked
 
-Array: TypeAlias = NDArray[np.float64]
-Combine: TypeAlias = Callable[[Array, int], Array]  # the values along an axis as one
+Combine: TypeAlias = Callable[[Array, int], Array]  # reduces one axis: a sum or a maximum
 
 
-def serves(problem: DocumentProblem) -> bool:
-    """Whether a problem has messages: order 0 or 1."""
+def is_chain(problem: DocumentProblem) -> bool:
+    """Whether the order is 0 or 1, so that sums over all paths are exact and cheap."""
     return problem.order in (0, 1)
 
 
@@ -31,7 +29,7 @@ def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...]
     """Probabilities (K_t,) of the candidates of each sentence, and log Z.
 
     Exact. O(Σ K_{t-1} K_t) time, O(Σ K_t) memory; each matrix is asked for twice. Zeros where every
-    path is impossible. Errors: ValueError for an α that is no scale, UnsuitedDecoder above order 1,
+    path is impossible. Errors: ValueError for an invalid α, UnsuitedDecoder above order 1,
     ScoreError naming the sentence.
     """
     check_scale(alpha)
@@ -50,14 +48,15 @@ def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...]
 def max_marginals(problem: DocumentProblem) -> tuple[Array, ...]:
     """Score (K_t,) of the best path through each candidate of each sentence.
 
-    As `marginals`, up to rounding: the sums are not formed from the first sentence to the last.
+    Cost and errors as in `marginals`. Not bit for bit the scores of paths: the sums are not formed
+    from the first sentence to the last.
     """
     pairs = zip(forward(problem, _maximum), backward(problem, _maximum), strict=True)
     return tuple(before + after for before, after in pairs)
 
 
 def forward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> list[Array]:
-    """Messages (K_t,): the prefixes that end in each candidate, combined."""
+    """Messages (K_t,) of each sentence: the sum or maximum over the prefixes to each candidate."""
     messages = [np.zeros(1)]
     for t in range(len(problem.lengths)):
         messages.append(combine(messages[-1][:, None] + _scaled(problem, t, alpha), 0))
@@ -65,7 +64,7 @@ def forward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> l
 
 
 def backward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> list[Array]:
-    """Messages (K_t,): what may follow each candidate, combined; 0 at the last sentence."""
+    """Messages (K_t,) of each sentence: the sum or maximum over what follows each candidate."""
     lengths = problem.lengths
     messages = [np.zeros(lengths[-1])] if lengths else []
     for t in reversed(range(1, len(lengths))):
@@ -75,7 +74,7 @@ def backward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> 
 
 def _scaled(problem: DocumentProblem, t: int, alpha: float) -> Array:
     """α times the scores (K_{t-1}, K_t) of sentence t."""
-    if not serves(problem):
+    if not is_chain(problem):
         raise UnsuitedDecoder("sums over all paths need scores of order 0 or 1")
     shape = (problem.lengths[t - 1] if t else 1, problem.lengths[t])
     return alpha * checked(problem.pairwise(t), t, shape=shape)

@@ -1,37 +1,40 @@
-"""What a decoder sees: a document as sentences with scored candidates, and no model behind them.
+"""What a decoder sees: a document as sentences with scored candidates, without the model.
 
 Dimensions: `T` sentences with candidates, `K_t` candidates of sentence t, `N` histories held at
-once. All scores are natural logarithms (or weighted sums of them); −inf is a score, NaN and +inf
-are faults. A path takes one candidate of every sentence; its score is the float64 sum of its
-candidates' scores from the first sentence to the last, in every decoder, so that equal paths have
-equal bits.
+once. All scores are natural logarithms (or weighted sums of them); −inf is a valid score, NaN and
++inf are errors. A path takes one candidate of every sentence; its score is the float64 sum of its
+candidates' scores from the first sentence to the last, in every decoder, so that every decoder
+gives the same bits for the same path.
 
 **Ties.** Of paths with equal scores the one wins that is lexicographically smallest read from the
 *last* sentence: first the lower candidate of sentence T−1, then of T−2, … That is the path which
 backpointers to the first maximum find. Where no sum is rounded (dyadic scores) all decoders that
 see the same paths agree; where two sums are equal only by rounding, a decoder that drops prefixes
-may go by an earlier difference. When every path scores −inf, the rule leaves the first candidate
-of every sentence.
+may decide by an earlier difference. When every path scores −inf, the rule leaves the first
+candidate of every sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.floating[Any]]
 Indices: TypeAlias = NDArray[np.intp]
-States: TypeAlias = Any  # a batch of N histories, as the problem keeps them; opaque to decoders
+Array: TypeAlias = NDArray[np.float64]
+States: TypeAlias = Any  # a batch of N histories, in the problem's own form; opaque to decoders
 Successors: TypeAlias = Any  # what `extend` hands to `select`; opaque to decoders
-Answer: TypeAlias = tuple[Floats, Successors]  # what `extend` says to it
+Answer: TypeAlias = tuple[Floats, Successors]  # what `extend` returns
+Returned = TypeVar("Returned")
 
 
 class ScoreError(ValueError):
-    """Scores that are none: NaN, +inf, or an array of the wrong shape.
+    """Invalid scores: NaN, +inf, or an array of the wrong shape.
 
     `sentence` counts from 0 inside the document; `candidate`, `part` (the position of the scorer
     in a `WeightedSum`) and `problem` (the position of the document among those scored or searched
@@ -45,9 +48,9 @@ class ScoreError(ValueError):
         sentence: int,
         candidate: int | None = None,
         part: int | None = None,
-        problem: int | None = None,
     ) -> None:
-        self.fault, self.problem = fault, problem
+        self.fault = fault
+        self.problem: int | None = None
         self.sentence, self.candidate, self.part = sentence, candidate, part
         where = f"sentence {sentence}"
         where += "" if candidate is None else f", candidate {candidate}"
@@ -55,19 +58,29 @@ class ScoreError(ValueError):
         super().__init__(f"{where} (counted from 0): {fault}")
 
 
+@contextmanager
+def errors_of_problem(position: int) -> Iterator[None]:
+    """A block of which each ScoreError gets the position of its problem."""
+    try:
+        yield
+    except ScoreError as fault:
+        fault.problem = position
+        raise
+
+
 class UnsuitedDecoder(ValueError):
     """A decoder that cannot serve this problem; the message names decoders that can."""
 
 
 class DocumentProblem(Protocol):
-    """Scores of the candidates of one document, given what was chosen before.
+    """Scores of the candidates of one document, given the choices of earlier sentences.
 
-    `lengths` holds K_t >= 1 of each sentence (sentences without candidates are left out by the
-    caller; T may be 0). `order` is the number of earlier sentences a score depends on, None when
-    all of them. Every problem has `initial`, `extend` and `select`; order 0 adds `unary`, order 1
-    adds `pairwise`. `rescore` serves moves inside a path; a problem whose sentences depend on later
-    ones too (order None, not `causal`) has nothing else. Classes that inherit get defaults for all
-    but the first five.
+    `lengths` holds K_t >= 1 of each sentence (the caller leaves out sentences without candidates;
+    T may be 0). `order` is the number of earlier sentences that a score depends on, None when it
+    depends on all of them. Every problem has `initial`, `extend` and `select`; order 0 adds
+    `unary`, order 1 adds `pairwise`. `rescore` evaluates changes inside a path; it is all that a
+    problem offers whose sentences also depend on later ones (order None, not `causal`). Classes
+    that inherit get defaults for all but `lengths`, `order`, `initial`, `extend` and `select`.
     """
 
     @property
@@ -82,7 +95,7 @@ class DocumentProblem(Protocol):
 
     @property
     def causal(self) -> bool:
-        """Whether scores depend on earlier sentences only, so that `extend` serves."""
+        """Whether scores depend on earlier sentences only, so that `extend` can give them."""
         return True
 
     def initial(self) -> States:
@@ -99,29 +112,21 @@ class DocumentProblem(Protocol):
 
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Self, States, int]]) -> list[Answer]:
-        """What `extend` says to each request (problem, states, t), in their order.
+        """What `extend` returns for each request (problem, states, t), in their order.
 
-        For problems that score many states at less cost than one after the other. The problems
-        are of this class, and may differ in everything else: document, t, N, the model behind
-        them. Errors: ScoreError with `problem`, the position of the request.
+        For problems that score many states in one batch at less cost than one after the other. The
+        problems are of this class, and may differ in everything else: document, t, N, the model
+        behind them. Errors: ScoreError with `problem`, the position of the request.
         """
-        answers: list[Answer] = []
-        for n, (problem, states, t) in enumerate(requests):
-            try:
-                answers.append(problem.extend(states, t))
-            except ScoreError as fault:
-                fault.problem = n
-                raise
-        return answers
+        return _each(requests, lambda problem, states, t: problem.extend(states, t))
 
-    def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
-        """Sums (N,) of the scores of sentences t … t + horizon of each path, as far as there are.
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Sums (N,) of the scores of sentences t … t + horizon of each path, cut at the last one.
 
-        `paths: (N, T)`. Paths that differ in sentences t … u only differ in score by the
-        difference of these sums, if `horizon` reaches `order` sentences beyond u, or the end. (For
-        that, problems that are not `causal` add the scores of the sentences before t that depend
-        on t or later ones.) The default goes all the way from the first sentence: O(N Σ K_s),
-        s <= t + horizon.
+        `paths: (N, T)`. Paths that differ only in sentences t … u differ in score by the difference
+        of these sums, if `horizon` reaches `order` sentences beyond u, or the end. (For that,
+        problems that are not `causal` add the scores of the sentences before t that depend on t or
+        later ones.) The default scores from the first sentence on: O(N Σ K_s), s <= t + horizon.
         """
         states, totals = self.initial(), np.zeros(len(paths))
         rows = np.zeros(len(paths), dtype=np.intp)
@@ -137,29 +142,20 @@ class DocumentProblem(Protocol):
         return totals
 
     @classmethod
-    def rescore_together(
-        cls, requests: Sequence[tuple[Self, Indices, int, int]]
-    ) -> list[NDArray[np.float64]]:
-        """What `rescore` says to each request (problem, paths, t, horizon), in their order.
+    def rescore_together(cls, requests: Sequence[tuple[Self, Indices, int, int]]) -> list[Array]:
+        """What `rescore` returns for each request (problem, paths, t, horizon), in their order.
 
-        As `extend_together`.
+        Batching and errors as in `extend_together`.
         """
-        answers: list[NDArray[np.float64]] = []
-        for n, (problem, paths, t, horizon) in enumerate(requests):
-            try:
-                answers.append(problem.rescore(paths, t, horizon))
-            except ScoreError as fault:
-                fault.problem = n
-                raise
-        return answers
+        return _each(requests, lambda problem, *arguments: problem.rescore(*arguments))
 
-    def average(self, successors: Successors, weights: NDArray[np.float64]) -> States:
-        """The K_t states that stand, after each candidate, for N histories: their weighted means.
+    def average(self, successors: Successors, weights: Array) -> States:
+        """The K_t weighted means of the states of N histories, one after each candidate.
 
-        `weights: (N, K_t)`, columns that sum to 1. A mean is the state of no text. For problems
-        whose states are vectors; the default refuses.
+        `weights: (N, K_t)`, columns that sum to 1. No text has such a state. For problems whose
+        states are vectors; the default refuses.
         """
-        raise UnsuitedDecoder("histories of this problem have no mean; merge by max or sample")
+        raise UnsuitedDecoder("states of this problem have no mean; merge by max or sample")
 
     def unary(self, t: int) -> Floats:
         """Scores (K_t,) of sentence t; order 0 only."""
@@ -179,10 +175,8 @@ class Path:
     score: float
 
 
-def checked(
-    scores: Floats, t: int, *, shape: tuple[int, ...], part: int | None = None
-) -> NDArray[np.float64]:
-    """`scores` as float64 when they are scores of sentence t: of this shape, no NaN, no +inf.
+def checked(scores: Floats, t: int, *, shape: tuple[int, ...], part: int | None = None) -> Array:
+    """`scores` of sentence t as float64, after checks: this shape, no NaN, no +inf.
 
     float32 is widened, float64 not copied. One pass, no temporary arrays unless it raises
     ScoreError.
@@ -199,8 +193,8 @@ def checked(
     return np.asarray(scores, dtype=np.float64)
 
 
-def checked_sums(sums: Floats, t: int, n: int) -> NDArray[np.float64]:
-    """What `rescore` says from sentence t on of n paths, as float64 when they are sums of scores.
+def checked_sums(sums: Floats, t: int, n: int) -> Array:
+    """What `rescore` returned for n paths from sentence t on, as float64, after checks.
 
     Errors: ScoreError naming sentence t, which need not be the one at fault.
     """
@@ -213,7 +207,7 @@ def checked_sums(sums: Floats, t: int, n: int) -> NDArray[np.float64]:
 
 
 def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
-    """ValueError unless `choices` is a path of the problem."""
+    """Raises ValueError unless `choices` is a path of the problem."""
     if len(choices) != len(problem.lengths):
         raise ValueError(f"expected {len(problem.lengths)} choices, found {len(choices)}")
     for t, (choice, length) in enumerate(zip(choices, problem.lengths, strict=True)):
@@ -221,8 +215,10 @@ def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
             raise ValueError(f"sentence {t} has {length} candidates, no candidate {choice}")
 
 
-def expect_shape(fits: bool, t: int, shape: str, scores: Floats) -> None:
-    """ScoreError unless an array given for sentence t fits its place."""
-    if not fits:
-        fault = f"expected scores of shape {shape} with K_t >= 1, found {scores.shape}"
-        raise ScoreError(fault, sentence=t)
+def _each(requests: Sequence[tuple[Any, ...]], method: Callable[..., Returned]) -> list[Returned]:
+    """What the method returns for each request; its first argument is the problem."""
+    returned = []
+    for n, request in enumerate(requests):
+        with errors_of_problem(n):
+            returned.append(method(*request))
+    return returned

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
-from decoders.problem import Indices
+from decoders.problem import Array, Indices
 
-Array = NDArray[np.float64]
 Resampling = Callable[[Array, int, np.random.Generator], Indices]
 
 
@@ -30,12 +28,12 @@ def stratified(shares: Array, n: int, rng: np.random.Generator) -> Indices:
 
 
 def systematic(shares: Array, n: int, rng: np.random.Generator) -> Indices:
-    """The same place in each of N equal parts: counts are ⌊N W⌋ or ⌈N W⌉."""
+    """One random offset, used in each of N equal parts of [0, 1): counts are ⌊N W⌋ or ⌈N W⌉."""
     return _counts(shares, (np.arange(n) + rng.random()) / n)
 
 
 def residual(shares: Array, n: int, rng: np.random.Generator) -> Indices:
-    """⌊N W⌋ for certain, the others drawn independently from what is left."""
+    """⌊N W⌋ deterministically, the others drawn independently from the remainders."""
     certain = np.floor(n * shares).astype(np.intp)
     left = n - int(certain.sum())
     if not left:
@@ -53,7 +51,7 @@ RESAMPLING: Mapping[str, Resampling] = {
 
 
 def _counts(shares: Array, points: Array) -> Indices:
-    """How many ascending points of [0, 1) fall to each share."""
+    """The number of ascending points of [0, 1) that fall into the interval of each share."""
     edges = np.cumsum(shares)
     # a cumulative sum may end below 1, and a point lie beyond it: it belongs to the last share > 0
     edges[int(np.flatnonzero(shares)[-1]) :] = np.inf

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
+from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
-from decoders.lockstep import Steps, along, together
 from decoders.mbr import Utility
-from decoders.numerics import generator
+from decoders.numerics import rng_for
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
-from decoders.sweeps import sweeps_steps
+from decoders.sweeps import sweeps
 from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
-from decoders.viterbi import affordable, viterbi_steps
+from decoders.viterbi import affordable, viterbi
 
 SEED = 1
 EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not use them, too
@@ -101,7 +101,7 @@ def decode_all(
     documents = [""] * len(problems) if documents is None else documents
     rows = [choose(p, name, n_best=options.n_best, table=table) for p in problems]
     for problem, row in zip(problems, rows, strict=True):
-        refuse_options(row, options, problem.order, auto=name == "auto")
+        refuse_options(row, options, problem.order, auto=name == "auto", table=table)
     extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     searches = [
         _search(row.load(), problem, **_arguments(row, options, document, utility))
@@ -119,7 +119,12 @@ def decode_all(
 
 
 def refuse_options(
-    row: Decoder, options: Options, order: int | None, *, auto: bool = False
+    row: Decoder,
+    options: Options,
+    order: int | None,
+    *,
+    auto: bool = False,
+    table: Mapping[str, Decoder] = DECODERS,
 ) -> None:
     """UnsuitedDecoder for an option that has no effect here, or where the scale is missing.
 
@@ -129,7 +134,7 @@ def refuse_options(
     given = options.given()
     for name in (one for one in given if one not in EVERYWHERE):
         if not row.takes(name) and not (auto and name == "width"):
-            raise UnknownOption(row, name)
+            raise UnknownOption(row, name, table)
         if row.takes(name) and row.idle(name, given, order):
             raise IdleOption(row, name)
     if row.scaled(given) and options.alpha is None and options.scale is None:
@@ -137,11 +142,11 @@ def refuse_options(
 
 
 class UnknownOption(UnsuitedDecoder):
-    """An option that a decoder does not use."""
+    """An option that a decoder does not use; the message names those that do."""
 
-    def __init__(self, row: Decoder, option: str) -> None:
+    def __init__(self, row: Decoder, option: str, table: Mapping[str, Decoder] = DECODERS) -> None:
         self.decoder, self.option = row, option
-        takers = ", ".join(one.name for one in DECODERS.values() if one.takes(option))
+        takers = ", ".join(one.name for one in table.values() if one.takes(option))
         super().__init__(f"{row.name} does not use {option}; it is for {takers}")
 
 
@@ -172,7 +177,7 @@ def _arguments(
         "n_best": options.n_best,
         "alpha": options.scale,
         "utility": utility,
-        "rng": generator(seed, document) if "rng" in row.options else None,
+        "rng": rng_for(seed, document) if "rng" in row.options else None,
     }
     return {name: own[name] for name in row.options if name in own} | arguments
 
@@ -200,12 +205,12 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
 
 def _others(problem: DocumentProblem, exact: bool, options: Options) -> list[Steps[SearchResult]]:
     """Searches to compare with: the first candidates, and one for the best known path."""
-    searches = [_search(along, problem, [0] * len(problem.lengths))]
+    searches = [_search(follow.steps, problem, [0] * len(problem.lengths))]
     if not exact and affordable(problem):
-        searches.append(_search(viterbi_steps, problem))
+        searches.append(_search(viterbi.steps, problem))
     elif not exact and options.gap is not None:
-        rng = generator(SEED, "")  # asked for by no sweep without a scale
-        searches.append(_search(sweeps_steps, problem, rng=rng, width=options.gap))
+        rng = rng_for(SEED, "")  # asked for by no sweep without a scale
+        searches.append(_search(sweeps.steps, problem, rng=rng, width=options.gap))
     return searches
 
 
@@ -218,7 +223,7 @@ def _together(
     owners = [*range(len(problems)), *(d for d, rest in enumerate(others) for _ in rest)]
     everything = [*searches, *(one for rest in others for one in rest)]
     try:
-        found = together([problems[d] for d in owners], everything)
+        found = run_batch([problems[d] for d in owners], everything)
     except ScoreError as fault:
         if fault.problem is not None:
             fault.problem = owners[fault.problem]

@@ -1,9 +1,9 @@
-"""Sweeps over a path: sentences chosen anew, a block at a time, all others held.
+"""Sweeps over a path: a block of sentences is chosen anew while all others stay fixed.
 
 Iterated conditional modes: J. Besag, "On the statistical analysis of dirty pictures", 1986,
 https://doi.org/10.1111/j.2517-6161.1986.tb01412.x. Gibbs sampling: S. Geman, D. Geman, 1984,
-https://doi.org/10.1109/TPAMI.1984.4767596. Only `rescore` is asked for, so models whose sentences
-depend on later ones, or on a tree, are searched in this way too.
+https://doi.org/10.1109/TPAMI.1984.4767596. Only `rescore` is needed, so this also searches
+models whose sentences depend on later ones, or on a tree.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from decoders.beam import beam_steps
-from decoders.lockstep import Steps, alone, along
-from decoders.numerics import drawn
+from decoders.batching import Rescore, Steps, batchable, follow
+from decoders.beam import beam
+from decoders.numerics import draw
 from decoders.posterior import check_scale
 from decoders.problem import DocumentProblem, Indices, Path, checked_sums
-from decoders.requests import Rescore
 
 MAX_ROUNDS = 100
 MAX_MOVES = 10**5  # combinations of candidates of one block
 
 
+@batchable
 def sweeps(
     problem: DocumentProblem,
     *,
@@ -34,45 +34,21 @@ def sweeps(
     horizon: int | None = None,
     gibbs: int = 0,
     alpha: float | None = None,
-) -> Path:
-    """A path that no change of one block improves, as far as the horizon lets see.
-
-    From `start`, or from what a beam of `width` finds (the first candidates, where sentences depend
-    on later ones), `gibbs` sweeps at scale α; then, from the best path so far and from the last one
-    drawn, sweeps that take the best of each block until nothing moves (at most 100). Blocks of
-    `block` neighbouring sentences begin at every sentence; a move is judged by its sentences and
-    the `horizon` ones behind them (default: the order, 2 if unbounded). The best of the paths that
-    stood at the end of a sweep is returned, the start among them, scored to the document's end:
-    never worse than the start. Serves every order, exact on 0. Where the horizon reaches the order
-    (or the end) one sweep never loses. O(T K^block (block + horizon)) rescorings a sweep. Ties: a
-    path stays where it is. Random with `gibbs`: `rng`. Errors: ValueError for options that are none
-    or a start that is no path, ScoreError naming the sentence.
-    """
-    steps = sweeps_steps(
-        problem,
-        rng=rng,
-        start=start,
-        width=width,
-        block=block,
-        horizon=horizon,
-        gibbs=gibbs,
-        alpha=alpha,
-    )
-    return alone(problem, steps)
-
-
-def sweeps_steps(
-    problem: DocumentProblem,
-    *,
-    rng: np.random.Generator,
-    start: Sequence[int] | None = None,
-    width: int = 8,
-    block: int = 1,
-    horizon: int | None = None,
-    gibbs: int = 0,
-    alpha: float | None = None,
 ) -> Steps[Path]:
-    """The search of `sweeps`, a step for each block."""
+    """A path that no change of one block improves, judged within the horizon.
+
+    From `start`, or from the path that a beam of `width` finds (the first candidates, where
+    sentences depend on later ones), `gibbs` random sweeps at scale α; then, from the best path so
+    far and from the last one drawn, sweeps that take the best of each block until the path stays
+    the same (at most 100). Blocks of `block` neighbouring sentences begin at every sentence; a
+    change is judged by the scores of its sentences and of the `horizon` ones after them (default:
+    the order, 2 if unbounded). Returns the best of the paths at the ends of sweeps and the start,
+    scored to the document's end: never worse than the start. Serves every order, exact on 0. Where
+    the horizon reaches the order (or the end) a sweep never lowers the score.
+    O(T K^block (block + horizon)) rescorings a sweep. Ties: a path stays as it is. Random with
+    `gibbs`: `rng`. Errors: ValueError for invalid options or a start that is not a path, ScoreError
+    naming the sentence.
+    """
     if block < 1 or gibbs < 0 or (horizon is not None and horizon < 0):
         raise ValueError(
             f"expected a block of at least 1 sentence, and gibbs and horizon of at least 0, found "
@@ -84,20 +60,20 @@ def sweeps_steps(
         check_scale(alpha)
     reach = horizon if horizon is not None else 2 if problem.order is None else problem.order
     if start is None and problem.causal:
-        start = (yield from beam_steps(problem, width=width))[0].choices
-    best = yield from along(problem, [0] * len(problem.lengths) if start is None else start)
+        start = (yield from beam.steps(problem, width=width))[0].choices
+    best = yield from follow.steps(problem, [0] * len(problem.lengths) if start is None else start)
     path = np.array(best.choices, dtype=np.intp)
     for _ in range(gibbs):
-        path = yield from _swept(problem, path, block=block, reach=reach, alpha=alpha, rng=rng)
-        best = _better(best, (yield from along(problem, path.tolist())))
+        path = yield from sweep.steps(problem, path, block=block, reach=reach, alpha=alpha, rng=rng)
+        best = _better(best, (yield from follow.steps(problem, path.tolist())))
     last = path
     for path in (np.array(best.choices, dtype=np.intp), last)[: 1 + bool(gibbs)]:
         for _ in range(MAX_ROUNDS):
             before = path
-            path = yield from _swept(problem, path, block=block, reach=reach, alpha=None, rng=rng)
+            path = yield from sweep.steps(problem, path, block=block, reach=reach)
             if np.array_equal(path, before):
                 break
-            best = _better(best, (yield from along(problem, path.tolist())))
+            best = _better(best, (yield from follow.steps(problem, path.tolist())))
     return best
 
 
@@ -106,16 +82,17 @@ def _better(one: Path, other: Path) -> Path:
     return max(one, other, key=lambda path: path.score)
 
 
-def _swept(
+@batchable
+def sweep(
     problem: DocumentProblem,
     path: Indices,
     *,
     block: int,
     reach: int,
-    alpha: float | None,
-    rng: np.random.Generator,
+    alpha: float | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Steps[Indices]:
-    """The path (T,) after one sweep: the best of each block, or with α one drawn."""
+    """The path (T,) after one sweep: each block takes its best candidates, or draws with α."""
     for t in range(max(1, len(path) - block + 1) if len(path) else 0):
         lengths = problem.lengths[t : t + block]
         if math.prod(lengths) > MAX_MOVES:
@@ -130,8 +107,8 @@ def _swept(
         paths[:, t : t + block] = combinations
         answer = yield Rescore(paths, t, len(lengths) - 1 + reach)
         sums = checked_sums(answer, t, len(paths))
-        if alpha is not None:
-            path = paths[int(drawn(alpha * sums[None], rng)[0])]
+        if alpha is not None and rng is not None:
+            path = paths[int(draw(alpha * sums[None], rng)[0])]
             continue
         here = int(np.flatnonzero((combinations == path[t : t + block]).all(axis=1))[0])
         chosen = int(sums.argmax())

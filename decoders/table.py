@@ -1,8 +1,10 @@
-"""The decoders by name: what each serves, when it is exact, what it costs; and the choice of one.
+"""The table of decoders: what each serves, when it is exact, what it costs; and the choice of one.
 
-A new decoder is one file, one row of `DECODERS` and one test. The table holds names of functions;
-`load` imports them. A function that returns steps (`decoders.lockstep`) searches all documents of a
-run together, one that returns paths searches one document after the other.
+A new decoder is one file, one row of `DECODERS` and one test, or the same in a package of its own
+that has the row as an entry point of the group `rerank.decoders`. `decoders.laws` tests it. A row
+names its function, which `load` imports, so that the table itself loads neither numpy nor a
+decoder. A function made by `decoders.batching.batchable` searches all documents of a run together;
+any other function searches one document after the other.
 """
 
 from __future__ import annotations
@@ -11,34 +13,37 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from decoders.problem import DocumentProblem, UnsuitedDecoder
-from decoders.viterbi import affordable
+if TYPE_CHECKING:
+    from decoders.problem import DocumentProblem
 
 AUTO_WIDTH = 8
 ANY = float("inf")
 FINITE = 1e9
 NONE = -1
 
-Finder: TypeAlias = Callable[..., Any]  # paths, a `SearchResult`, or steps towards them
+Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or steps towards them
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """A row of the table.
 
-    `highest_order` and `exact_to` are the highest orders that the decoder serves and on which it
-    is exact: a number, `FINITE` for all numbers, `ANY` for unbounded ones too, `NONE` for not even
-    0. `options` are the keyword arguments that it takes; one without `n_best` finds a single path,
-    one with `rng` draws. `alpha` is a scale that it always needs, or (`scaled_by`) when the option
-    of that name has one of these values. With `width_proves` a beam wide enough is exact. One that
-    is `acausal` asks for `rescore` only, and so serves sentences that depend on later ones.
-    `beyond` are options that count only above order 1.
+    name: as the user types it; target: its function, "module:attribute"; highest_order and
+    exact_to: the highest orders that it serves and on which it is exact: a number, `FINITE` for
+    all numbers, `ANY` for unbounded orders too, `NONE` for not even 0; cost and source: for
+    people; options: its keyword arguments: without `n_best` it finds a single path, with `rng` it
+    draws; scaled_by: the option that makes it need the scale `alpha`, and a test of its value
+    (None: it needs the scale always, if `alpha` is among its options); width_proves: whether a
+    beam wide enough makes it exact; acausal: whether it needs `rescore` only, and so serves
+    problems whose sentences depend on later ones; beyond: options that count only above order 1;
+    uniform: whether all-zero weights make sense for it, because it works with probabilities, which
+    are then uniform (other decoders would take the first candidates).
     """
 
     name: str
-    target: str  # "module:attribute"
+    target: str
     highest_order: float
     exact_to: float
     cost: str
@@ -48,6 +53,7 @@ class Decoder:
     width_proves: bool = False
     acausal: bool = False
     beyond: tuple[str, ...] = ()
+    uniform: bool = False
 
     def serves(self, order: int | None) -> bool:
         """Whether the decoder takes problems of this order."""
@@ -58,14 +64,15 @@ class Decoder:
         return (ANY if order is None else order) <= self.exact_to
 
     def takes(self, option: str) -> bool:
-        """Whether an option is for it; a seed is for one that draws."""
+        """Whether it uses an option, at least under some others; a seed if it draws.
+
+        A seed and an alpha are accepted by all decoders (`decoders.search.refuse_options`).
+        """
         return ("rng" if option == "seed" else option) in self.options
 
     def idle(self, option: str, given: Mapping[str, object], order: int | None) -> bool:
-        """Whether an option that it takes does nothing, given the others and the order."""
-        if option in ("alpha", "seed") and self.scaled_by is not None:
-            return not self.scaled(given)
-        return order in (0, 1) and ("rng" if option == "seed" else option) in self.beyond
+        """Whether an option that it takes has no effect on this order."""
+        return order in (0, 1) and option in self.beyond
 
     def scaled(self, given: Mapping[str, object]) -> bool:
         """Whether it needs a scale under these options."""
@@ -77,21 +84,22 @@ class Decoder:
     @property
     def orders(self) -> str:
         """The orders served, for people: `up to 1`, `finite`, `any`."""
-        return _told(self.highest_order)
+        return _describe_orders(self.highest_order)
 
     @property
     def exact_orders(self) -> str:
         """The orders on which it is exact, for people."""
-        return _told(self.exact_to)
+        return _describe_orders(self.exact_to)
 
     def load(self) -> Finder:
-        """The function itself."""
+        """The function that the row names; the generator function of one that is batchable."""
         module, _, attribute = self.target.partition(":")
-        function: Finder = getattr(import_module(module), attribute)
-        return function
+        function = getattr(import_module(module), attribute)
+        finder: Finder = getattr(function, "steps", function)
+        return finder
 
 
-def _told(highest: float) -> str:
+def _describe_orders(highest: float) -> str:
     if highest == 0:
         return "0"
     return {ANY: "any", FINITE: "finite", NONE: "none"}.get(highest, f"up to {highest:g}")
@@ -103,7 +111,7 @@ DECODERS: Mapping[str, Decoder] = {
     for row in (
         Decoder(
             name="greedy",
-            target="decoders.greedy:greedy_steps",
+            target="decoders.greedy:greedy",
             highest_order=ANY,
             exact_to=0,
             cost="O(T K)",
@@ -111,7 +119,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="viterbi",
-            target="decoders.viterbi:viterbi_steps",
+            target="decoders.viterbi:viterbi",
             highest_order=FINITE,
             exact_to=FINITE,
             cost="O(T K^(n+1)), order n",
@@ -120,7 +128,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="beam",
-            target="decoders.beam:beam_steps",
+            target="decoders.beam:beam",
             highest_order=ANY,
             exact_to=0,
             cost="O(T B K)",
@@ -130,7 +138,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="survivors",
-            target="decoders.survivors:survivors_steps",
+            target="decoders.survivors:survivors",
             highest_order=ANY,
             exact_to=1,
             cost="O(T K^2)",
@@ -140,7 +148,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="random-beam",
-            target="decoders.random_beam:random_beam_steps",
+            target="decoders.random_beam:random_beam",
             highest_order=ANY,
             exact_to=NONE,
             cost="O(T B K)",
@@ -149,7 +157,7 @@ DECODERS: Mapping[str, Decoder] = {
         ),
         Decoder(
             name="smc",
-            target="decoders.smc:smc_steps",
+            target="decoders.smc:smc",
             highest_order=ANY,
             exact_to=NONE,
             cost="O(T N K)",
@@ -158,30 +166,33 @@ DECODERS: Mapping[str, Decoder] = {
                 *("particles", "resampling", "ess_threshold", "temper", "lag"),
                 *("alpha", "rng", "n_best"),
             ),
+            uniform=True,
         ),
         Decoder(
             name="ffbs",
-            target="decoders.ffbs:ffbs_steps",
+            target="decoders.ffbs:ffbs",
             highest_order=ANY,
             exact_to=NONE,
-            cost="O(T K^2 + T M K) to order 1, else O(T N K + T M N (T + lag))",
+            cost="O(T K^2 + T M K) to order 1, else approximate in O(T N K + T M N (T + lag))",
             source=f"{MEMO}, section 3.2; Carter and Kohn (1994), Lindsten et al. (2014)",
             options=("samples", "particles", "lag", "alpha", "rng", "n_best"),
             beyond=("particles", "lag"),
+            uniform=True,
         ),
         Decoder(
             name="mbr",
-            target="decoders.mbr:mbr_steps",
+            target="decoders.mbr:mbr",
             highest_order=ANY,
             exact_to=NONE,
             cost="O(T K^2) to order 1, else O(T N K), and n-grams",
             source="Kumar and Byrne (2004)",
             options=("utility", "particles", "lag", "alpha", "rng"),
-            beyond=("particles", "lag", "rng"),
+            beyond=("particles", "lag"),
+            uniform=True,
         ),
         Decoder(
             name="sweeps",
-            target="decoders.sweeps:sweeps_steps",
+            target="decoders.sweeps:sweeps",
             highest_order=ANY,
             exact_to=0,
             cost="O(T K^block (block + horizon)) a sweep",
@@ -211,12 +222,15 @@ def choose(
     n_best: int = 1,
     table: Mapping[str, Decoder] = DECODERS,
 ) -> Decoder:
-    """The decoder of this name, once it is sure to serve a problem and to list `n_best` paths.
+    """The decoder of this name, checked to serve the problem and to list `n_best` paths.
 
-    `auto` is Viterbi where it is exact and not too dear, else beam; sweeps where sentences depend
-    on later ones. `table` may hold more rows
-    than ours. Errors: UnsuitedDecoder naming the decoders that fit.
+    `auto` is Viterbi where it is exact and not too expensive, else beam; sweeps where sentences
+    depend on later ones. `table` may hold rows of plug-ins too. Errors: UnsuitedDecoder naming the
+    decoders that fit.
     """
+    from decoders.problem import UnsuitedDecoder
+    from decoders.viterbi import affordable
+
     order = problem.order
     if requested == "auto":
         requested = "viterbi" if affordable(problem) else "beam" if problem.causal else "sweeps"
@@ -235,6 +249,8 @@ def choose(
 def named(name: str, table: Mapping[str, Decoder] = DECODERS) -> Decoder:
     """The row of this name; UnsuitedDecoder with the nearest name where there is none."""
     if name not in table:
+        from decoders.problem import UnsuitedDecoder
+
         near = difflib.get_close_matches(name, table, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UnsuitedDecoder(

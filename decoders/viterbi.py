@@ -16,9 +16,9 @@ from operator import mul
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.beam import beam_steps, full_width
+from decoders.batching import Steps, batchable
+from decoders.beam import backtrack, beam, full_width
 from decoders.greedy import greedy
-from decoders.lockstep import Steps, alone
 from decoders.problem import DocumentProblem, Path, UnsuitedDecoder, checked
 
 MAX_EXTENSIONS = 10**7  # histories × candidates at one sentence: 80 MB an array of them
@@ -26,10 +26,10 @@ MAX_EXTENSIONS = 10**7  # histories × candidates at one sentence: 80 MB an arra
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What exact search of a document takes.
+    """The cost of exact search of a document.
 
-    states: most histories held at once; passes: times that the lists are scored, on average;
-    extensions: most histories × candidates at one sentence, of each state `n_best` histories.
+    states: most histories held at once; passes: how often the lists are scored, on average;
+    extensions: most histories × candidates at one sentence, with `n_best` histories per state.
     """
 
     states: int
@@ -47,21 +47,18 @@ class Cost:
         return cls(full_width(lengths, order), passes, extensions)
 
 
-def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
+@batchable
+def viterbi(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
     """The `n_best` highest-scoring paths of a problem of finite order.
 
     Exact, also in float64: rounding keeps the order of sums, so no path has a higher score.
     One path on order 1: O(Σ K_{t-1} K_t) time, O(Σ K_t) memory (4 bytes each) beside one matrix,
-    each `pairwise(t)` asked for once; on order 0 O(Σ K_t). Else a beam that keeps every context:
-    `n_best` backpointers in each of the tuples of n choices, O(Σ K_{t-n} ⋯ K_t n_best) by
-    partition. Ties: the rule of `decoders.problem`. Deterministic. Errors: UnsuitedDecoder where
-    the order is unbounded or the cost too high, which is said; ScoreError naming the sentence.
+    each `pairwise(t)` asked for once; on order 0 O(Σ K_t); neither makes a request. Else a beam
+    that keeps every context: `n_best` backpointers in each of the tuples of n choices,
+    O(Σ K_{t-n} ⋯ K_t n_best) by partition. Ties: the rule of `decoders.problem`. Deterministic.
+    Errors: UnsuitedDecoder where the order is unbounded or the cost too high, with the cost;
+    ScoreError naming the sentence.
     """
-    return alone(problem, viterbi_steps(problem, n_best=n_best))
-
-
-def viterbi_steps(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Path]]:
-    """The search of `viterbi`; of order 0 and 1 without a step, their scores being at hand."""
     if problem.order is None:
         raise UnsuitedDecoder(
             "viterbi needs scores that depend on the last few sentences, these depend on all "
@@ -79,7 +76,7 @@ def viterbi_steps(problem: DocumentProblem, *, n_best: int = 1) -> Steps[list[Pa
         return [greedy(problem)]
     if n_best == 1 and problem.order == 1:
         return [_first_order(problem)]
-    return (yield from beam_steps(problem, width=None, n_best=n_best))
+    return (yield from beam.steps(problem, width=None, n_best=n_best))
 
 
 def affordable(problem: DocumentProblem) -> bool:
@@ -105,15 +102,7 @@ def _first_order(problem: DocumentProblem) -> Path:
         best = sums[np.arange(length), previous]
         backpointers.append(previous.astype(np.int32))
     choice = int(best.argmax())
-    return Path(_read_back(backpointers, choice, float(best[choice])), float(best[choice]))
-
-
-def _read_back(backpointers: list[NDArray[np.int32]], last: int, score: float) -> tuple[int, ...]:
-    """The path that ends in candidate `last`."""
+    score = float(best[choice])
     if score == -np.inf:  # then every path scores −inf: the rule of ties
-        return (0,) * len(backpointers)
-    choices = []
-    for previous in reversed(backpointers):
-        choices.append(last)
-        last = int(previous[last])
-    return tuple(choices[::-1])
+        return Path((0,) * len(lengths), score)
+    return Path(tuple(backtrack(backpointers, np.array([choice]))[0].tolist()), score)

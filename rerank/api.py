@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from rerank.registry import FLAGS
 from rerank.report.evaluation import Evaluation, Text
 from rerank.scorers import FeatureSource, PlainScorer, Scorer
 from rerank.scorers.plugin import PluginScorer
+
+if TYPE_CHECKING:
+    from rerank.tuning.plan import Plan
 
 WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
 
@@ -148,6 +151,51 @@ def read(
     )
 
 
+def tune(
+    documents: Iterable[Document],
+    references: Sequence[Sequence[str | Sequence[str]]],
+    *,
+    start: WeightsLike | None = None,
+    features: Sequence[str] = (),
+    plan: Plan | None = None,
+    scorers: Mapping[str, Scorer | PlainScorer] | None = None,
+    lm: Mapping[str, str | Path] | None = None,
+    search: str = "auto",
+    **options: Unpack[DecodeOptions],
+) -> Weights:
+    """Weights for `Reranker`, tuned on documents whose references are at hand.
+
+    references: one or several of each sentence of each document; start: weights to start from,
+    and of sparse features; features: names of those tuned, default all; plan: what is maximised
+    and how (`rerank.tuning.plan.Plan`); the other arguments are those of `Reranker`.
+    """
+    from rerank.pipeline.tuning import tune_source, tuning_search
+    from rerank.pipeline.tuning_outcome import by_name
+    from rerank.tuning.features import TunedFeatures
+    from rerank.tuning.plan import Plan
+
+    _refuse_unknown(options)
+    notices, plan = PythonWarnings(), plan or Plan()
+    plan = plan if "seed" not in options else plan.seeded(options["seed"])
+    plan.check(start=start is not None)
+    given = None if start is None else _weights(start, {}, notices)
+    tuned = TunedFeatures(features, given)
+    source = MemorySource(
+        documents, _opened(scorers or {}, lm or {}, options, notices), tuned.sparse
+    )
+    chosen = tuning_search(_search(search, options), plan).at(given.alpha if given else None)
+    result = tune_source(
+        source,
+        [[_encoded(one) for one in document] for document in references],
+        plan.objective.load_metrics(),
+        choose_search(source, chosen, log.info),
+        features=tuned,
+        plan=plan,
+    )
+    dense, made = by_name(result.full, result.task.space), {"BLEU": result.bleu}
+    return Weights(dense, tuned.sparse, result.scale.alpha if result.scale else None, made)
+
+
 def evaluate(
     systems: Mapping[str, Sequence[Sequence[str]]],
     references: Sequence[Sequence[str | Sequence[str]]],
@@ -170,7 +218,7 @@ def evaluate(
     sentences = [one for document in references for one in document]
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
-        [[line.encode() for line in ([one] if isinstance(one, str) else one)] for one in sentences],
+        list(map(_encoded, sentences)),
         [
             Text(name, [line.encode() for document in texts for line in document])
             for name, texts in systems.items()
@@ -178,6 +226,11 @@ def evaluate(
         tokenizer=Tokenizer(tokenize),
         seed=seed,
     )
+
+
+def _encoded(references: str | Sequence[str]) -> list[bytes]:
+    """The references of a sentence."""
+    return [one.encode() for one in ([references] if isinstance(references, str) else references)]
 
 
 def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:

@@ -14,13 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rerank
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from decoders.problem import DocumentProblem
 from rerank import Document, Reranker, RerankWarning
 from rerank.corpus.document import Candidate
 from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, Reports, Scoring, Search, decode
+from rerank.pipeline import Lists, Reports, Scoring, Search, TunedWeights, decode, tune_mert
 
 Sentences = list[list[Candidate]]
 TALK = Document(
@@ -58,8 +58,9 @@ def test_the_example_of_the_readme_runs_as_written() -> None:
     reranker = Reranker({"tm": 1.0, "short": 0.1}, scorers={"short": short})
     (result,) = reranker.decode([talk])
     assert (result.choices, result.texts) == ((0, 1), ("the cat", "he sleeps"))
-    assert (result.score, result.exact) == (pytest.approx(-1.0 - 1.9 - 0.1 * 4), True)
-    assert result.margins == (pytest.approx(0.2), pytest.approx(0.1))
+    assert result.score == pytest.approx(-1.0 - 1.9 - 0.1 * 4)
+    assert result.exact
+    assert np.array(result.margins) == pytest.approx([0.2, 0.1])
 
 
 def test_a_scorer_that_sees_the_sentence_before_decides_with_it() -> None:
@@ -74,7 +75,7 @@ def test_names_of_the_package_load_numpy_and_torch_when_they_are_used() -> None:
 import sys, rerank
 heavy = {"numpy", "torch", "rerank.api"}
 assert not heavy & sys.modules.keys()
-assert {"Reranker", "evaluate"} <= set(dir(rerank))
+assert {"Reranker", "tune"} <= set(dir(rerank))
 rerank.Reranker
 assert "torch" not in sys.modules
 try:
@@ -199,7 +200,7 @@ def test_faults_name_the_scorer_the_feature_or_the_search() -> None:
             [TALK]
         )
     with pytest.raises(RerankError, match="found one of 'x'; there are: tm"):
-        Reranker({"x": 1.0}, default_weight=None).decode([TALK])
+        Reranker({"x": 1.0}).decode([TALK])
     with pytest.raises(UsageError, match="no decoder is called 'beem'"):
         Reranker({"tm": 1.0}, search="beem").decode([TALK])
     with pytest.raises(UsageError, match="--particles"):
@@ -210,7 +211,7 @@ def test_warnings_are_those_of_python() -> None:
     impossible = [[("a", {"x": -1e308})], [("b", {"x": -1e308})]]
     with pytest.warns(RerankWarning, match="no possible path"):
         Reranker({"x": 1.5}).decode([Document("d", impossible)])
-    with pytest.warns(RerankWarning, match="feature 'tm' without weight, taken as 0"):
+    with pytest.warns(RerankWarning, match="feature 'tm' without weight; 0 is used"):
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
 
 
@@ -224,6 +225,60 @@ def test_lines_about_a_run_go_to_the_logger(caplog: pytest.LogCaptureFixture) ->
     with caplog.at_level("INFO", logger="rerank"):
         Reranker({"tm": 1.0}).decode([TALK])
     assert caplog.messages[0].startswith("search: viterbi, exact")
+
+
+def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None:
+    sentences: Sentences = [[("a b", {"x": 1.0}), ("b c", {"x": 3.0}), ("b c d", {"x": 2.0})]]
+    document = Document("d", sentences)
+    (result,) = Reranker({"x": 0.0}, search="mbr", alpha=1.0).decode([document])
+    assert result.texts == ("b c",)  # it shares most words with the others
+    for search in ("auto", "beam"):
+        with pytest.raises(RerankError, match="all-zero weights; only --search smc, ffbs, mbr"):
+            Reranker({"x": 0.0}, search=search).decode([document])
+
+
+# Tuning
+
+
+@pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
+def test_tuning_finds_the_weights_that_decode_to_the_references() -> None:
+    """Feature x is high for the wrong candidates, y for the right ones; `short` says nothing."""
+    rng, documents, references = np.random.default_rng(1), list[Document](), list[list[str]]()
+    for d in range(6):
+        sentences: Sentences = []
+        for _ in range(4):
+            texts = [" ".join(rng.choice(["a", "b", "c", "d"], 5 + k % 2)) for k in range(3)]
+            features = [
+                {"x": float(k), "y": 2.0 if k == 1 else float(rng.normal())} for k in range(3)
+            ]
+            sentences.append(list(zip(texts, features, strict=True)))
+        documents.append(Document(f"d{d}", sentences))
+        references.append([candidates[1][0] for candidates in sentences])
+    with pytest.warns(RerankWarning, match="no alpha is fitted: the best candidates score highest"):
+        weights = rerank.tune(documents, references, scorers={"short": short}, seed=2)
+    assert set(weights.dense) == {"x", "y", "short"}
+    results = Reranker(weights, scorers={"short": short}).decode(documents)
+    assert [list(result.texts) for result in results] == references
+    start = {"x": 0.0, "y": 1.0, "short": 0.5}
+    kept = rerank.tune(documents, references, start=start, features=["y"], scorers={"short": short})
+    assert (kept.dense["x"], kept.dense["short"]) == ((0.0,), (0.5,))
+    with pytest.raises(RerankError, match="document 'd5': expected references of 4 sentences"):
+        rerank.tune(documents, references[:-1], start=start, scorers={"short": short})
+    with pytest.raises(TypeError, match="did you mean 'seed'"):
+        rerank.tune(documents, references, seeed=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # sentences without candidates
+def test_tuned_weights_are_those_of_tune_mert(tuning_lists: Path) -> None:
+    lists = Lists("dev.kbest", "dev.docs", scoring=Scoring(no_cache=True))
+    tuned = tune_mert(
+        lists, ["dev.ref"], TunedWeights("w.json", start="start.json"), notices=Notices()
+    )
+    lines = iter(Path("dev.ref").read_text().splitlines())
+    documents = list(rerank.read("dev.kbest", "dev.docs"))
+    references = [[next(lines) for _ in document.sentences] for document in documents]
+    found = rerank.tune(documents, references, start="start.json")
+    assert (found.dense, found.alpha) == (tuned.weights.dense, tuned.weights.alpha)
 
 
 # Evaluation

@@ -23,12 +23,12 @@ from rerank.metrics.bleu import corpus_bleu
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
-from rerank.pipeline.searching import Search
+from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.wanted import Wanted
-from rerank.tuning.document_line_search import document_line
-from rerank.tuning.goals import CORPUS_BLEU
-from rerank.tuning.rounds import total
+from rerank.tuning.exact.line_search import document_line
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.goal import BLEU_GOAL
+from rerank.tuning.rounds import bleu_counts
 
 CONTEXT = 0.1  # weight of a feature that the start weights lack
 
@@ -46,15 +46,15 @@ def main() -> None:
     documents, lines = read_with_documents(lists.docs, None, [options.ref], notices)
     given = read_weights(options.start, notices)
     with KBestSource.open(lists, notices, documents=documents) as opened:
-        wanted = Wanted((), given, options.start)
-        corpus, space = read_set(opened, lines, [Bleu()], wanted, lambda line: None)
-    weights = wanted.start(space)
+        features = TunedFeatures((), given, options.start)
+        corpus = read_set(opened, documents.split(lines), [Bleu()], features, lambda line: None)
+    weights = features.start(corpus.documents[0].space)
     weights[weights == 0] = CONTEXT
     began = time.process_time()
     chains = corpus.chains()
     print(f"chains of {len(corpus.documents)} documents: {time.process_time() - began:.2f} s")
     began = time.process_time()
-    here = CORPUS_BLEU.value(chains.decoded(weights), weights)
+    here = BLEU_GOAL.value(chains.decode(weights), weights)
     print(f"decoding them: {time.process_time() - began:.3f} s, BLEU {here:.3f}")
     rng, seconds, breaks = np.random.default_rng(1), [], []
     for n in range(options.directions + 1):
@@ -65,11 +65,13 @@ def main() -> None:
             continue
         began = time.process_time()
         line = document_line(chains, chains.unaries(weights), (weights, direction), notices=notices)
-        step = CORPUS_BLEU.best(line, here)
+        step = BLEU_GOAL.best(line, here)
         seconds.append(time.process_time() - began)
         breaks.append(len(line.breaks))
-        _, sums = corpus.decode(weights + step.size * direction, Search("viterbi"))
-        decoded = float(corpus_bleu(total(sums)))
+        there = weights + step.size * direction
+        found = search_documents(corpus.documents, there, Search("viterbi"))
+        sums = corpus.sums(tuple(one.choices for one in found))
+        decoded = float(corpus_bleu(bleu_counts(sums)))
         if step.size and abs(decoded - step.value) > 1e-9:
             raise SystemExit(f"promised BLEU {step.value}, decoded {decoded}")
     del seconds[0]  # compilation

@@ -29,13 +29,13 @@ from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.wanted import Wanted
-from rerank.tuning.ascent import Axes, Optimum, Point, climb
-from rerank.tuning.criterion import BLEU_ALONE
-from rerank.tuning.goals import CORPUS_BLEU
-from rerank.tuning.mert import Settings, optimise
-from rerank.tuning.pool import Pool
-from rerank.tuning.strategies import coordinates
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.mert.ascent import Axes, PoolPoint, climb
+from rerank.tuning.mert.coordinates import coordinates
+from rerank.tuning.mert.mert import MertSettings, optimise
+from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.objectives.goal import BLEU_GOAL
+from rerank.tuning.pools.pool import Pool
 
 SETS = {
     "tune1000": ("tvsub-zh-en", "tune.nbest.xz", 1000),
@@ -66,8 +66,9 @@ def read(data: Path, name: str) -> Task:
     start = path / "moses.rescore.ini"
     given = read_weights(start, notices)
     with KBestSource.open(lists, notices, documents=documents) as opened:
-        wanted = Wanted((), given, str(start))
-        corpus, space = read_set(opened, lines, [Bleu()], wanted, lambda line: None)
+        features = TunedFeatures((), given, str(start))
+        corpus = read_set(opened, documents.split(lines), [Bleu()], features, lambda line: None)
+    space = corpus.documents[0].space
     weights = vector(given, space.labels)
     pool = corpus.pool(corpus.first, np.arange(space.width), weights)
     seconds = time.process_time() - began
@@ -137,10 +138,10 @@ def timed(work: Callable[[], Any], repeat: int = 5) -> tuple[float, Any]:
 def line_search(pool: Pool, weights: NDArray[np.float64]) -> tuple[float, list[float]]:
     """CPU seconds of a search, mean over the features; best BLEU along each."""
     axes = Axes.of(pool)
-    point = Point(axes, weights, CORPUS_BLEU)
-    ways = [point.axis(axis) for axis in range(len(axes.directions))]
-    seconds, steps = timed(lambda: [point.search(way) for way in ways])
-    return seconds / len(ways), [step.value for step in steps]
+    point = PoolPoint(axes, weights, BLEU_GOAL)
+    directions = [point.axis(axis) for axis in range(point.n_axes)]
+    seconds, steps = timed(lambda: [point.search(direction) for direction in directions])
+    return seconds / len(directions), [step.value for step in steps]
 
 
 def searches(name: str, task: Task) -> None:
@@ -151,8 +152,8 @@ def searches(name: str, task: Task) -> None:
     theirs, best = timed(lambda: obvious(part, task.start, 7), 1)
     if scale == 1 and abs(best - values[7]) > 1e-9:
         raise SystemExit(f"the obvious search finds {best}, ours {values[7]}")
-    axes, rng = Axes.of(task.pool), np.random.default_rng(1)
-    start, found = timed(lambda: climb(axes, task.start, CORPUS_BLEU, coordinates, rng), 3)
+    axes = Axes.of(task.pool)
+    start, found = timed(lambda: climb(axes, task.start, BLEU_GOAL, coordinates), 3)
     shape = f"{len(task.pool.features):,} × {task.pool.features.shape[1]}"
     print(
         f"| {name} | {shape} | {1e3 * ours:.2f} | {1e3 * theirs * scale:.0f} | "
@@ -168,7 +169,7 @@ def to_reference(task: Task, seed: int, threads: int) -> tuple[float | None, flo
         if optimum.bleu >= task.reference:
             reached.append(time.process_time() - began)
 
-    settings = Settings(BLEU_ALONE, seed=seed, threads=threads)
+    settings = MertSettings(seed=seed, threads=threads)
     names, notices = task.names, Notices()
     found = optimise(task.pool, task.start, notices, names=names, settings=settings, report=report)
     best = max(optimum.bleu for optimum in found.optima)

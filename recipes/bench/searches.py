@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from decoders.arrays import Pairwise
 from decoders.beam import beam
-from decoders.chains import Pairwise
 from decoders.ffbs import ffbs
 from decoders.problem import DocumentProblem
 from decoders.smc import smc

@@ -42,9 +42,8 @@ class Row:
 
 POOLS = [
     Row("(a) sentences", CODCLM, ("--pools", "sentences")),
-    Row("(b) documents", CODCLM, ("--pools", "documents")),
-    Row("(c) exact", CODCLM, ("--pools", "exact")),
-    Row("(d) conditional", CODCLM, ("--pools", "conditional")),
+    Row("(b) exact", CODCLM, ("--pools", "exact")),
+    Row("(c) conditional", CODCLM, ("--pools", "conditional")),
 ]
 LENGTH = [
     Row("free", STATIC, ("--length-ratio", "free")),
@@ -60,10 +59,7 @@ STEADY = [
     Row("mira", STATIC, ("--algorithm", "mira")),
     Row("pro", STATIC, ("--algorithm", "pro")),
 ]
-UNBOUNDED = [
-    Row("(b) documents", CCDCLM, ("--pools", "documents")),
-    Row("(d) conditional", CCDCLM, ("--pools", "conditional")),
-]
+UNBOUNDED = [Row("conditional", CCDCLM, ("--pools", "conditional"))]
 
 
 @dataclass

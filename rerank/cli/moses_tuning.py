@@ -10,13 +10,15 @@ from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.options import Messages, message_options
 from rerank.cli.tuning_options import (
     algorithm_option,
-    bleu_aims_of,
+    bleu_objective_of,
     names_of,
+    out_options,
+    plot_option,
+    price_options,
     range_option,
     ranges_of,
     settings_of,
     start_options,
-    steady_goal_options,
 )
 
 
@@ -44,31 +46,22 @@ from rerank.cli.tuning_options import (
     multiple=True,
     help="scores.dat of the same run of extractor, with BLEU; repeatable.",
 )
-@click.option(
-    "--out",
-    required=True,
-    help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
-)
+@out_options
 @click.option("--init", help="init.opt to start from: three lines, start, least, largest values.")
 @click.option(
     "--start",
     help="Weights to start from, sparse ones too: moses.ini, run*.dense, weights.txt, JSON; "
     "features it lacks begin at 0.",
 )
-@click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
 @click.option(
     "--tune",
     help="Comma-separated features to tune; the others keep their start weight [default: all].",
 )
 @range_option
-@steady_goal_options
+@price_options
 @algorithm_option
 @start_options
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Draw the objective around the weights: .svg, .png or .pdf (extra `figures`).",
-)
+@plot_option
 @message_options
 def tune_moses(
     features: tuple[str, ...],
@@ -93,7 +86,7 @@ def tune_moses(
     from rerank import pipeline
 
     with messages.warnings() as notices:
-        aims, settings = bleu_aims_of(options), settings_of(options)
+        objective, settings = bleu_objective_of(options), settings_of(options)
         result = pipeline.tune_moses(
             features,
             scores,
@@ -101,7 +94,7 @@ def tune_moses(
                 out, names_of(tune), start, ranges_of(options), base=base, plot=plot
             ),
             init=init,
-            plan=pipeline.Plan(algorithm=algorithm, aims=aims, settings=settings),
+            plan=pipeline.Plan(algorithm=algorithm, objective=objective, settings=settings),
             notices=notices,
             announce=messages.announce,
         )

@@ -11,16 +11,18 @@ from rerank.cli.lists import HEADINGS, list_options, split
 from rerank.cli.options import Messages, engine_message_options, reference_option
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
-    aims_of,
     algorithm_option,
     names_of,
+    objective_of,
     objective_options,
+    out_options,
+    plot_option,
+    price_options,
     range_option,
     ranges_of,
+    replicate_options,
     settings_of,
     start_options,
-    steady_goal_options,
-    steady_options,
 )
 
 
@@ -37,36 +39,25 @@ from rerank.cli.tuning_options import (
 )
 @list_options
 @reference_option
-@click.option(
-    "--out",
-    required=True,
-    help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
-)
-@click.option("--base", help="moses.ini that --out is to be, with the new weights in it.")
+@out_options
 @click.option("--start", help="Weights to start from; features it lacks begin at 0.")
 @click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
 @range_option
 @objective_options
-@steady_goal_options
+@price_options
 @algorithm_option
 @click.option(
     "--pools",
-    type=click.Choice(["auto", "sentences", "conditional", "documents", "exact"]),
+    type=click.Choice(["auto", "sentences", "conditional", "exact"]),
     default="auto",
     show_default=True,
-    help="What weights are tuned on: lists of candidates in the context of the first ones, or of "
-    "what was decoded last, lists of paths through whole documents, or all paths (order 1). auto "
-    "is conditional.",
-)
-@click.option(
-    "--n-best",
-    default=1,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Paths of every document that a decoding adds to pools of documents.",
+    help="What weights are tuned on: k-best lists in the context of the first candidates "
+    "(sentences) or of the path decoded last (conditional), or all paths (exact, up to order 1). "
+    "auto is conditional.",
 )
 @start_options
-@steady_options
+@replicate_options
+@plot_option
 @tuning_search_options
 @engine_message_options
 def tune_mert(
@@ -78,7 +69,6 @@ def tune_mert(
     tokenize: str,
     algorithm: str,
     pools: str,
-    n_best: int,
     replicates: int,
     hold_out: float,
     plot: str | None,
@@ -95,23 +85,16 @@ def tune_mert(
     from rerank import pipeline
 
     with messages.warnings() as notices:
-        aims, settings = aims_of(options), settings_of(options)
+        objective, settings = objective_of(options), settings_of(options)
         ranges = ranges_of(options)
         lists, search = split(options)
         result = pipeline.tune_mert(
             lists,
             references,
-            pipeline.TunedWeights(
-                out,
-                names_of(features),
-                start,
-                ranges,
-                base,
-                plot,
-            ),
+            pipeline.TunedWeights(out, names_of(features), start, ranges, base, plot),
             search=search or pipeline.Search(),
             tokenize=tokenize,
-            plan=pipeline.Plan(pools, n_best, algorithm, aims, settings, replicates, hold_out),
+            plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out),
             notices=notices,
             announce=messages.announce,
             details=messages.detail,

@@ -1,4 +1,4 @@
-"""Options of the tuning commands: what is maximised, whence, and how steady the result is."""
+"""Options of the tuning commands: objective, start weights, tuner, replicates and hold-out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from rerank.registry import METRICS
+from rerank.tuning.tuners.table import ALGORITHMS, MERT
+
 if TYPE_CHECKING:
-    from rerank.pipeline import Aims, MertSettings
+    from rerank.pipeline import MertSettings, ObjectiveOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -32,16 +35,16 @@ objective_options = _all(
         "objectives",
         multiple=True,
         metavar="NAME[=WEIGHT]",
-        help="What is maximised: bleu, chrf, ter (its negative), or a --metric; two are added by "
-        "their weights, 1 unless given [default: bleu].",
+        help=f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a --metric; "
+        "two are added, with weights of 1 unless given [default: bleu].",
     ),
     click.option(
         "--metric",
         "metrics",
         multiple=True,
         metavar="NAME=FILE",
-        help="Scores of hypotheses by another tool, larger being better: a number for each line of "
-        "--kbest. Repeatable.",
+        help="Scores of hypotheses by another tool, larger is better: a number for each line of "
+        "--kbest; repeatable.",
     ),
     click.option(
         "--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu, for BLEU."
@@ -56,18 +59,18 @@ objective_options = _all(
         "--worst",
         type=click.FloatRange(0, 100, min_open=True),
         metavar="PERCENT",
-        help="Maximise the mean over so many of the documents, the worst ones.",
+        help="Maximise the mean over this share of the documents, those with the worst scores.",
     ),
 )
 
-steady_goal_options = _all(
+price_options = _all(
     click.option(
         "--length-ratio",
         default="free",
         show_default=True,
         metavar="keep|free|RATIO",
-        help="Length of the output ÷ that of the references from which it costs to depart: keep is "
-        "that of the first candidates; free costs nothing.",
+        help="Length of the output ÷ length of the references to stay near: keep is that of the "
+        "first candidates; free sets no price on length.",
     ),
     click.option(
         "--length-price",
@@ -76,34 +79,37 @@ steady_goal_options = _all(
         help="Price of a length ratio off by 1, in points of the objective [default: 5].",
     ),
     click.option(
-        "--window",
-        type=click.IntRange(0),
-        default=0,
-        metavar="N",
-        help="Smooth the objective along lines over N intervals on each side (Cer et al. 2008).",
-    ),
-    click.option(
-        "--window-of",
-        type=click.Choice(["mean", "min"]),
-        default="mean",
-        show_default=True,
-        help="What a window takes of its intervals.",
-    ),
-    click.option(
         "--shrink",
         type=click.FloatRange(0),
         metavar="POINTS",
-        help="Price of leaving the direction of the start weights, in points of the objective; "
-        "features that start at 0 are free [default: 1, with a --metric 0].",
+        help="Price of leaving the direction of the start weights, in points of the objective: "
+        "POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the metric alone "
+        "[default: 1, with a --metric 0].",
     ),
 )
 
 algorithm_option = click.option(
     "--algorithm",
-    type=click.Choice(["mert", "mira", "pro", "expected-bleu", "random"]),
-    default="mert",
+    type=click.Choice([MERT, *ALGORITHMS]),
+    default=MERT,
     show_default=True,
-    help="The tuner; all but mert go their own ways to corpus BLEU.",
+    help="The tuner; all but mert maximise corpus BLEU and nothing else.",
+)
+
+out_options = _all(
+    click.option(
+        "--out",
+        required=True,
+        help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
+    ),
+    click.option("--base", help="moses.ini that --out is to be, with the new weights in it."),
+)
+
+plot_option = click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the objective along each feature around the tuned weights: .svg, .png or .pdf "
+    "(needs matplotlib).",
 )
 
 range_option = click.option(
@@ -119,36 +125,28 @@ start_options = _all(
         "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
     ),
     click.option(
-        "--directions",
-        type=click.Choice(["coordinates", "best-of-all", "powell", "random", "gradient"]),
-        default="coordinates",
+        "--seed",
+        default=1,
         show_default=True,
-        help="Where lines are searched: best-of-all is Moses' way.",
+        type=click.IntRange(0, 2**63 - 1),
+        help="Seed of all random numbers.",
     ),
-    click.option(
-        "--norm",
-        type=click.Choice(["l1", "l2"]),
-        default="l1",
-        show_default=True,
-        help="Norm of the weights that is made 1, where nothing settles their scale.",
-    ),
-    click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1)),
     click.option(
         "--threads",
         default=1,
         show_default=True,
         type=click.IntRange(1),
-        help="Starts side by side.",
+        help="Starts searched in parallel; other tuners than mert use one thread.",
     ),
 )
 
-steady_options = _all(
+replicate_options = _all(
     click.option(
         "--replicates",
         default=1,
         show_default=True,
         type=click.IntRange(1),
-        help="Tune so many times, on documents drawn anew, and average the weights.",
+        help="Number of tunings on resampled documents, whose weights are averaged.",
     ),
     click.option(
         "--hold-out",
@@ -156,57 +154,49 @@ steady_options = _all(
         show_default=True,
         type=click.FloatRange(0, 1, max_open=True),
         metavar="SHARE",
-        help="Keep this share of the documents from tuning, and tell BLEU there.",
-    ),
-    click.option(
-        "--plot",
-        metavar="FILE",
-        help="Draw the objective around the weights: .svg, .png or .pdf (extra `figures`).",
+        help="Hold out this share of the documents from tuning, and report BLEU there.",
     ),
 )
 
 
-def aims_of(options: dict[str, Any]) -> Aims:
-    """What to maximise, from options taken out of `options`; UsageError for idle ones."""
+def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
+    """The objective, from options taken out of `options`; UsageError for contradictions."""
     from rerank.errors import UsageError
 
-    objectives = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
+    metrics = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
     files = dict[str, str]()
     for one in options.pop("metrics"):
         name, equals, path = one.partition("=")
         if not (name and equals and path):
             raise UsageError(f"--metric {one}: expected NAME=FILE")
         if name in files:
-            raise UsageError(f"--metric {one}: {name} is {files[name]} already; take another name")
+            raise UsageError(
+                f"--metric {one}: {name} already names {files[name]}; take another name"
+            )
         files[name] = path
     worst = options.pop("worst")
     return replace(
-        bleu_aims_of(options),
-        objectives=objectives,
+        bleu_objective_of(options),
+        metrics=metrics,
         files=files,
         documents=options.pop("documents"),
         worst=None if worst is None else worst / 100,
     )
 
 
-def bleu_aims_of(options: dict[str, Any]) -> Aims:
-    """Corpus BLEU, its length and steadiness, from `steady_goal_options` taken out of `options`."""
+def bleu_objective_of(options: dict[str, Any]) -> ObjectiveOptions:
+    """Corpus BLEU with its prices, from `price_options` taken out of `options`."""
     from rerank.errors import UsageError
-    from rerank.pipeline import Aims
+    from rerank.pipeline import ObjectiveOptions
 
     length, price = options.pop("length_ratio"), options.pop("length_price")
-    window, of = options.pop("window"), options.pop("window_of")
     if length not in ("keep", "free"):
         length = _ratio(length)
     if length == "free" and price is not None:
-        raise UsageError("--length-price: nothing is paid for length under --length-ratio free")
-    if of != "mean" and not window:
-        raise UsageError(f"--window-of {of}: there is no window; add --window N")
-    return Aims(
+        raise UsageError("--length-price: --length-ratio free has no price; leave one of them out")
+    return ObjectiveOptions(
         length=length,
         **({} if price is None else {"price": price}),
-        window=window,
-        window_of=of,
         shrinkage=options.pop("shrink"),
     )
 
@@ -237,15 +227,13 @@ def names_of(listed: str | None) -> tuple[str, ...]:
 
 
 def settings_of(options: dict[str, Any]) -> MertSettings:
-    """How long and whence to search, from options taken out of `options`."""
+    """Effort of the search, from options taken out of `options`."""
     from rerank.pipeline import MertSettings
 
     return MertSettings(
         random_starts=options.pop("starts"),
         seed=options.pop("seed"),
         threads=options.pop("threads"),
-        directions=options.pop("directions"),
-        norm=options.pop("norm"),
     )
 
 

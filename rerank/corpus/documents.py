@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.notices import Notices
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,10 @@ class Documents:
     def n_lines(self) -> int:
         """Number of source sentences."""
         return self.starts[-1]
+
+    def split(self, lines: Sequence[T]) -> list[Sequence[T]]:
+        """The part of each document in a sequence of something for every source sentence."""
+        return [lines[start:stop] for start, stop in pairwise(self.starts)]
 
     def span(self, d: int) -> tuple[int, int]:
         """First source sentence of document d, and the one after its last."""

@@ -1,20 +1,34 @@
 """Metrics that tuning can follow: statistics of candidates, which add up, and the score of a sum.
 
-A metric is one file here and one line in `rerank.registry.METRICS`, or an entry point of the group
-`rerank.metrics` in another package: something that makes a `TextMetric` when called without
-arguments. `rerank.metrics.per_hypothesis` reads what any other metric has written to a file.
+A metric is one file, one line in `rerank.registry.METRICS` (or an entry point of the group
+`rerank.metrics` in another package) and one test. Both name a class that is called without
+arguments and makes a `TextMetric`. Where a metric scores one hypothesis at a time, its author
+derives from `SentenceMetric` and writes a name and one method:
+
+    class WordAccuracy(SentenceMetric):
+        name = "accuracy"
+
+        def score(self, hypothesis: str, references: Sequence[str]) -> float:
+            return max(len({*hypothesis.split()} & {*r.split()}) for r in references)
+
+A corpus metric derives from `TextMetric` and writes `statistics` and `scores`. Scores of a tool
+that cannot be called from Python are read from a file: `rerank.metrics.per_hypothesis`.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
+from rerank.errors import RerankError
 from rerank.metrics.texts import Texts
+from rerank.signature import signature
 
 Rows: TypeAlias = NDArray[Any]
 """Rows of statistics, shape (…, width): int64 where they are counts, else float64."""
@@ -23,7 +37,7 @@ Rows: TypeAlias = NDArray[Any]
 class Counted(NamedTuple):
     """Statistics of a document.
 
-    rows: (n, width) of its candidates; gaps: (width,) of its sentences without any, summed
+    rows: (n, width) of its candidates; gaps: (width,) summed, of its sentences without any
     """
 
     rows: Rows
@@ -31,19 +45,16 @@ class Counted(NamedTuple):
 
 
 class Metric(Protocol):
-    """A corpus score that is a function of the sum of its statistics.
-
-    Larger scores are better: of an error rate `scores` are the negative, `shown` turns it back.
-    """
+    """A corpus score that is a function of the sum of its statistics; larger is better."""
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Name in reports."""
         ...
 
     @property
     def width(self) -> int:
-        """How many statistics a candidate has."""
+        """Number of statistics of a candidate."""
         ...
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
@@ -51,21 +62,25 @@ class Metric(Protocol):
         ...
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """Scores (…) of summed statistics (…, width); larger is better."""
+        """Scores (…) of summed statistics (…, width); of an error rate the negative."""
         ...
 
     def shown(self, score: float) -> float:
-        """A score as people know it."""
+        """The score as it is published; an error rate is positive here."""
         ...
 
     def signature(self, n_references: int) -> str:
-        """What decides on the score, in a line."""
+        """One line with everything that decides on the score."""
         ...
 
 
-class TextMetric(Metric, Protocol):
-    """A metric of nothing but hypotheses and references."""
+class TextMetric(ABC):
+    """A `Metric` that needs only hypotheses and references."""
 
+    name: ClassVar[str]
+    width: ClassVar[int]
+
+    @abstractmethod
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> Rows:
@@ -74,12 +89,71 @@ class TextMetric(Metric, Protocol):
         Both hold one group per sentence, of lines of UTF-8 text: its hypotheses (maybe none) and
         its references (at least one).
         """
-        ...
+
+    @abstractmethod
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """Scores (…) of summed statistics (…, width); larger is better."""
+
+    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
+        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
+        lines = ([kbest.text(row) for row in kbest.rows(t)] or [b""] for t in range(len(kbest)))
+        return counted(kbest.counts, self.statistics(lines, references))
+
+    def shown(self, score: float) -> float:
+        """The score as it is published: unchanged."""
+        return score
+
+    def signature(self, n_references: int) -> str:
+        """`rerank|metric:accuracy|nrefs:1|v:0.1.0`."""
+        return signature({"metric": self.name, "nrefs": n_references})
 
 
-def counted(kbest: KBest, rows: Rows) -> Counted:
-    """What lists have, from rows of their candidates and an empty line for each gap."""
-    gap = np.repeat(kbest.counts == 0, np.maximum(kbest.counts, 1))
+class MeanOfSentences:
+    """A corpus score that is the mean of scores of single hypotheses: statistics [score, 1]."""
+
+    width: ClassVar[int] = 2
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """Means (…) of summed statistics (…, 2); 0 where nothing was summed."""
+        return np.asarray(summed[..., 0] / np.maximum(summed[..., 1], 1))
+
+
+class SentenceMetric(MeanOfSentences, TextMetric):
+    """A metric with a score for each hypothesis; the corpus score is the mean over sentences.
+
+    A sentence without candidates is scored as an empty hypothesis.
+    """
+
+    @abstractmethod
+    def score(self, hypothesis: str, references: Sequence[str]) -> float:
+        """Score of a hypothesis, finite; larger is better."""
+
+    def statistics(
+        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+    ) -> NDArray[np.float64]:
+        """Statistics (n, 2); equal hypotheses of a sentence are scored once."""
+        rows: list[tuple[float, float]] = []
+        for group, lines in zip(hypotheses, references, strict=True):
+            texts = [line.decode() for line in lines]
+            known: dict[bytes, float] = {}
+            for line in group:
+                if line not in known:
+                    known[line] = float(self.score(line.decode(), texts))
+                    if not math.isfinite(known[line]):
+                        raise RerankError(
+                            f"metric {self.name}: expected a finite score, found {known[line]} "
+                            f"for {line.decode()!r}"
+                        )
+                rows.append((known[line], 1.0))
+        return np.array(rows, np.float64).reshape(-1, self.width)
+
+
+def counted(counts: NDArray[np.int64], rows: Rows) -> Counted:
+    """The statistics of lists of `counts` (T,) candidates, given a row for each and for each gap.
+
+    A sentence without candidates has the row of an empty line.
+    """
+    gap = np.repeat(counts == 0, np.maximum(counts, 1))
     return Counted(rows[~gap], rows[gap].sum(axis=0))
 
 
@@ -88,11 +162,5 @@ def counted_in_place(
     references: Sequence[Sequence[bytes]],
     statistics: Callable[[Texts, Texts], Rows],
 ) -> Counted:
-    """Statistics of a document's candidates, read where they lie; a gap is an empty line."""
-    return counted(kbest, statistics(Texts.of_lists(kbest), Texts.of(references)))
-
-
-def lines_of(kbest: KBest) -> Iterable[Iterable[bytes]]:
-    """The candidates of each sentence, an empty line for a sentence without; read once."""
-    for t in range(len(kbest)):
-        yield [kbest.text(row) for row in kbest.rows(t)] or [b""]
+    """Statistics of a document's candidates, without a copy of their texts."""
+    return counted(kbest.counts, statistics(Texts.of_lists(kbest), Texts.of(references)))

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
-from rerank.metrics import Counted, Rows, counted_in_place
+from rerank.metrics import Counted, Rows, TextMetric, counted_in_place
 from rerank.metrics.bleu import Statistics
 from rerank.metrics.ngrams import add_matches, trie
 from rerank.metrics.texts import Bytes, Texts, blank, check_sentences
@@ -31,7 +31,7 @@ BETA = 2  # weight of recall
 
 
 @dataclass(frozen=True, slots=True)
-class Chrf:
+class Chrf(TextMetric):
     """Corpus chrF2, 0..100: sacrebleu's `chrf` with its defaults."""
 
     name: ClassVar[str] = "chrF2"
@@ -53,10 +53,6 @@ class Chrf:
         if (rows != summed).any():
             raise TypeError("statistics of chrF are counts: whole numbers")
         return _scores(rows.reshape(-1, WIDTH)).reshape(rows.shape[:-1])
-
-    def shown(self, score: float) -> float:
-        """The same."""
-        return score
 
     def signature(self, n_references: int) -> str:
         """Signature of the corpus score, verbatim from sacrebleu."""

@@ -141,7 +141,7 @@ def _slot(keys: NDArray[np.int64], key: int) -> int:
 def _doubled(
     keys: NDArray[np.int64], nodes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same table in twice the room."""
+    """The hash table in twice the memory."""
     more_keys, more_nodes = np.full(2 * len(keys), _FREE), np.zeros(2 * len(keys), np.int64)
     for old in range(len(keys)):
         if keys[old] != _FREE:

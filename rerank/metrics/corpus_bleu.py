@@ -1,4 +1,4 @@
-"""BLEU as a metric: `rerank.metrics.bleu` behind the interface of the others."""
+"""Corpus BLEU as a metric of the table; n-grams are counted in `rerank.metrics.bleu`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
-from rerank.metrics import Counted, Rows, counted, counted_in_place, lines_of
+from rerank.metrics import Counted, Rows, TextMetric, counted_in_place
 from rerank.metrics.bleu import WIDTH, Statistics, Tokenizer, corpus_bleu, statistics
 from rerank.metrics.texts import Texts, word_statistics
 
@@ -18,7 +18,7 @@ _IN_PLACE = "none"  # the tokenizer whose words are found without making them
 
 
 @dataclass(frozen=True, slots=True)
-class Bleu:
+class Bleu(TextMetric):
     """Corpus BLEU, 0..100, of the words of a tokenizer; statistics as in `rerank.metrics.bleu`."""
 
     name: ClassVar[str] = "BLEU"
@@ -40,7 +40,7 @@ class Bleu:
         """Statistics of a document's candidates; `references` has those of each sentence (T)."""
         if self.tokenizer.name == _IN_PLACE:
             return counted_in_place(kbest, references, word_statistics)
-        return counted(kbest, self.statistics(lines_of(kbest), references))
+        return TextMetric.of_lists(self, kbest, references)
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`.
@@ -48,10 +48,6 @@ class Bleu:
         They are counts, though beside those of other metrics they may be float64.
         """
         return corpus_bleu(summed.astype(np.int64))
-
-    def shown(self, score: float) -> float:
-        """The same."""
-        return score
 
     def signature(self, n_references: int) -> str:
         """Signature of the corpus score, verbatim from sacrebleu."""

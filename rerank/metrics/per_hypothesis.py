@@ -1,7 +1,7 @@
-"""Any metric of single hypotheses: numbers that another tool has written to a file.
+"""A metric of another tool, which has written a score for each hypothesis to a file.
 
 A row of statistics is `[score, 1]` (float64); the score of a sum is the mean over the sentences
-that have candidates. Larger is taken for better: write the negative of an error.
+that have candidates. Larger is better: the file of an error rate holds its negative.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.formats import tokens
-from rerank.metrics import Counted, Rows
+from rerank.metrics import Counted, MeanOfSentences
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores
@@ -27,10 +25,10 @@ LARGEST = 1e100  # of a number: sums of any corpus stay finite
 
 
 class _Finite(HypothesisScores):
-    """The lines of the file; no infinity stands for a number, whatever lists may have."""
+    """The lines of the file; infinite numbers are refused, also where --clip-inf allows them."""
 
     def number(self, token: bytes, line: int) -> float:
-        """A finite number, not above `LARGEST` in size; InputError with its place."""
+        """A finite number, not above `LARGEST` in size; InputError with file and line."""
         stripped = token.strip(b" \t\r")
         value = float(stripped) if tokens.NUMBER.fullmatch(stripped) else math.nan
         if abs(value) <= LARGEST:
@@ -44,15 +42,14 @@ class _Finite(HypothesisScores):
 
 
 @dataclass(frozen=True, slots=True)
-class PerHypothesis:
-    """The mean of the numbers of the hypotheses that are chosen.
+class PerHypothesis(MeanOfSentences):
+    """The mean of the file's scores of the chosen hypotheses.
 
-    Line i of the file belongs to line i of the list, whatever candidates are kept of it. Blank
-    lines at the end count on neither side. InputError for a file of another length, before any
-    work, and at a line that is no finite number.
+    Line i of the file belongs to line i of the list, also where --top leaves candidates out. Blank
+    lines at the end are ignored on both sides. InputError for a file of another length, before any
+    work, and at a line that is not a finite number.
     """
 
-    width: ClassVar[int] = 2
     lines: HypothesisScores
 
     @classmethod
@@ -62,20 +59,16 @@ class PerHypothesis:
 
     @property
     def name(self) -> str:
-        """The name given."""
+        """The name that the user gave."""
         return self.lines.name
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates; a gap has none. References are not looked at."""
+        """Statistics of a document's candidates; those of a gap are 0; references are not used."""
         values = self.lines.values(kbest)
         return Counted(np.stack([values, np.ones(kbest.n)], axis=1), np.zeros(self.width))
 
-    def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """Means (…) of summed statistics (…, 2); 0 of nothing."""
-        return np.asarray(summed[..., 0] / np.maximum(summed[..., 1], 1))
-
     def shown(self, score: float) -> float:
-        """The same."""
+        """The score as it is in the file."""
         return score
 
     def signature(self, n_references: int) -> str:

@@ -23,7 +23,7 @@ DRAWS = 10_000
 RESAMPLES = 1_000
 
 Statistics: TypeAlias = NDArray[np.int64]
-Metric: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
+CorpusScore: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
 """Scores of summed statistics: (…, S) to (…)."""
 
 _BLOCK = 2**20  # draws × documents held at once
@@ -32,7 +32,7 @@ _BLOCK = 2**20  # draws × documents held at once
 def sign_flip_p_value(
     system: Statistics,
     baseline: Statistics,
-    metric: Metric,
+    metric: CorpusScore,
     *,
     rng: np.random.Generator,
     draws: int = DRAWS,
@@ -62,7 +62,7 @@ def sign_flip_p_value(
 
 def bootstrap(
     statistics: Statistics,
-    metric: Metric,
+    metric: CorpusScore,
     *,
     rng: np.random.Generator,
     resamples: int = RESAMPLES,

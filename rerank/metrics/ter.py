@@ -1,4 +1,4 @@
-"""TER (translation edit rate), counted as sacrebleu counts, as something to be made larger.
+"""TER (translation edit rate) as sacrebleu counts it, negative so that larger is better.
 
 A row of statistics is `[edits, reference length]` (float64): edits, shifts included, to the nearest
 reference, and the mean length of the references in words. Rows add up; the score of a sum is the
@@ -11,7 +11,7 @@ https://aclanthology.org/W18-6319.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -19,13 +19,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import KBest
-from rerank.metrics import Counted, Rows, counted, lines_of
+from rerank.metrics import Rows, TextMetric
 from rerank.metrics.ter_kernel import Words, edits
 
 
 @dataclass(frozen=True, slots=True)
-class Ter:
+class Ter(TextMetric):
     """Corpus TER, in percent and negative: sacrebleu's `ter` with its defaults."""
 
     name: ClassVar[str] = "TER"
@@ -53,10 +52,6 @@ class Ter:
                 rows.append(known[line])
         return np.array(rows, np.float64).reshape(-1, self.width)
 
-    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
-        return counted(kbest, self.statistics(lines_of(kbest), references))
-
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """−TER (…) of summed statistics (…, 2); −100 for edits where references have no words."""
         needed, lengths = summed[..., 0], summed[..., 1]
@@ -64,7 +59,7 @@ class Ter:
         return np.asarray(0.0 - 100 * rate)  # not −rate, which is −0 where nothing is to be edited
 
     def shown(self, score: float) -> float:
-        """TER as it is known: smaller is better."""
+        """TER as it is published: positive, smaller is better."""
         return 0.0 - score
 
     def signature(self, n_references: int) -> str:

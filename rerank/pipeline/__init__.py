@@ -3,7 +3,6 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
-from rerank.pipeline.criteria import Aims
 from rerank.pipeline.decoding import Reports, decode, score
 from rerank.pipeline.demo import Demo, demo
 from rerank.pipeline.diversity import Diversities, diversity
@@ -16,17 +15,18 @@ from rerank.pipeline.results import Decoding
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_outcome import Tuning
-from rerank.pipeline.tuning_plan import Plan
-from rerank.tuning.mert import Settings as MertSettings
+from rerank.tuning.mert.mert import MertSettings
+from rerank.tuning.objectives.options import ObjectiveOptions
+from rerank.tuning.plan import Plan
 
 __all__ = [
-    "Aims",
     "Decoding",
     "Demo",
     "Diversities",
     "Lists",
     "MertSettings",
     "MosesTuning",
+    "ObjectiveOptions",
     "OracleList",
     "Plan",
     "Recipe",

@@ -26,9 +26,9 @@ from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights, tune_mert
-from rerank.pipeline.tuning_plan import Plan
 from rerank.report.evaluation import Evaluation
-from rerank.tuning.mert import Settings
+from rerank.tuning.mert.mert import MertSettings
+from rerank.tuning.plan import Plan
 
 DOCUMENT_LM = Recipe(
     "codclm",
@@ -159,7 +159,7 @@ class _Steps:
             lists,
             [references],
             TunedWeights(out, [name], start),
-            plan=Plan(settings=Settings(seed=self.seed)),
+            plan=Plan(settings=MertSettings(seed=self.seed)),
             notices=self.notices,
         )
         return out

@@ -82,7 +82,7 @@ class Diversities:
 def diversity(lists: Lists, *, notices: Notices) -> Diversities:
     """The diversity of k-best lists, as `--top` and `--diverse` leave them.
 
-    Documents matter to the order of the file alone (`rerank.corpus.kbest.documents_of`):
+    Documents matter to the order of the file alone (`rerank.corpus.grouping.documents_of`):
     without --docs every list is a document. Memory: a batch of documents, and about 200 bytes a
     list.
     """

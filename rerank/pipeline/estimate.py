@@ -39,8 +39,8 @@ def estimate(source: KBestSource, search: Search, announce: Announce) -> float:
         survey = source.file.survey
         seconds = taken * survey.words / max(1, words)
         announce(
-            f"{counts}, {survey.candidates:,} candidates, {survey.words:,} words; "
-            f"about {duration(seconds)}" + (f" with {models}" if models else "")
+            f"{counts}, {survey.candidates:,} candidates, {survey.words:,} words; about "
+            f"{duration(seconds)}" + (f" with {models}" if models else "")
         )
         return seconds
 

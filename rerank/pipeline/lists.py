@@ -87,7 +87,7 @@ class KBestFile:
 
     @cached_property
     def format(self) -> KBestFormat:
-        """The format of the list, in which it is written back."""
+        """The format of the list."""
         return format_of(self.path)
 
     def documents(self, notices: Notices) -> Documents:

@@ -1,4 +1,4 @@
-"""`rerank tune-moses`: weights from the files of Moses' extractor, in place of its mert."""
+"""`rerank tune-moses`: weights from the files of Moses' extractor, in place of Moses' mert."""
 
 from __future__ import annotations
 
@@ -15,28 +15,37 @@ from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_start_weights, write_weights
 from rerank.notices import Notices
-from rerank.pipeline.criteria import Aims
 from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights
-from rerank.pipeline.tuning_outcome import asked, by_name, how_made, surface
-from rerank.pipeline.tuning_plan import USUAL, Plan
-from rerank.pipeline.wanted import Wanted
+from rerank.pipeline.tuning_outcome import (
+    by_name,
+    feature_entries,
+    plan_entries,
+    price_note,
+    surface,
+)
 from rerank.scorers.features import FeatureSpace
-from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.extracted import Extracted, read_extracted
-from rerank.tuning.mert import Tuned
-from rerank.tuning.pool import Pool
-from rerank.tuning.pool_tuner import PoolTuner
-from rerank.tuning.scale import Scale, fit_scale_to_bleu
-from rerank.tuning.start import read_init_opt
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.mert.ascent import Axes
+from rerank.tuning.mert.mert import PoolResult
+from rerank.tuning.moses.extracted import read_extracted
+from rerank.tuning.moses.init_opt import read_init_opt
+from rerank.tuning.objectives.goal import SearchGoal
+from rerank.tuning.objectives.options import ObjectiveOptions
+from rerank.tuning.plan import Plan
+from rerank.tuning.pools.pool import Pool
+from rerank.tuning.run import ZEROS
+from rerank.tuning.scale import fit_scale_to_bleu
+from rerank.tuning.tuners.pool_tuner import PoolTuner
 
 
 @dataclass(frozen=True, slots=True)
 class MosesTuning:
-    """What `tune_moses` found, on its pool: BLEU and length ratio, the start weights' too."""
+    """The weights that `tune_moses` has written; BLEU and length ratio on the pool, and before."""
 
     weights: Weights
+    goal: SearchGoal
     bleu: float
     length_ratio: float
     start_bleu: float
@@ -46,7 +55,7 @@ class MosesTuning:
         """One line for people."""
         return (
             f"tuned BLEU {self.bleu:.2f} (length ratio {self.length_ratio:.3f}); start "
-            f"{self.start_bleu:.2f} ({self.start_ratio:.3f})"
+            f"{self.start_bleu:.2f} ({self.start_ratio:.3f}){price_note(self.goal)}"
         )
 
 
@@ -56,77 +65,79 @@ def tune_moses(
     weights: TunedWeights,
     *,
     init: str | Path | None = None,
-    plan: Plan = USUAL,
+    plan: Plan | None = None,
     notices: Notices,
     announce: Announce = lambda line: None,
 ) -> MosesTuning:
     """Tune weights on pairs of features.dat and scores.dat.
 
     Dense features are tuned, all where none is named. They start from `weights.start`, any file of
-    weights, or from `init`, an init.opt, or from 0; what the former says of sparse features counts,
-    but is not tuned. Of the pairs of all rounds of mert-moses.pl, hypotheses that come again count
-    once; the first candidates, whose length is kept to, are those of the first pair. The files know
-    neither documents nor metrics but BLEU, and are one pool: UsageError for a plan with others.
+    weights, or from `init`, an init.opt, or from 0. Weights of sparse features in `weights.start`
+    count, but are not tuned. With the pairs of all rounds of mert-moses.pl, repeated hypotheses
+    count once; the first candidates, whose length can be kept, are those of the first pair. The
+    files hold no documents and no metric but BLEU: UsageError for a plan that needs them.
     O(n F) memory.
     """
-    given_files = [*features, *scores, *([] if init is None else [init])]
+    plan = plan or Plan()
+    files = [*features, *scores, *([] if init is None else [init])]
     _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
-    weights.check(given_files)
+    weights.check(files)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     data = read_extracted(features, scores, notices)
     announce(
         f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
-        f"{data.n_repeated} that came again left out"
+        f"{data.n_repeated} duplicates left out"
     )
     space = FeatureSpace.of(data.labels, (), total=False)
-    wanted = _wanted(weights, given, init, space, notices=notices, announce=announce)
-    wanted.check(space, announce)
+    tuned = _features(weights, given, init, space, notices=notices, announce=announce)
+    tuned.check(space, announce)
     sparse = given.sparse if given else {}
     if lacking := set(data.sparse.names) - sparse.keys():
         kind = "sparse feature without weight, counted as 0"
         notices.add(kind, source=display(weights.start or features[0]), count=len(lacking))
-    if frame is not None:  # refused before the work, not after it
+    if frame is not None:  # a fault is reported before the work
         zeros = by_name(np.zeros(space.width), space)
         merged(frame, zeros, sparse, None, Notices(), source=display(weights.base or ""))
-    task = _Task.of(data, space, wanted, sparse, plan)
-    announce(f"maximised: {task.tuner.goal.name}")
-    found = task.tuner.tune(task.pool, task.start[task.tuned], notices)
-    full = task.full(found.best)
+    columns, full = tuned.columns(space), tuned.start(space)
+    pool = _held(data.pool(sparse), columns, full)
+    tuner = _tuner(pool, tuned, space, plan)
+    announce(f"maximised: {tuner.goal.name}")
+    found = tuner.tune(pool, full[columns], notices)
+    best = found.best
+    full[columns] = best.weights
     if not full.any():
-        raise RerankError("tuning found no weights; give some to start from with --start")
-    made = _provenance([*given_files, *weights.read], plan, task, found)
-    made |= asked(task.tuner.names, wanted.ranges)
-    made |= {"flat": task.flatness(found.best, weights.plot)}
-    scale = task.scale(found.best, notices)
+        raise RerankError(ZEROS)
+    scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
+    made: dict[str, object] = {
+        **plan_entries(plan, tuner.goal, [*files, *weights.inputs]),
+        **_result_entries(found),
+        **feature_entries(tuner.names, tuned.ranges),
+        "flat": surface(pool, best.weights, tuner.goal.objective, tuner.names, plot=weights.plot),
+    }
     if scale:
         announce(scale.to_text())
         made |= scale.to_provenance()
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
     write_weights(weights.out, result, base=frame, notices=notices)
-    best = found.best
-    return MosesTuning(result, best.bleu, best.ratio, found.start.bleu, found.start.ratio)
+    return MosesTuning(
+        result, tuner.goal, best.bleu, best.ratio, found.start.bleu, found.start.ratio
+    )
 
 
 def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
-    """UsageError for what does not go together, and for what the files know nothing of."""
+    """UsageError for options that contradict each other, or that the files cannot serve."""
     plan.check(ranges=ranges, start=start)
-    aims = plan.aims
-    possible = Aims(
-        length=aims.length,
-        price=aims.price,
-        window=aims.window,
-        window_of=aims.window_of,
-        shrinkage=aims.shrinkage,
-    )
-    if plan != Plan(algorithm=plan.algorithm, aims=possible, settings=plan.settings):
+    asked = plan.objective
+    possible = ObjectiveOptions(length=asked.length, price=asked.price, shrinkage=asked.shrinkage)
+    if plan != Plan(algorithm=plan.algorithm, objective=possible, settings=plan.settings):
         raise UsageError(
-            "files of Moses' extractor know neither documents nor other metrics: objectives, "
-            "pools, replicates and documents held out are for tune-mert"
+            "files of Moses' extractor hold neither documents nor other metrics: objectives, "
+            "pools, replicates and held-out documents are for tune-mert"
         )
 
 
-def _wanted(
+def _features(
     weights: TunedWeights,
     given: Weights | None,
     init: str | Path | None,
@@ -134,29 +145,29 @@ def _wanted(
     *,
     notices: Notices,
     announce: Announce,
-) -> Wanted:
-    """Which features are tuned, from the weights given, from those of an init.opt, or from 0."""
+) -> TunedFeatures:
+    """The tuned features, with start weights that are given, those of an init.opt, or 0."""
     source = display(weights.start or "")
     if init is not None:
-        ranges = read_init_opt(init, column_names(space.labels), notices)
-        if not ranges.usual:
+        values = read_init_opt(init, column_names(space.labels), notices)
+        if not values.usual:
             notices.add(
-                "ranges other than 0 to 1, not kept to: weights may leave them, as those of "
-                "Moses' mert may; --range holds them",
+                "ranges other than 0 to 1, which weights may leave, as they may in Moses' mert; "
+                "--range keeps weights within a range",
                 source=display(init),
             )
         if given is not None:
             announce(f"start weights are those of {source}, not of {display(init)}")
-        elif ranges.weights.any():
-            source, begin = display(init), Weights(by_name(ranges.weights, space))
-            return Wanted(weights.features, begin, source, weights.ranges)
+        elif values.weights.any():
+            source, given = display(init), Weights(by_name(values.weights, space))
+            return TunedFeatures(weights.features, given, source, weights.ranges)
     if given is not None:
         _refuse_columns(given, space, source)
-    return Wanted(weights.features, given, source, weights.ranges)
+    return TunedFeatures(weights.features, given, source, weights.ranges)
 
 
 def _refuse_columns(given: Weights, space: FeatureSpace, source: str) -> None:
-    """`InputError` for weights of `LM0_0`, which would be those of a sparse feature."""
+    """`InputError` for weights of `LM0_0`, which would be taken for a sparse feature."""
     columns = {f"{label.name}_{i}" for label in space.labels for i in range(label.width)}
     if wrong := sorted(columns & given.sparse.keys()):
         name = wrong[0].rpartition("_")[0]
@@ -166,69 +177,39 @@ def _refuse_columns(given: Weights, space: FeatureSpace, source: str) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """The pool of the G columns that are tuned, all F weights to start from, and the tuner."""
-
-    pool: Pool
-    tuned: NDArray[np.int64]
-    start: NDArray[np.float64]
-    tuner: PoolTuner
-
-    @classmethod
-    def of(
-        cls,
-        data: Extracted,
-        space: FeatureSpace,
-        wanted: Wanted,
-        sparse: Mapping[str, float],
-        plan: Plan,
-    ) -> _Task:
-        """The task; columns that are not tuned count with their start weight."""
-        tuned, start, bounds = wanted.columns(space), wanted.start(space), wanted.bounds(space)
-        pool = data.pool(sparse)
-        held = np.setdiff1d(np.arange(space.width), tuned)
-        if len(held):
-            fixed = pool.fixed + pool.features[:, held] @ start[held]
-            pool = replace(pool, features=pool.features[:, tuned], fixed=fixed)
-        settled = bool(pool.fixed.any())
-        criterion = plan.kept_to(plan.criterion(()), start[tuned], settled=settled)
-        scale = Axes.of(pool).scale if criterion.shrinkage > 0 else np.zeros(len(tuned))
-        names = column_names(space.labels)
-        tuner = PoolTuner(
-            plan.algorithm,
-            replace(plan.settings, criterion=criterion),
-            [names[column] for column in tuned],
-            Bounds(bounds.low[tuned], bounds.high[tuned]),
-            criterion.goal(pool.first, start[tuned], scale),
-        )
-        return cls(pool, tuned, start, tuner)
-
-    def full(self, best: Optimum) -> NDArray[np.float64]:
-        """All weights (F,) from the best ones (G,)."""
-        full = self.start.copy()
-        full[self.tuned] = best.weights
-        return full
-
-    def scale(self, best: Optimum, notices: Notices) -> Scale | None:
-        """The scale of the best weights; None, with a notice, where there is none."""
-        scores = self.pool.scores(best.weights)
-        return fit_scale_to_bleu(scores, self.pool.statistics, self.pool.offsets, notices)
-
-    def flatness(self, best: Optimum, plot: str | Path | None) -> dict[str, list[float | None]]:
-        """Flatness around the best weights, drawn where it is asked for."""
-        objective, names = self.tuner.goal.objective, self.tuner.names
-        return surface(self.pool, best.weights, objective, names, plot=plot)
+def _held(pool: Pool, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+    """The pool of the tuned columns (G,); the others go into the fixed scores."""
+    held = np.setdiff1d(np.arange(len(start)), tuned)
+    if not len(held):
+        return pool
+    fixed = pool.fixed + pool.features[:, held] @ start[held]
+    return replace(pool, features=pool.features[:, tuned], fixed=fixed)
 
 
-def _provenance(
-    files: Sequence[str | Path], plan: Plan, task: _Task, found: Tuned
-) -> dict[str, object]:
-    """What a weights file says of its making, and of the optima that were found."""
+def _tuner(pool: Pool, features: TunedFeatures, space: FeatureSpace, plan: Plan) -> PoolTuner:
+    """The plan's tuner for the pool of the tuned columns."""
+    tuned, bounds = features.columns(space), features.bounds(space)
+    names = column_names(space.labels)
+    return PoolTuner(
+        plan.algorithm,
+        plan.settings,
+        [names[column] for column in tuned],
+        Bounds(bounds.low[tuned], bounds.high[tuned]),
+        plan.objective_options.goal(
+            plan.metric_objective(()),
+            pool.first,
+            features.start(space)[tuned],
+            settled=bool(pool.fixed.any()),
+            scale=lambda: Axes.of(pool).scale,
+        ),
+    )
+
+
+def _result_entries(found: PoolResult) -> Mapping[str, object]:
+    """Entries of the weights file about the best optimum, and the spread of all optima."""
     optima = np.array([optimum.bleu for optimum in found.optima])
     spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
     return {
-        **how_made(plan.algorithm, task.tuner.goal.name, plan.settings, files),
         "statistics": "Moses' extractor",
         "bleu": found.best.bleu,
         "length_ratio": found.best.ratio,

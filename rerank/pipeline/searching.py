@@ -32,7 +32,6 @@ from rerank.scorers.features import DocumentFeatures
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
-UNIFORM = ("mbr", "smc", "ffbs")  # these accept all-zero weights: uniform candidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,9 @@ class Search:
 
     def check(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
-        if self.method not in UNIFORM:
-            cure = f"only --search {', '.join(UNIFORM)} can use them, to treat all candidates alike"
+        if self.method == "auto" or not _row(self.method).uniform:
+            uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
+            cure = f"only --search {uniform} can use them, to treat all candidates alike"
             refuse_all_zero(weights, cure, source=source)
 
     def signed(self, searches: Sequence[str]) -> dict[str, object]:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.marginals import max_marginals, serves
+from decoders.marginals import is_chain, max_marginals
 from decoders.result import SearchResult
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import column_names
@@ -65,7 +65,7 @@ class Trace:
             totals = features @ weights + document.sparse
             lists = np.split(totals, document.offsets[1:-1]) if choices else []
             problem = document.problem(weights)
-            best = max_marginals(problem) if serves(problem) else None
+            best = max_marginals(problem) if is_chain(problem) else None
         path_margins = None if best is None else _margins(best, choices)
         result = replace(result, margins=_margins(lists, choices), path_margins=path_margins)
         # the score of a document may be wrong by this much, and so may that of any other path

@@ -1,10 +1,12 @@
-"""`rerank tune-mert`: weights of all dense features, for whole documents."""
+"""`rerank tune-mert`: weights of dense features, tuned on whole documents from files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,38 +17,39 @@ from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, kind_of, read_start_weights, write_weights
-from rerank.metrics.bleu import Tokenizer, corpus_bleu, length_ratio
+from rerank.metrics import Metric
+from rerank.metrics.bleu import Tokenizer
+from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
-from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Announce
+from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
+from rerank.pipeline.sources import Announce, DocumentSource, log
+from rerank.pipeline.stopwatch import Stopwatch
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
-    figures,
-    made_by,
-    reached,
-    scored,
+    metric_scores,
+    provenance,
+    score_entries,
     surface,
 )
-from rerank.pipeline.tuning_plan import USUAL, Plan, Task
-from rerank.pipeline.tuning_pools import refuse_orders
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.tuning_runs import averaged, divided, tuned
-from rerank.pipeline.tuning_set import Choices
-from rerank.pipeline.wanted import Wanted
-from rerank.tuning.rounds import total
+from rerank.scorers.features import DocumentFeatures
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.plan import Plan
+from rerank.tuning.pools.kinds import refuse_orders
+from rerank.tuning.run import TuningResult, tune
 
 
 @dataclass(frozen=True, slots=True)
 class TunedWeights:
-    """Which weights are tuned, whence, and where they go.
+    """Which weights are tuned, from which start, and the files to write.
 
     features: names of those tuned (default: all dense ones; `total` if it is named, or weighted in
     `start`); the others keep their start weight. ranges: least and greatest weight of some. base: a
-    moses.ini that `out` is to be, with the new weights in it. plot: a figure of the objective
-    around the weights
+    moses.ini, of which `out` is a copy with the new weights. plot: a figure of the objective around
+    the weights
     """
 
     out: str | Path
@@ -57,14 +60,14 @@ class TunedWeights:
     plot: str | Path | None = None
 
     @property
-    def read(self) -> list[str | Path]:
+    def inputs(self) -> list[str | Path]:
         """Files that are read."""
         return [path for path in (self.start, self.base) if path]
 
     def check(self, others: Sequence[str | Path]) -> None:
-        """UsageError where nothing can be written, or one of the files read is there."""
+        """UsageError where an output cannot be written, or is one of the files that are read."""
         outputs = [self.out, *([self.plot] if self.plot else [])]
-        check_outputs(outputs, [*others, *self.read])
+        check_outputs(outputs, [*others, *self.inputs])
         kind_of(self.out, merged=self.base is not None)
         if self.plot:
             from rerank.report.figures import check_figure
@@ -79,128 +82,144 @@ def tune_mert(
     *,
     search: Search = AUTO,
     tokenize: str = "none",
-    plan: Plan = USUAL,
+    plan: Plan | None = None,
     notices: Notices,
     announce: Announce = lambda line: None,
     details: Announce = lambda line: None,
 ) -> Tuning:
-    """Tune weights on whole documents, by minimum error rate training if nothing else is planned.
+    """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
-    On pools `auto` and `conditional`, features that no scorer's context changes are tuned on one
-    pool to convergence; with a context the pool is made anew in every round under the path
-    decoded last. Pools of `documents` are lists of paths, which grow in every round; `exact` needs
-    none. The scale of the weights is fitted by likelihood under the path that they decode. Memory:
-    see `TuningSet`.
+    Memory: see `TuningSet`.
     """
+    plan = plan or Plan()
     plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
-    files = [*references, *weights.read, *plan.aims.files.values()]
-    weights.check([*lists.files, *references, *plan.aims.files.values()])
+    objective = plan.objective
+    files = [*references, *weights.inputs, *objective.files.values()]
+    weights.check([*lists.files, *references, *objective.files.values()])
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     given = None if weights.start is None else read_start_weights(weights.start, notices)
-    wanted = Wanted(weights.features, given, display(weights.start or ""), weights.ranges)
+    features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
     tokenizer = Tokenizer(tokenize)
-    search = _followed(search, plan).at(given.alpha if given else None)
+    search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as opened:
-        search = choose_search(opened, search.listing(plan.n_best), announce).listing(1)
+        search = choose_search(opened, search, announce)
         if opened.scorers:
             estimate(opened, search, announce)
-        metrics = plan.aims.metrics(tokenizer, opened.given, opened.copied, notices)
-        settings = replace(plan.settings, criterion=plan.criterion(metrics))
-        sparse = given.sparse if given else {}
-        _refuse(opened, wanted, plan, weights.base, frame, sparse)
-        corpus, space = read_set(opened, lines, metrics, wanted, announce)
-        if (plan.aims.documents or plan.aims.worst) and len(corpus.gaps) > len(corpus.documents):
-            notices.add("documents without any candidate, counted as one more document")
-        whole = Task.of(
-            opened, corpus, space, search, wanted, plan=plan, settings=settings, notices=notices
+        metrics = objective.load_metrics(
+            tokenizer,
+            lambda name, path: PerHypothesis.read(
+                name, opened.copied(path), opened.given(), notices
+            ),
         )
-        task, held = divided(whole)
-        announce(f"maximised: {task.goal.name}")
-        baseline = task.corpus.sums(task.corpus.first)
-        announce(scored("first candidates", baseline))
-        found, made = _searched(task, announce)
-        path, sums = task.decode(found)
-        if held:
-            made |= held.evaluated(found, announce)
-        alpha = _scaled(task, path, found, made, announce)
-        made |= {"flat": _surface(task, path, found, weights.plot)}
+        _check(opened, features, plan, weights.base, frame)
+        result = tune_source(
+            opened,
+            documents.split(lines),
+            metrics,
+            search,
+            features=features,
+            plan=plan,
+            announce=announce,
+        )
+        task = result.task
+        with _tuning_time(opened.watch):
+            pool, around = task.pool(result.path), task.goal.objective
+            flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
         opened.warn()
         opened.report(announce, details)
-        scores = reached(sums, metrics, len(references))
+        scores = metric_scores(result.statistics, metrics, len(references))
         if len(scores) > 1:
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
-        # while the copy of standard input is there to be digested
-        made = {**made_by(opened, files, task), **figures(sums, scores), **made}
-    result = Weights(by_name(task.full(found), space), sparse, alpha, made)
-    write_weights(weights.out, result, base=frame, notices=notices)
-    counts, first = total(sums), total(baseline)
-    both = [float(score(c)) for c in (counts, first) for score in (corpus_bleu, length_ratio)]
-    return Tuning(result, *both)
+        # here, since a copy of standard input exists only as long as the lists are open
+        made = provenance(opened, files, result, search)
+        made |= score_entries(result.statistics, scores)
+    if result.replicates:
+        made["replicates"] = result.replicates.to_dict(task.names)
+    if result.held_out:
+        made["held_out"] = result.held_out.to_dict()
+    if result.scale:
+        made |= result.scale.to_provenance()
+    made["flat"] = flat
+    alpha = result.scale.alpha if result.scale else None
+    written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
+    write_weights(weights.out, written, base=frame, notices=notices)
+    return Tuning(written, result)
 
 
-def _refuse(
+def tune_source(
+    source: DocumentSource,
+    references: Sequence[Sequence[Sequence[bytes]]],
+    metrics: Sequence[Metric],
+    search: Search,
+    *,
+    features: TunedFeatures,
+    plan: Plan,
+    announce: Announce = log.info,
+) -> TuningResult:
+    """Read a source's documents and tune weights on them; references[d][t] are of sentence t."""
+    corpus = read_set(source, references, metrics, features, announce)
+    options = plan.objective
+    if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):
+        source.notices.add("documents without any candidate, counted as one more document")
+
+    def decode(
+        group: Sequence[DocumentFeatures], full: NDArray[np.float64]
+    ) -> list[tuple[int, ...]]:
+        with source.searching():
+            found = [one.choices for one in search_documents(group, full, search)]
+            for document in group:
+                document.keep()
+        return found
+
+    with _tuning_time(source.watch):
+        return tune(
+            corpus,
+            metrics,
+            decode=decode,
+            features=features,
+            plan=plan,
+            notices=source.notices,
+            announce=announce,
+        )
+
+
+def _check(
     opened: KBestSource,
-    wanted: Wanted,
+    features: TunedFeatures,
     plan: Plan,
     base: str | Path | None,
     frame: Sequence[bytes] | None,
-    sparse: Mapping[str, float],
 ) -> None:
-    """What would be refused after the work, refused before it: orders, and the file to write."""
+    """Faults that would show up after the work: orders of features, and the file to write."""
     if plan.pools == "exact":
         refuse_orders([scorer.order for scorer in opened.scorers])
     first = opened.first_with_candidates()
     if frame is not None and first is not None:
-        space = opened.space(first[1], total=wanted.total)
-        begin = by_name(wanted.start(space), space)
-        merged(frame, begin, sparse, None, Notices(), source=display(base or ""))
+        space = opened.space(first[1], total=features.total)
+        begin = by_name(features.start(space), space)
+        merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
 
 
-def _followed(search: Search, plan: Plan) -> Search:
-    """The search with the seed of the tuner; UsageError for one that tuning cannot follow."""
+def tuning_search(search: Search, plan: Plan) -> Search:
+    """The search with the seed of the tuner; UsageError for a search that tuning cannot use."""
     if search.method == "mbr":
         raise UsageError(
-            "--search mbr: tune-mert follows the path of highest score, for which mbr does not "
-            "look; take auto, viterbi, beam, or any other"
+            "--search mbr: tune-mert tunes the path of highest score, which mbr does not look for; "
+            "take auto, viterbi, beam, or any other"
         )
     if plan.pools == "exact" and search.method not in ("auto", "viterbi"):
         raise UsageError(
-            f"--search {search.method}: --pools exact follows Viterbi search; take that, or others"
+            f"--search {search.method}: --pools exact decodes by Viterbi search; take --search "
+            "viterbi, or other pools"
         )
     return search.seeded(plan.settings.seed)
 
 
-def _searched(task: Task, announce: Announce) -> tuple[NDArray[np.float64], dict[str, object]]:
-    """Weights (G,), the mean of replicates where there are several, and what to say of them."""
-    if task.plan.replicates == 1:
-        return tuned(task, announce), {}
-    found = averaged(task, announce)
-    announce(found.to_text(task.names))
-    return found.replicates.mean, found.to_provenance(task.names)
-
-
-def _scaled(
-    task: Task,
-    path: Choices,
-    found: NDArray[np.float64],
-    made: dict[str, object],
-    announce: Announce,
-) -> float | None:
-    """The scale of weights (G,) under the path that they decode, told and noted where there is."""
-    with task.opened.searching():
-        scale = task.corpus.scale(path, task.full(found), task.notices)
-    if scale is None:
-        return None
-    announce(scale.to_text())
-    made |= scale.to_provenance()
-    return scale.alpha
-
-
-def _surface(
-    task: Task, path: Choices, found: NDArray[np.float64], plot: str | Path | None
-) -> dict[str, list[float | None]]:
-    """Flatness around weights (G,) under the path that they decode, drawn where it is asked for."""
-    with task.opened.searching():
-        pool = task.pool(path)
-    return surface(pool, found, task.goal.objective, task.names, plot=plot)
+@contextmanager
+def _tuning_time(watch: Stopwatch) -> Iterator[None]:
+    """Count the time of the block to `tuning`, except what other parts count inside it."""
+    before, began = sum(watch.parts.values()), perf_counter()
+    yield
+    others = sum(watch.parts.values()) - before
+    watch.add("tuning", perf_counter() - began - others)

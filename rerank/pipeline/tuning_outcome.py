@@ -1,4 +1,4 @@
-"""What a tuning run found: weights with their provenance, the figures for people, flatness."""
+"""The result of a tuning command: weights with their provenance, and lines for people."""
 
 from __future__ import annotations
 
@@ -14,45 +14,71 @@ import rerank
 from rerank.files.lines import digest
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.metrics.bleu import corpus_bleu, length_ratio
+from rerank.metrics.bleu import length_ratio
 from rerank.pipeline.lists import KBestSource
-from rerank.pipeline.tuning_plan import Task
+from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
-from rerank.tuning.ascent import Axes
-from rerank.tuning.mert import Settings
-from rerank.tuning.objectives import Objective, Sums
-from rerank.tuning.pool import Pool
-from rerank.tuning.pool_tuner import MERT
-from rerank.tuning.rounds import total
+from rerank.tuning.mert.ascent import Axes
+from rerank.tuning.objectives.goal import SearchGoal
+from rerank.tuning.objectives.objective import Objective, Sums
+from rerank.tuning.plan import Plan
+from rerank.tuning.pools.pool import Pool
+from rerank.tuning.rounds import bleu_counts
+from rerank.tuning.run import TuningResult
 from rerank.tuning.surface import Section, sections
+from rerank.tuning.tuners.table import MERT
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What `tune_mert` found, on the tuning set: BLEU and length ratio, first candidates' too."""
+    """The weights that `tune_mert` has written, and the result that they come from."""
 
     weights: Weights
-    bleu: float
-    length_ratio: float
-    baseline_bleu: float
-    baseline_ratio: float
+    result: TuningResult
+
+    @property
+    def bleu(self) -> float:
+        """BLEU of the tuned weights on the tuning set."""
+        return self.result.bleu
+
+    @property
+    def length_ratio(self) -> float:
+        """Length ratio of the tuned weights on the tuning set."""
+        return self.result.length_ratio
+
+    @property
+    def baseline_bleu(self) -> float:
+        """BLEU of the first candidates."""
+        return self.result.baseline_bleu
+
+    @property
+    def baseline_ratio(self) -> float:
+        """Length ratio of the first candidates."""
+        return self.result.baseline_ratio
 
     def to_text(self) -> str:
-        """One line for people."""
-        return (
+        """One line for people: BLEU before and after, on held-out documents too, and the price."""
+        line = (
             f"tuned BLEU {self.bleu:.2f} (length ratio {self.length_ratio:.3f}); first candidates "
             f"{self.baseline_bleu:.2f} ({self.baseline_ratio:.3f})"
         )
+        if self.result.held_out:
+            line += f"; {self.result.held_out.to_text()}"
+        return line + price_note(self.result.task.goal)
 
 
-def scored(what: str, sums: Sums) -> str:
-    """BLEU and length of decoded documents, for people."""
-    counts = total(sums)
-    return f"{what} BLEU {corpus_bleu(counts):.2f}, length ratio {length_ratio(counts):.3f}"
+def price_note(goal: SearchGoal) -> str:
+    """A mention of the price of direction, where the goal has one."""
+    if goal.shrinkage is None:
+        return ""
+    return (
+        f"; weights were kept near the direction of the start weights (--shrink "
+        f"{goal.shrinkage.price:g}; --shrink 0 for BLEU alone)"
+    )
 
 
 def by_name(weights: NDArray[np.float64], space: FeatureSpace) -> dict[str, tuple[float, ...]]:
-    """Weights (F,) as a file has them."""
+    """Weights (F,) by feature, as in a file."""
     widths = np.cumsum([label.width for label in space.labels])[:-1]
     parts = np.split(weights, widths)
     return {
@@ -61,11 +87,13 @@ def by_name(weights: NDArray[np.float64], space: FeatureSpace) -> dict[str, tupl
 
 
 def flatness(found: Sequence[Section], names: Sequence[str]) -> dict[str, list[float | None]]:
-    """Least and greatest weight of each feature at which little is lost; None: no end."""
+    """Least and greatest weight of each feature at which little is lost; None: unlimited."""
     ends = {names[section.feature]: section.flat() for section in found}
-    return {
-        name: [end if math.isfinite(end) else None for end in both] for name, both in ends.items()
-    }
+    return {name: [_finite(end) for end in both] for name, both in ends.items()}
+
+
+def _finite(end: float) -> float | None:
+    return float(end) if math.isfinite(end) else None
 
 
 def surface(
@@ -76,26 +104,28 @@ def surface(
     *,
     plot: str | Path | None,
 ) -> dict[str, list[float | None]]:
-    """Flatness of an objective around weights (F,), drawn to `plot` where it is asked for."""
+    """Flatness of an objective around weights (G,), drawn to the file `plot` if there is one."""
     around = sections(pool, weights, objective)
     if plot is not None:
         from rerank.report.figures import plot_sections
 
         spreads = Axes.of(pool).scale.tolist()
-        plot_sections(plot, around, names, spreads, title=objective.name)
+        plot_sections(plot, around, names, spreads, objective=objective.name)
     return flatness(around, names)
 
 
-def made_by(opened: KBestSource, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
-    """What a weights file says of its making: objective, seed, options, digests of the inputs."""
-    lists, plan = opened.lists, task.plan
-    objective = task.goal.name if plan.algorithm == MERT else "corpus BLEU"
+def provenance(
+    opened: KBestSource, files: Sequence[str | Path], result: TuningResult, search: Search
+) -> dict[str, object]:
+    """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
+    lists, task = opened.lists, result.task
+    plan = task.plan
+    options = {name: value for name, value in search.options.given().items() if value is not None}
     return {
-        **how_made(plan.algorithm, objective, plan.settings, [*lists.files, *texts]),
-        **asked(task.names, task.wanted.ranges),
-        "search": {"method": task.search.method, **_given(task.search.options.given())},
+        **plan_entries(plan, task.goal, [*lists.files, *files]),
+        **feature_entries(task.names, task.features.ranges),
+        "search": {"method": search.method, **options},
         "pools": plan.pools,
-        "n_best": plan.n_best,
         "top": lists.top,
         "diverse": lists.diverse,
         "models": {
@@ -117,50 +147,34 @@ def _plugins(opened: KBestSource) -> dict[str, object]:
     return {"scorers": scorers} if scorers else {}
 
 
-def _given(options: Mapping[str, object]) -> dict[str, object]:
-    """Options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def asked(names: Sequence[str], ranges: Mapping[str, tuple[float, float]]) -> dict[str, object]:
-    """Which columns were tuned, and the ranges that were given; None: no end."""
-    ends = {
-        name: [float(e) if math.isfinite(e) else None for e in ends]
-        for name, ends in ranges.items()
-    }
+def feature_entries(
+    names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
+) -> dict[str, object]:
+    """Which columns were tuned, and the ranges that were asked for; None: unlimited."""
+    ends = {name: [_finite(end) for end in both] for name, both in ranges.items()}
     return {"tuned": list(names), "ranges": ends}
 
 
-def how_made(
-    algorithm: str, objective: str, settings: Settings, files: Sequence[str | Path]
-) -> dict[str, object]:
-    """What every weights file says of its making: by which tuner, from which files."""
-    return {
+def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[str | Path]) -> dict[str, object]:
+    """Entries of every weights file about its making: tuner, objective, seed, inputs."""
+    entries: dict[str, object] = {
         "rerank": rerank.__version__,
-        "algorithm": algorithm,
-        "objective": objective,
-        **_options(algorithm, settings),
-        "inputs": [  # what is no file cannot be read again
-            {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
-        ],
+        "algorithm": plan.algorithm,
+        "objective": goal.name,
+        "seed": plan.settings.seed,
     }
-
-
-def _options(algorithm: str, settings: Settings) -> dict[str, object]:
-    """The seed, and what else the search for weights was told."""
-    if algorithm != MERT:
-        return {"seed": settings.seed}
-    return {
-        "seed": settings.seed,
-        "random_starts": settings.random_starts,
-        "directions": settings.directions,
-        "norm": settings.norm,
-    }
+    if plan.algorithm == MERT:
+        entries["random_starts"] = plan.settings.random_starts
+    entries["threads"] = plan.settings.threads
+    entries["inputs"] = [  # what is not a file cannot be read a second time
+        {"file": Path(f).name, "digest": digest(f)} for f in files if Path(f).is_file()
+    ]
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """A metric of the decoded tuning set: name, score as people know it, signature."""
+class MetricScore:
+    """The score of a metric on the decoded tuning set, as it is published, and its signature."""
 
     name: str
     score: float
@@ -171,20 +185,20 @@ class Reached:
         return f"{self.name} {self.score:.2f} ({self.signature})"
 
 
-def reached(sums: Sums, metrics: Sequence[Metric], n_references: int) -> list[Reached]:
-    """Every metric counted, of summed statistics (D, W) that hold them side by side."""
-    whole, begin, found = sums.sum(axis=0), 0, list[Reached]()
+def metric_scores(sums: Sums, metrics: Sequence[Metric], n_references: int) -> list[MetricScore]:
+    """Scores of the metrics whose statistics stand side by side in summed ones (D, W)."""
+    whole, begin, found = sums.sum(axis=0), 0, list[MetricScore]()
     for metric in metrics:
         score = metric.shown(float(metric.scores(np.asarray(whole[begin : begin + metric.width]))))
-        found.append(Reached(metric.name, score, metric.signature(n_references)))
+        found.append(MetricScore(metric.name, score, metric.signature(n_references)))
         begin += metric.width
     return found
 
 
-def figures(sums: Sums, reached: Sequence[Reached]) -> dict[str, object]:
-    """What a weights file says of the tuning set: BLEU, which comes first, and other metrics."""
-    bleu, *others = reached
+def score_entries(sums: Sums, scores: Sequence[MetricScore]) -> dict[str, object]:
+    """Entries of a weights file about the tuning set: BLEU, which comes first, and the others."""
+    bleu, *others = scores
     more = {one.name: {"score": one.score, "signature": one.signature} for one in others}
-    ratio = float(length_ratio(total(sums)))
+    ratio = float(length_ratio(bleu_counts(sums)))
     found = {"bleu": bleu.score, "length_ratio": ratio, "signature": bleu.signature}
     return {**found, **({"metrics": more} if more else {})}

@@ -1,4 +1,4 @@
-"""A tuning set read into memory: lists, references, scores of the models, statistics."""
+"""A tuning set read from a source of documents: features, and statistics of the candidates."""
 
 from __future__ import annotations
 
@@ -10,56 +10,54 @@ import numpy as np
 from rerank.corpus.kbest import KBest
 from rerank.corpus.references import note_differences
 from rerank.errors import InputError
-from rerank.files.lines import display
 from rerank.metrics import Metric
-from rerank.pipeline.lists import KBestSource
-from rerank.pipeline.sources import Announce
-from rerank.pipeline.tuning_set import TuningSet
-from rerank.pipeline.wanted import Wanted
+from rerank.pipeline.run_loop import run_loop
+from rerank.pipeline.sources import Announce, DocumentSource
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.objectives import Sums
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.pools.tuning_set import TuningSet
 
 
 def read_set(
-    opened: KBestSource,
-    references: Sequence[Sequence[bytes]],
+    source: DocumentSource,
+    references: Sequence[Sequence[Sequence[bytes]]],
     metrics: Sequence[Metric],
-    wanted: Wanted,
+    features: TunedFeatures,
     announce: Announce,
-) -> tuple[TuningSet, FeatureSpace]:
-    """The whole tuning set: features, scores of the models, statistics of the metrics."""
+) -> TuningSet:
+    """The tuning set of a source's documents; references[d][t] are those of sentence t."""
     groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
-    space: FeatureSpace | None = None
-    baseline = _Baseline([], [], [])
-    d = 0
-    for batch in opened.batches():
-        for _, kbest in batch:
-            begin, end = opened.documents.span(d)
-            rows, missing = _counted(kbest, references[begin:end], metrics)
-            d += 1
+    baseline, remaining = _Baseline([], [], []), iter(references)
+
+    def check(space: FeatureSpace) -> None:
+        features.check(space, announce)
+
+    for batch in run_loop(source, check, total=features.total, sparse=features.sparse, keep=False):
+        for name, kbest in batch.lists:
+            lines = next(remaining, ())
+            if len(lines) != len(kbest):
+                raise InputError(
+                    f"document {name!r}: expected references of {len(kbest)} sentences, found "
+                    f"those of {len(lines)}",
+                    source=source.name,
+                )
+            rows, missing = _counted(kbest, lines, metrics)
             if kbest.n:
                 counts.append(rows)
                 gaps.append(missing)
-                baseline.add(kbest, references)
+                baseline.add(kbest, lines)
             else:
                 nowhere.append(missing)
-        filled = [(name, kbest) for name, kbest in batch if kbest.n]
-        if not filled:
-            continue
-        if space is None:
-            wanted.check(opened.space(filled[0][1], total=wanted.total), announce)
-        space = opened.space(filled[0][1], total=wanted.total)
-        sparse = wanted.given.sparse if wanted.given else {}
-        groups.append(tuple(opened.prepared(filled, space, sparse)))
-    if space is None:
-        raise InputError(
-            "expected candidates to tune on, found none", source=display(opened.lists.kbest)
-        )
-    baseline.note_oddities(opened)
+        if batch.documents:
+            groups.append(tuple(batch.documents))
+    if not groups:
+        raise InputError("expected candidates to tune on, found none", source=source.name)
+    baseline.note_oddities(source)
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
-    return TuningSet(tuple(groups), tuple(counts), np.array(gaps)), space
+    return TuningSet(tuple(groups), tuple(counts), np.array(gaps))
 
 
 def _counted(
@@ -79,16 +77,19 @@ class _Baseline:
     references: list[bytes]
 
     def add(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> None:
-        """Take note of a document; `references` are those of all documents."""
+        """Take note of a document and the references of its sentences."""
         for t in np.flatnonzero(kbest.counts).tolist():
             row = kbest.rows(t)[0]
             self.hypotheses.append(kbest.text(row))
             self.numbers.append(kbest.line_number(row))
-            self.references.extend(references[kbest.first + t])
+            self.references.extend(references[t])
 
-    def note_oddities(self, opened: KBestSource) -> None:
+    def note_oddities(self, source: DocumentSource) -> None:
         """Notices of lists that differ from the references in more than words."""
-        source = display(opened.lists.kbest)
         note_differences(
-            self.hypotheses, self.references, opened.notices, source=source, numbers=self.numbers
+            self.hypotheses,
+            self.references,
+            source.notices,
+            source=source.name,
+            numbers=self.numbers,
         )

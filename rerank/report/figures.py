@@ -1,10 +1,10 @@
-"""Pictures, drawn by matplotlib (the extra `figures`)."""
+"""Figures, drawn by matplotlib (the extra `figures`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,7 +19,7 @@ _COLUMNS = 4
 
 
 def check_figure(path: str | Path) -> None:
-    """UsageError for a file that cannot become a figure, before any work."""
+    """UsageError for a file name that is not a figure's, and without matplotlib."""
     if Path(path).suffix not in SUFFIXES:
         raise UsageError(f"--plot {path}: expected a file {', '.join(SUFFIXES)}")
     try:
@@ -36,33 +36,41 @@ def plot_sections(
     names: Sequence[str],
     spreads: Sequence[float],
     *,
-    title: str,
+    objective: str,
 ) -> None:
-    """The objective along every feature, a small picture each, written to `path`.
+    """Write a figure with the objective along every feature, one panel each, to `path`.
 
-    names: of all features; spreads: (F,) spread of each. A picture shows weights as far as a change
-    of about the size of all weights; the weight is marked, and the range where less than `NEAR` is
-    lost is shaded.
+    names: of all features; spreads: (F,) spread of each. A panel shows weights within a change of
+    about the size of all weights; the tuned weight is marked, and the range where the objective
+    loses at most `NEAR` is shaded.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    rows = -(-len(found) // _COLUMNS)
-    figure = Figure(figsize=(3.2 * _COLUMNS, 2.4 * rows + 0.5), layout="constrained")
+    from rerank.tuning.surface import NEAR
+
+    rows = max(1, -(-len(found) // _COLUMNS))
+    figure = Figure(figsize=(3.2 * _COLUMNS, 2.4 * rows + 1.2), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle("Objective along each weight, the others at their tuned values")
+    figure.supylabel(objective)
     size = max((abs(s.weight) * spreads[s.feature] for s in found), default=1.0) or 1.0
+    marks: list[Any] = []
     for i, section in enumerate(found):
         axes = figure.add_subplot(rows, _COLUMNS, i + 1)
         reach = size / spreads[section.feature]
         low, high = section.weight - reach, section.weight + reach
         left = np.clip(section.left, low, high)
         inside = np.append(left[1:], high) > left
-        axes.stairs(section.values[inside], np.append(left[inside], high), baseline=None)
-        axes.axvline(section.weight, color="C1", linewidth=1)
+        steps = axes.stairs(section.values[inside], np.append(left[inside], high), baseline=None)
+        tuned = axes.axvline(section.weight, color="C1", linewidth=1)
         start, end = section.flat()
-        axes.axvspan(max(start, low), min(end, high), color="C1", alpha=0.15, linewidth=0)
-        axes.set_title(names[section.feature], fontsize=9)
+        flat = axes.axvspan(max(start, low), min(end, high), color="C1", alpha=0.15, linewidth=0)
+        axes.set_xlabel(f"weight of {names[section.feature]}", fontsize=9)
         axes.tick_params(labelsize=7)
+        marks = [steps, tuned, flat]
+    meanings = ["objective", "tuned weight", f"objective at most {NEAR:g} below its tuned value"]
+    if marks:
+        figure.legend(marks, meanings, loc="outside lower center", ncols=3)
     with atomic(path) as file:
         figure.savefig(file, format=Path(path).suffix[1:], metadata={"Date": None})

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.cache import Cache
 from rerank.corpus.columns import places_of

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.chains import Unary
-from decoders.lockstep import forced
+from decoders.arrays import Unary
+from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem, checked_sums
-from decoders.weighted import WeightedSum
+from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
@@ -89,7 +89,7 @@ class DocumentFeatures:
         """All features (n, F) of all candidates, given the path `choices` (S,)."""
         full = self.static.copy()
         for column, problem in zip(self.space.contextual, self.problems, strict=True):
-            scores = forced(problem, choices)
+            scores = conditional_scores(problem, choices)
             full[:, column] = np.concatenate(scores) if scores else 0.0
         return full
 

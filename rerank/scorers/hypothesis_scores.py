@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.chains import Unary
+from decoders.arrays import Unary
 from rerank.corpus.kbest import KBest
 from rerank.files.lines import read_lines
 from rerank.notices import Notices

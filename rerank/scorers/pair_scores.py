@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.files.lines import read_lines

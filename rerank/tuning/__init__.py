@@ -1,1 +1,4 @@
-"""Feature weights from tuning data: pools of scored candidates, exact line search, rounds."""
+"""Feature weights from a tuning set: `rerank.tuning.run.tune` is the whole of it in memory.
+
+`objectives` says what is maximised, `pools` on which candidates, `mert`, `exact` and `tuners` how.
+"""

@@ -1,4 +1,4 @@
-"""Ranges that weights keep to."""
+"""Ranges of weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Bounds:
 
     @classmethod
     def none(cls, n_features: int) -> Bounds:
-        """No bounds at all."""
+        """Infinite ranges."""
         return cls(np.full(n_features, -math.inf), np.full(n_features, math.inf))
 
     @property
@@ -32,11 +32,11 @@ class Bounds:
         return bool((np.isinf(ends) | (ends == 0)).all())
 
     def hold(self, weights: NDArray[np.float64]) -> bool:
-        """Whether weights (F,) keep to them."""
+        """Whether weights (F,) are within the ranges."""
         return bool(((self.low <= weights) & (weights <= self.high)).all())
 
     def clipped(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The nearest weights (F,) that keep to them."""
+        """The nearest weights (F,) within the ranges."""
         return np.clip(weights, self.low, self.high)
 
     def span(

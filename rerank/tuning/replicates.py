@@ -1,12 +1,13 @@
-"""Replicates of a tuning, and what they agree on.
+"""Samples of documents: bootstrap replicates of a tuning set, and documents held out from it.
 
 One tuning gives weights that another start, or another sample of documents, would not have given
-(Clark et al. 2011, https://aclanthology.org/P11-2031). Replicates draw documents anew, as a
-bootstrap does, and start elsewhere; the mean of their weights is steadier than any of them.
+(Clark et al. 2011, https://aclanthology.org/P11-2031). The mean of weights that were tuned on
+several resampled sets is steadier than any of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,9 +16,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replicates:
-    """Weights (R, F) of R replicates, all of one norm or of one scale."""
+    """Weights (R, F) of R tunings, in one norm, and the BLEU of each on all documents."""
 
     weights: NDArray[np.float64]
+    bleu: tuple[float, ...]
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -26,10 +28,21 @@ class Replicates:
 
     @property
     def spread(self) -> NDArray[np.float64]:
-        """Standard deviation of each weight, (F,), of the sample; zeros for one replicate."""
+        """Sample standard deviation of each weight, (F,); zeros for one replicate."""
         if len(self.weights) == 1:
             return np.zeros(self.weights.shape[1])
         return np.asarray(self.weights.std(axis=0, ddof=1))
+
+    def to_dict(self, names: Sequence[str]) -> Mapping[str, object]:
+        """Entry of a weights file."""
+        spread = dict(zip(names, self.spread.tolist(), strict=True))
+        return {"bleu": list(self.bleu), "spread": spread}
+
+    def to_text(self, names: Sequence[str]) -> str:
+        """Means and standard deviations, for people."""
+        figures = zip(names, self.mean, self.spread, strict=True)
+        listed = ", ".join(f"{name} {mean:.4f} ± {spread:.4f}" for name, mean, spread in figures)
+        return f"mean of {len(self.bleu)} replicates: {listed}"
 
 
 def resampled(n_documents: int, rng: np.random.Generator) -> list[int]:
@@ -38,7 +51,7 @@ def resampled(n_documents: int, rng: np.random.Generator) -> list[int]:
 
 
 def held_out(n_documents: int, share: float, rng: np.random.Generator) -> list[int]:
-    """Numbers of the documents kept from tuning: a share of all, rounded, but at least one.
+    """Numbers of the held-out documents: a share of all, rounded, but at least one.
 
     ValueError where none would be left to tune on.
     """

@@ -1,9 +1,9 @@
 """The scale α of p(candidate) ∝ exp(α · score), by maximum likelihood of the best candidates.
 
-BLEU settles weights up to a positive factor only; what samples or averages needs the factor too.
-Expected BLEU would drive it to infinity, so likelihood fits it: of the candidates of each list that
-are best by their own quality, those as good sharing equally, among all of the list. Of S lists with
-scores s and best candidates B it is
+BLEU determines weights up to a positive factor only; decoders that sample need the factor too.
+Expected BLEU would drive it to infinity, so it is fitted by the likelihood of the best candidates
+of each list (in equal shares where several have the best quality). With the scores s and the best
+candidates B_t of each list t it is
 
     L(α) = Σ_t (mean of α s over B_t − log Σ_k exp(α s_k)),
 
@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
-from rerank.tuning.objectives import Sums
+from rerank.tuning.objectives.objective import Sums
 
 _CURE = "where one is needed, give --alpha"
 RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down
-_HALVINGS = 60  # of the range, on a logarithmic scale: to the last bits
+_HALVINGS = 60  # of the range, on a logarithmic scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def fit_scale(
     """The most likely scale; None, with a notice, where none within `RANGE` is.
 
     scores: (n,) natural logarithms, unnormalised; −inf is no candidate at any scale. quality: (n,)
-    larger is better. List t is offsets[t]:offsets[t + 1]. Lists that say nothing are left out: all
-    candidates as good, or all scores equal. O(n) time for each of 60 halvings of the range.
+    larger is better. List t is offsets[t]:offsets[t + 1]. Lists in which all candidates have one
+    quality or one score are left out. O(n) time for each of 60 halvings of the range.
     """
     lists = _Lists.of(scores, quality, offsets)
     if lists is None:
@@ -94,7 +94,7 @@ def fit_scale_to_bleu(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lists:
-    """The lists that say something, one after the other.
+    """The lists in which scores and qualities differ, one after the other.
 
     scores: (n,) less the largest of their list; shares: (n,) of each candidate among the best, a
     sum of 1 in each list; starts: (S,) rows where lists begin.
@@ -111,7 +111,7 @@ class _Lists:
         quality: NDArray[np.float64],
         offsets: NDArray[np.int64],
     ) -> _Lists | None:
-        """Those of all lists; None if there are none."""
+        """Such lists of all; None if there are none."""
         kept, shares = [], []
         for start, end in pairwise(offsets):
             possible = scores[start:end] > -np.inf

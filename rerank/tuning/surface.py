@@ -1,7 +1,7 @@
-"""The surface of an objective around weights: its values along each feature, and how flat it is.
+"""The objective around given weights: its exact values along each feature, and how flat it is.
 
-Weights whose neighbours are as good carry over to other documents; weights on a needle's point do
-not. Along a feature the objective is known exactly, on every interval between breaks.
+Weights whose neighbours are nearly as good generalise to other documents; weights on a narrow peak
+do not.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.tuning.ascent import Axes, Point
-from rerank.tuning.goals import goal_of
-from rerank.tuning.objectives import Objective
-from rerank.tuning.pool import Pool
+from rerank.tuning.mert.ascent import Axes, PoolPoint
+from rerank.tuning.objectives.goal import SearchGoal
+from rerank.tuning.objectives.objective import Objective
+from rerank.tuning.pools.pool import Pool
 
-NEAR = 0.1  # what still counts as flat, in units of the objective
+NEAR = 0.1  # loss that counts as flat, in points of the objective
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
     """An objective along one feature, all other weights fixed.
 
-    feature: its column; weight: where it stands; left: (m,) weights where intervals begin, −inf
-    first; values: (m,) of the objective on each
+    feature: its column; weight: its given weight; left: (m,) weights where intervals begin, −inf
+    first; values: (m,) objective on each interval
     """
 
     feature: int
@@ -33,7 +33,7 @@ class Section:
     values: NDArray[np.float64]
 
     def flat(self, near: float = NEAR) -> tuple[float, float]:
-        """The widest range of weights around its own in which no value is `near` below that here.
+        """The widest range around the weight where the objective loses at most `near`.
 
         Ends may be infinite.
         """
@@ -48,7 +48,7 @@ class Section:
 def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> list[Section]:
     """A section of each feature that varies, through weights (F,). O(n) for each."""
     axes = Axes.of(pool)
-    point = Point(axes, weights, goal_of(objective))
+    point = PoolPoint(axes, weights, SearchGoal(objective))
     found = []
     for axis, feature in enumerate(axes.features.tolist()):
         line = point.line(point.axis(axis))

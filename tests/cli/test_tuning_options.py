@@ -1,4 +1,4 @@
-"""Options of tuning become aims and settings; idle and misspelt ones are refused in one line."""
+"""Options of tuning become an objective and settings; contradictions are refused in one line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ import click
 import pytest
 
 from rerank.cli import cli
-from rerank.cli.tuning_options import aims_of, settings_of
+from rerank.cli.tuning_options import objective_of, settings_of
 from rerank.errors import UsageError
-from rerank.pipeline import Aims, MertSettings
-from rerank.pipeline.tuning_plan import POOLS
-from rerank.registry import METRICS
-from rerank.tuning.algorithms import ALGORITHMS
-from rerank.tuning.pool_tuner import MERT
-from rerank.tuning.strategies import STRATEGIES
+from rerank.pipeline import MertSettings, ObjectiveOptions
+from rerank.tuning.plan import POOLS
 
 
 def parsed(*arguments: str) -> dict[str, Any]:
@@ -28,22 +24,20 @@ def parsed(*arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ("", Aims()),
-        ("--objective chrf", Aims((("chrf", 1.0),))),
-        ("--objective bleu --objective ter=0.5", Aims((("bleu", 1.0), ("ter", 0.5)))),
-        ("--objective m=1e1 --metric m=a=b", Aims((("m", 10.0),), {"m": "a=b"})),
-        ("--per-document", Aims(documents=True)),
-        ("--worst 25", Aims(worst=0.25)),
-        ("--length-ratio keep", Aims(length="keep")),
-        ("--length-ratio 0.97 --length-price 8", Aims(length=0.97, price=8.0)),
-        ("--length-ratio keep --length-price 0", Aims(length="keep", price=0.0)),
-        ("--window 3", Aims(window=3)),
-        ("--window 3 --window-of min", Aims(window=3, window_of="min")),
-        ("--shrink 2.5", Aims(shrinkage=2.5)),
+        ("", ObjectiveOptions()),
+        ("--objective chrf", ObjectiveOptions((("chrf", 1.0),))),
+        ("--objective bleu --objective ter=0.5", ObjectiveOptions((("bleu", 1.0), ("ter", 0.5)))),
+        ("--objective m=1e1 --metric m=a=b", ObjectiveOptions((("m", 10.0),), {"m": "a=b"})),
+        ("--per-document", ObjectiveOptions(documents=True)),
+        ("--worst 25", ObjectiveOptions(worst=0.25)),
+        ("--length-ratio keep", ObjectiveOptions(length="keep")),
+        ("--length-ratio 0.97 --length-price 8", ObjectiveOptions(length=0.97, price=8.0)),
+        ("--length-ratio keep --length-price 0", ObjectiveOptions(length="keep", price=0.0)),
+        ("--shrink 2.5", ObjectiveOptions(shrinkage=2.5)),
     ],
 )
-def test_options_become_aims(arguments: str, expected: Aims) -> None:
-    assert aims_of(parsed(*arguments.split())) == expected
+def test_options_become_an_objective(arguments: str, expected: ObjectiveOptions) -> None:
+    assert objective_of(parsed(*arguments.split())) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,7 +45,6 @@ def test_options_become_aims(arguments: str, expected: Aims) -> None:
     [
         ("", MertSettings()),
         ("--starts 0 --threads 3", MertSettings(random_starts=0, threads=3)),
-        ("--directions powell --norm l2", MertSettings(directions="powell", norm="l2")),
         ("--seed 7", MertSettings(seed=7)),
     ],
 )
@@ -63,10 +56,10 @@ def test_options_that_were_taken_are_not_left() -> None:
     """What is left are the lists', the search's and the command's own."""
     options = parsed()
     before = set(options)
-    aims_of(options)
+    objective_of(options)
     settings_of(options)
     gone = before - set(options)
-    assert gone >= {"objectives", "metrics", "worst", "window", "shrink", "starts", "norm", "seed"}
+    assert gone >= {"objectives", "metrics", "worst", "shrink", "starts", "threads", "seed"}
     assert not gone & {"kbest", "method", "tokenize", "pools", "replicates", "plot"}
 
 
@@ -78,18 +71,20 @@ def test_options_that_were_taken_are_not_left() -> None:
         ("--metric dev.m", "--metric dev.m: expected NAME=FILE"),
         ("--metric =dev.m", "--metric =dev.m: expected NAME=FILE"),
         ("--metric m=", "--metric m=: expected NAME=FILE"),
-        ("--metric m=a --metric m=b", "--metric m=b: m is a already; take another name"),
+        ("--metric m=a --metric m=b", "--metric m=b: m already names a; take another name"),
         ("--length-ratio 0", "--length-ratio 0: expected keep, free, or a ratio such as 0.98"),
         ("--length-ratio inf", "--length-ratio inf: expected keep, free, or a ratio"),
         ("--length-ratio nan", "--length-ratio nan: expected keep, free, or a ratio"),
         ("--length-ratio Keep", "--length-ratio Keep: expected keep, free, or a ratio"),
-        ("--length-ratio free --length-price 1", "--length-price: nothing is paid for length"),
-        ("--window-of min", "--window-of min: there is no window; add --window N"),
+        (
+            "--length-ratio free --length-price 1",
+            "--length-price: --length-ratio free has no price",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_told_in_a_line(arguments: str, message: str) -> None:
     with pytest.raises(UsageError) as fault:
-        aims_of(parsed(*arguments.split()))
+        objective_of(parsed(*arguments.split()))
     assert str(fault.value).startswith(message)
     assert "\n" not in str(fault.value)
 
@@ -104,11 +99,8 @@ def test_names_to_choose_from_are_all_that_there_are() -> None:
         return list(option.choices)
 
     assert choices("pools") == list(POOLS)
-    assert choices("directions") == list(STRATEGIES)
-    assert choices("algorithm") == [MERT, *ALGORITHMS]
-    assert all(name in str(found["objectives"].help) for name in METRICS)
 
 
 def test_the_price_that_the_help_states_is_that_of_the_pipeline() -> None:
     found = {p.name: p for p in cli.commands["tune-mert"].params if isinstance(p, click.Option)}
-    assert f"[default: {Aims().price:g}]" in str(found["length_price"].help)
+    assert f"[default: {ObjectiveOptions().price:g}]" in str(found["length_price"].help)

@@ -117,3 +117,8 @@ def test_no_document_information_names_three_cures(docs: str | None, no_docs: st
 def test_talks_are_documents() -> None:
     documents = Documents.from_file(DATA / "ted-zh-en" / "dev2010.docids", Notices(), n_lines=887)
     assert (len(documents), documents.n_lines) == (8, 887)
+
+
+def test_lines_are_split_as_the_documents_are() -> None:
+    documents = Documents(("a", "b", "c"), (0, 2, 2, 3))
+    assert documents.split("xyz") == ["xy", "", "z"]

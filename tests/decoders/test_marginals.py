@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from support.problems import LENGTHS, SEEDS, random_problem, rng
 
-from decoders.chains import Chain, Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.exhaustive import exhaustive
-from decoders.marginals import backward, forward, marginals, max_marginals, serves
+from decoders.marginals import backward, forward, is_chain, marginals, max_marginals
 from decoders.numerics import log_sum_exp
-from decoders.problem import ScoreError, UnsuitedDecoder
-from decoders.tables import HistoryTable
+from decoders.problem import Array, DocumentProblem, ScoreError, UnsuitedDecoder
 
-LENGTHS = st.lists(st.integers(1, 4), max_size=5)
-SEEDS = st.integers(0, 2**32 - 1)
 VALUES = st.sampled_from(
     [(-np.inf, -1.0, 0.0, 0.75), (-np.inf,) * 4 + (0.5,), (-300.0, 5.0, 250.0)]
 )
 
 
-def chain(lengths: list[int], order: int, seed: int, values: tuple[float, ...]) -> Chain:
-    rng = np.random.default_rng(seed)
-    shapes = (
-        [(k,) for k in lengths] if order == 0 else list(zip([1, *lengths], lengths, strict=False))
-    )
-    arrays = [rng.choice(values, size=shape) for shape in shapes]
-    for array in arrays:
-        array.flags.writeable = False
-    return Unary(arrays) if order == 0 else Pairwise(arrays)
-
-
-def enumerated(
-    problem: Chain, alpha: float
-) -> tuple[list[NDArray[np.float64]], float, list[NDArray[np.float64]]]:
+def enumerate_paths(
+    problem: DocumentProblem, alpha: float
+) -> tuple[list[Array], float, list[Array]]:
     """Marginals, log Z and max-marginals from a list of all paths."""
     paths = exhaustive(problem, n_best=1024)
     logs = [alpha * path.score for path in paths]
@@ -65,10 +52,10 @@ def enumerated(
     alpha=st.sampled_from([0.1, 1.0, 3.0]),
 )
 def test_they_are_what_enumeration_gives(
-    lengths: list[int], order: int, seed: int, values: tuple[float, ...], alpha: float
+    lengths: list[int], order: int, seed: int, values: Sequence[float], alpha: float
 ) -> None:
-    problem = chain(lengths, order, seed, values)
-    sums, log_z, best = enumerated(problem, alpha)
+    problem = random_problem(order, lengths, rng(seed), values)
+    sums, log_z, best = enumerate_paths(problem, alpha)
     found, normaliser = marginals(problem, alpha)
     # logarithms up to 4,000, of which 2^-53 is 5e-13; a few such roundings a sentence
     assert normaliser == pytest.approx(log_z, rel=1e-13, abs=1e-13)
@@ -79,7 +66,7 @@ def test_they_are_what_enumeration_gives(
 
 
 def test_messages_meet_at_every_sentence() -> None:
-    problem = chain([3, 4, 2, 3], 1, 7, (-2.0, 0.25, 1.5))
+    problem = random_problem(1, [3, 4, 2, 3], rng(7), (-2.0, 0.25, 1.5))
     before, after = forward(problem, log_sum_exp, 0.7), backward(problem, log_sum_exp, 0.7)
     totals = [float(log_sum_exp(b + a)) for b, a in zip(before, after, strict=True)]
     assert totals == pytest.approx([marginals(problem, 0.7)[1]] * 4)
@@ -100,8 +87,7 @@ def test_an_empty_document_has_one_path() -> None:
 
 
 def test_a_thousand_sentences_keep_their_shares() -> None:
-    rng = np.random.default_rng(2)
-    scores = [rng.normal(scale=50, size=4) for _ in range(1000)]
+    scores = list(rng(2).normal(scale=50, size=(1000, 4)))
     tiled = [np.tile(row, (1 if t == 0 else 4, 1)) for t, row in enumerate(scores)]
     found, log_z = marginals(Pairwise(tiled), 0.3)
     alone = [np.exp(0.3 * row - log_sum_exp(0.3 * row)) for row in scores]
@@ -111,8 +97,8 @@ def test_a_thousand_sentences_keep_their_shares() -> None:
 
 def test_orders_and_scales_without_messages_are_refused() -> None:
     table = HistoryTable([np.zeros(2)], order=2)
-    assert not serves(table)
-    assert serves(HistoryTable([np.zeros(2)], order=1))
+    assert not is_chain(table)
+    assert is_chain(HistoryTable([np.zeros(2)], order=1))
     with pytest.raises(UnsuitedDecoder, match="order 0 or 1"):
         marginals(table, 1.0)
     with pytest.raises(ValueError, match="scale alpha above 0, found 0"):

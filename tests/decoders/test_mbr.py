@@ -7,17 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from support.problems import ExactMatch, posterior_of, random_problem, rng
 
-from decoders.chains import Unary
+from decoders.arrays import HistoryTable, Unary
+from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
-from decoders.lockstep import path_score
 from decoders.mbr import mbr
-from decoders.posterior import Posterior
-from decoders.problem import Path, ScoreError
-from decoders.tables import HistoryTable
-
-Array = NDArray[np.float64]
+from decoders.problem import Array, Path
 
 
 class Gains:
@@ -30,23 +26,14 @@ class Gains:
         return np.asarray(self.gains[t] @ marginals)
 
 
-EXACT_MATCH = Gains([np.eye(3)] * 1000)
-
-
-def table(order: int | None, lengths: tuple[int, ...], seed: int) -> HistoryTable:
-    rng = np.random.default_rng(seed)
-    shapes = [lengths[0 if order is None else max(0, t - order) : t + 1] for t in range(3)]
-    return HistoryTable([rng.normal(size=shape) for shape in shapes], order)
-
-
 @pytest.mark.parametrize("order", [0, 1, 2, None])
 @pytest.mark.parametrize("alpha", [0.3, 2.0])
 def test_no_document_has_a_higher_expected_utility(order: int | None, alpha: float) -> None:
     lengths, differs = (3, 2, 4), False
     every = list(product(*map(range, lengths)))
-    for seed in range(10):
-        problem, rng = table(order, lengths, seed), np.random.default_rng(seed)
-        gains = [rng.random(size=(k, k)) for k in lengths]
+    for seed in range(6):
+        problem, draws = random_problem(order, lengths, rng(seed)), rng(seed)
+        gains = [draws.random(size=(k, k)) for k in lengths]
         paths = exhaustive(problem, n_best=24)
         weights = [math.exp(alpha * path.score) for path in paths]
 
@@ -58,10 +45,9 @@ def test_no_document_has_a_higher_expected_utility(order: int | None, alpha: flo
             for choices in every
         ]
         best = every[int(np.argmax(utilities))]
-        found = mbr(problem, utility=Gains(gains), alpha=alpha, rng=rng, particles=10**6)
+        found = mbr(problem, utility=Gains(gains), alpha=alpha, rng=draws, particles=10**6)
         assert found.paths == (Path(best, path_score(problem, best)),)
-        assert found.posterior is not None
-        assert found.posterior.exact == (order in (0, 1))
+        assert posterior_of(found).exact == (order in (0, 1))
         differs = differs or best != paths[0].choices
     assert differs  # it is not the search for the best path in disguise
 
@@ -69,9 +55,9 @@ def test_no_document_has_a_higher_expected_utility(order: int | None, alpha: flo
 def test_equal_utilities_go_to_the_first_candidate() -> None:
     found = mbr(
         Unary([np.zeros(3), np.array([-1.0, 0, 0])]),
-        utility=EXACT_MATCH,
+        utility=ExactMatch(),
         alpha=1.0,
-        rng=np.random.default_rng(1),
+        rng=rng(1),
     )
     assert found.paths == (Path((0, 1), 0.0),)
 
@@ -79,32 +65,37 @@ def test_equal_utilities_go_to_the_first_candidate() -> None:
 @pytest.mark.parametrize("order", [1, 2])
 def test_without_a_possible_path_the_first_candidates_come_out(order: int) -> None:
     problem = HistoryTable([np.zeros(3), np.full((3, 3), -np.inf)], order)
-    found = mbr(problem, utility=EXACT_MATCH, alpha=1.0, rng=np.random.default_rng(1))
+    found = mbr(problem, utility=ExactMatch(), alpha=1.0, rng=rng(1))
     assert found.paths == (Path((0, 0), -np.inf),)
-    assert isinstance(found.posterior, Posterior)
-    assert found.posterior.extinct
-
-
-def test_an_empty_document_has_the_empty_path() -> None:
-    for order in (0, 2):
-        found = mbr(
-            HistoryTable([], order), utility=EXACT_MATCH, alpha=1.0, rng=np.random.default_rng(1)
-        )
-        assert found.paths == (Path((), 0.0),)
+    assert posterior_of(found).extinct
 
 
 def test_a_thousand_sentences_of_order_0_take_their_likeliest_candidates() -> None:
-    scores = np.random.default_rng(2).normal(size=(1000, 3))
-    found = mbr(Unary(list(scores)), utility=EXACT_MATCH, alpha=0.2, rng=np.random.default_rng(1))
+    scores = rng(2).normal(size=(1000, 3))
+    found = mbr(Unary(list(scores)), utility=ExactMatch(), alpha=0.2, rng=rng(1))
     assert found.paths[0].choices == tuple(scores.argmax(axis=1).tolist())
 
 
-def test_a_missing_utility_a_scale_of_0_and_nan_are_refused() -> None:
-    rng = np.random.default_rng(1)
+@pytest.mark.parametrize("order", [0, 1, 2, None])
+def test_with_all_zero_scores_the_path_is_the_consensus_of_equal_candidates(
+    order: int | None,
+) -> None:
+    gains = [rng(seed).random(size=(4, 4)) for seed in range(3)]
+    found = mbr(
+        random_problem(order, (4, 4, 4), rng(), [0.0]),
+        utility=Gains(gains),
+        alpha=0.1,
+        rng=rng(),
+        particles=10**6,
+    )
+    consensus = tuple(int(gain.mean(axis=1).argmax()) for gain in gains)
+    assert found.paths == (Path(consensus, 0.0),)
+    if order in (0, 1):
+        assert np.array(posterior_of(found).marginals) == pytest.approx(0.25)
+
+
+def test_a_missing_utility_and_a_scale_of_0_are_refused() -> None:
     with pytest.raises(ValueError, match="mbr needs a utility"):
-        mbr(Unary([]), utility=None, alpha=1.0, rng=rng)  # type: ignore[arg-type]
+        mbr(Unary([]), utility=None, alpha=1.0, rng=rng())
     with pytest.raises(ValueError, match="scale alpha above 0"):
-        mbr(Unary([]), utility=EXACT_MATCH, alpha=0.0, rng=rng)
-    bad = Unary([np.zeros(3), np.array([0, 0, np.nan])])
-    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 2 .*NaN"):
-        mbr(bad, utility=EXACT_MATCH, alpha=1.0, rng=rng)
+        mbr(Unary([]), utility=ExactMatch(), alpha=0.0, rng=rng())

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decoders.numerics import drawn, effective_size, generator, log_sum_exp, shares
+from decoders.numerics import draw, effective_size, log_sum_exp, rng_for, softmax
 
 LOGS = st.lists(st.floats(-30, 30) | st.just(-math.inf), min_size=1, max_size=8)
 
@@ -38,8 +38,8 @@ def test_log_sum_exp_runs_along_any_axis() -> None:
 
 
 @given(logs=LOGS)
-def test_shares_are_probabilities_or_none(logs: list[float]) -> None:
-    found = shares(np.array(logs))
+def test_softmax_gives_probabilities_or_zeros(logs: list[float]) -> None:
+    found = softmax(np.array(logs))
     total = math.fsum(map(math.exp, logs))
     expected = [math.exp(log) / total if total else 0.0 for log in logs]
     assert found.tolist() == pytest.approx(expected, rel=1e-12)
@@ -67,24 +67,24 @@ def test_equal_particles_are_all_effective() -> None:
 def test_draws_follow_their_shares_and_avoid_the_impossible() -> None:
     logs = np.log(np.array([0.1, 0.2, 0.7]))[None] + 5
     logs = np.insert(logs, 1, -np.inf, axis=1)
-    found = drawn(np.repeat(logs, 20_000, axis=0), np.random.default_rng(1))
+    found = draw(np.repeat(logs, 20_000, axis=0), np.random.default_rng(1))
     counts = np.bincount(found, minlength=4)
     assert counts[1] == 0
     expected = np.array([0.1, 0.2, 0.7]) * 20_000
     # χ² with 2 degrees of freedom exceeds 13.8 once in a thousand seeds
     assert float(((counts[[0, 2, 3]] - expected) ** 2 / expected).sum()) < 13.8
-    assert drawn(np.full((2, 3), -np.inf), np.random.default_rng(1)).tolist() == [0, 0]
+    assert draw(np.full((2, 3), -np.inf), np.random.default_rng(1)).tolist() == [0, 0]
 
 
 def test_each_document_and_seed_has_random_numbers_of_its_own() -> None:
-    draws = {(s, d): generator(s, d).random() for s in (0, 1) for d in ("", "a", "b", "ä")}
+    draws = {(s, d): rng_for(s, d).random() for s in (0, 1) for d in ("", "a", "b", "ä")}
     assert len(set(draws.values())) == 8
-    assert generator(1, "a").random() == draws[1, "a"]
+    assert rng_for(1, "a").random() == draws[1, "a"]
 
 
 def test_random_numbers_are_the_same_in_another_process() -> None:
-    program = "from decoders.numerics import generator; print(generator(3, 'talk-7').random())"
+    program = "from decoders.numerics import rng_for; print(rng_for(3, 'talk-7').random())"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert float(done.stdout) == generator(3, "talk-7").random()
+    assert float(done.stdout) == rng_for(3, "talk-7").random()

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from support.problems import frozen
 
-from decoders.chains import Pairwise, Unary
-from decoders.lockstep import forced, path_score
+from decoders.arrays import HistoryTable, Pairwise, Unary
+from decoders.batching import conditional_scores, path_score
 from decoders.problem import (
+    Array,
     DocumentProblem,
     Indices,
     ScoreError,
@@ -18,17 +19,6 @@ from decoders.problem import (
     checked,
     checked_sums,
 )
-from decoders.tables import HistoryTable
-
-Array = NDArray[np.float64]
-
-
-def frozen(values: object, dtype: type[np.floating] = np.float64) -> Array:
-    """An array that raises when written to."""
-    array = np.array(values, dtype=dtype)
-    array.flags.writeable = False
-    return array
-
 
 UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
 PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
@@ -41,10 +31,10 @@ def test_lengths_are_the_numbers_of_candidates() -> None:
 
 
 def test_forced_scores_are_those_after_the_given_path() -> None:
-    first, second = forced(PAIRWISE, (1, 0))
+    first, second = conditional_scores(PAIRWISE, (1, 0))
     assert first.tolist() == [0, 1]
     assert second.tolist() == [4, 5, -np.inf]
-    assert forced(TABLE, (0, 2))[1].tolist() == [1, 2, 3]
+    assert conditional_scores(TABLE, (0, 2))[1].tolist() == [1, 2, 3]
 
 
 def test_path_score_is_the_sum_along_the_path() -> None:
@@ -60,7 +50,7 @@ def test_path_score_is_the_sum_along_the_path() -> None:
     [((1,), "expected 2 choices"), ((0, 3), "no candidate 3"), ((-1, 0), "no candidate -1")],
     ids=["too few", "too high", "negative"],
 )
-def test_a_path_that_is_none_is_refused(choices: tuple[int, ...], message: str) -> None:
+def test_an_invalid_path_is_refused(choices: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         path_score(PAIRWISE, choices)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.problems import SEEDS
 
 from decoders.resampling import (
     RESAMPLING,
@@ -20,7 +21,6 @@ from decoders.resampling import (
 
 SCHEMES = pytest.mark.parametrize("scheme", RESAMPLING.values(), ids=RESAMPLING)
 WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=12).filter(any)
-SEEDS = st.integers(0, 2**32 - 1)
 
 
 def shares_of(weights: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -44,7 +44,7 @@ def test_offspring_number_n_and_none_come_from_a_share_of_0(
 
 @SCHEMES
 def test_offspring_number_n_times_the_share_on_average(scheme: Resampling) -> None:
-    shares, n, runs = np.array([0.05, 0.3, 0.0, 0.425, 0.225]), 7, 20_000
+    shares, n, runs = np.array([0.05, 0.3, 0.0, 0.425, 0.225]), 7, 8_000
     rng = np.random.default_rng(3)
     counts = np.array([scheme(shares, n, rng) for _ in range(runs)])
     # four standard errors of the mean; no scheme varies more than the multinomial
@@ -55,12 +55,12 @@ def test_offspring_number_n_times_the_share_on_average(scheme: Resampling) -> No
 @SCHEMES
 def test_the_order_of_the_particles_does_not_leak(scheme: Resampling) -> None:
     # of equal particles each has as many offspring on average, wherever it stands
-    rng, runs = np.random.default_rng(4), 8_000
+    rng, runs = np.random.default_rng(4), 5_000
     means = np.mean([scheme(np.full(5, 0.2), 3, rng) for _ in range(runs)], axis=0)
     assert (abs(means - 0.6) <= 4 * math.sqrt(3 * 0.2 * 0.8 / runs)).all()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(weights=WEIGHTS, n=st.integers(1, 40), seed=SEEDS)
 def test_counts_keep_the_bounds_of_their_scheme(weights: list[int], n: int, seed: int) -> None:
     shares = shares_of(weights)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
+from decoders.batching import path_score
 from decoders.beam import beam
-from decoders.chains import Chain, Pairwise, Unary
 from decoders.exhaustive import exhaustive
 from decoders.greedy import greedy
-from decoders.lockstep import path_score
 from decoders.marginals import marginals
-from decoders.numerics import generator
+from decoders.numerics import rng_for
 from decoders.problem import (
     Answer,
     DocumentProblem,
@@ -39,7 +39,6 @@ from decoders.smc import smc
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
 from decoders.table import ANY, AUTO_WIDTH, DECODERS
-from decoders.tables import HistoryTable
 from decoders.viterbi import viterbi
 
 RNG = np.random.default_rng(11)
@@ -85,7 +84,7 @@ def test_decoders_that_draw_take_their_numbers_from_seed_and_document() -> None:
         expected = smc(
             TABLE,
             alpha=2.0,
-            rng=generator(SEED if seed is None else seed, "talk"),
+            rng=rng_for(SEED if seed is None else seed, "talk"),
             particles=5,
             temper=0.5,
             ess_threshold=1.0,
@@ -96,10 +95,10 @@ def test_decoders_that_draw_take_their_numbers_from_seed_and_document() -> None:
         assert expected.posterior is not None
         assert np.array_equal(found.posterior.draws, expected.posterior.draws)
     found = decode(TABLE, "survivors", Options(merge="sample", alpha=1.0, seed=3), document="a")
-    assert found.paths[0] == survivors(TABLE, rng=generator(3, "a"), merge="sample", alpha=1.0)
+    assert found.paths[0] == survivors(TABLE, rng=rng_for(3, "a"), merge="sample", alpha=1.0)
     found = decode(TABLE, "sweeps", Options(width=1, block=2, horizon=1, gibbs=2, alpha=1.0))
     assert found.paths[0] == sweeps(
-        TABLE, rng=generator(SEED, ""), width=1, block=2, horizon=1, gibbs=2, alpha=1.0
+        TABLE, rng=rng_for(SEED, ""), width=1, block=2, horizon=1, gibbs=2, alpha=1.0
     )
 
 
@@ -153,7 +152,7 @@ def test_on_unbounded_order_the_gap_is_to_the_best_known_path() -> None:
     assert (found.optimal, found.exact) == (False, False)
     assert found.best_score == max(found.paths[0].score, found.baseline_score)
     sought = decode(TABLE, "greedy", Options(gap=2))
-    known = sweeps(TABLE, rng=generator(SEED, ""), width=2)
+    known = sweeps(TABLE, rng=rng_for(SEED, ""), width=2)
     assert sought.best_score == max(known.score, sought.paths[0].score, sought.baseline_score)
     assert not sought.optimal
     assert decode(TABLE, "greedy", Options(gap=81)).best_score == exhaustive(TABLE)[0].score
@@ -214,7 +213,7 @@ def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, op
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("ffbs", "particles"), ("ffbs", "lag"), ("mbr", "particles")],
+    [("ffbs", "particles"), ("ffbs", "lag"), ("mbr", "particles"), ("mbr", "lag")],
 )
 def test_what_only_a_particle_filter_uses_is_refused_where_all_paths_are_summed(
     name: str, option: str
@@ -238,8 +237,9 @@ def test_auto_lets_a_width_pass_and_nothing_else() -> None:
     assert decode(PAIRWISE, "auto", Options(width=3)).decoder == "viterbi"
     with pytest.raises(UnknownOption, match="viterbi does not use width"):
         decode(PAIRWISE, "viterbi", Options(width=3))
-    with pytest.raises(UnknownOption, match="viterbi does not use particles"):
-        decode(PAIRWISE, "auto", Options(particles=3))
+    with pytest.raises(UnknownOption, match="viterbi does not use lag"):
+        decode(PAIRWISE, "auto", Options(lag=3))
+    assert decode(PAIRWISE, "auto", Options(seed=3, alpha=1.0)).decoder == "viterbi"
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,12 @@ def test_mbr_refuses_without_a_utility() -> None:
 
 def test_other_peoples_decoders_join_by_a_row() -> None:
     row = dataclasses.replace(DECODERS["greedy"], name="mine", exact_to=ANY)
-    found = decode(TABLE, "mine", table={**DECODERS, "mine": row})
+    table = {**DECODERS, "mine": row}
+    found = decode(TABLE, "mine", table=table)
     assert (found.decoder, found.exact, found.paths) == ("mine", True, (greedy(TABLE),))
+    row = dataclasses.replace(DECODERS["beam"], name="mine")
+    with pytest.raises(UnknownOption, match=r"it is for beam, .*, mine$"):
+        decode(TABLE, "greedy", Options(width=2), table={**DECODERS, "mine": row})
 
 
 def plain(problem: DocumentProblem, *, n_best: int) -> list[Path]:

@@ -9,17 +9,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from support.problems import (
+    CHI2_999,
+    DYADIC,
+    LENGTHS,
+    SEEDS,
+    chi2,
+    probabilities,
+    random_pairwise,
+    random_problem,
+    rng,
+)
 
-from decoders.chains import Pairwise, Unary
-from decoders.lockstep import path_score
-from decoders.problem import DocumentProblem, Indices, Path, ScoreError, UnsuitedDecoder
+from decoders.arrays import HistoryTable, Pairwise, Unary
+from decoders.batching import path_score
+from decoders.problem import Array, DocumentProblem, Indices, Path, UnsuitedDecoder
 from decoders.survivors import survivors
-from decoders.tables import HistoryTable
 from decoders.viterbi import viterbi
 
-Array = NDArray[np.float64]
-RNG = np.random.default_rng(0)  # where nothing is drawn
+RNG = rng(0)  # where nothing is drawn
 
 
 class Recurrent(DocumentProblem):
@@ -29,11 +37,11 @@ class Recurrent(DocumentProblem):
     lengths: tuple[int, ...] = ()
 
     def __init__(self, lengths: tuple[int, ...], seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self.lengths, self.a = lengths, rng.normal(scale=0.6, size=(2, 2))
-        self.b = [rng.normal(size=(k, 2)) for k in lengths]
-        self.v = [rng.normal(size=(k, 2)) for k in lengths]
-        self.c = [rng.normal(size=k) for k in lengths]
+        draws = rng(seed)
+        self.lengths, self.a = lengths, draws.normal(scale=0.6, size=(2, 2))
+        self.b = [draws.normal(size=(k, 2)) for k in lengths]
+        self.v = [draws.normal(size=(k, 2)) for k in lengths]
+        self.c = [draws.normal(size=k) for k in lengths]
 
     def initial(self) -> Array:
         return np.ones((1, 2))
@@ -86,19 +94,12 @@ def test_the_mean_is_the_recursion_of_the_memo_and_its_path_is_scored_again(alph
     assert found == {True, False}  # the mean is not the best in disguise
 
 
-@settings(max_examples=80, deadline=None)
-@given(
-    lengths=st.lists(st.integers(1, 4), max_size=5),
-    order=st.integers(0, 1),
-    seed=st.integers(0, 2**32 - 1),
-    values=st.sampled_from([(-1.0, 0.0, 0.5), (-np.inf, -np.inf, 0.25, 1.0), (0.0,)]),
-)
+@settings(max_examples=60, deadline=None)
+@given(lengths=LENGTHS, order=st.integers(0, 1), seed=SEEDS, values=st.sampled_from(DYADIC))
 def test_the_best_of_each_candidate_is_viterbi_on_order_0_and_1(
     lengths: list[int], order: int, seed: int, values: tuple[float, ...]
 ) -> None:
-    rng = np.random.default_rng(seed)
-    shapes = [tuple(lengths[max(0, t - order) : t + 1]) for t in range(len(lengths))]
-    problem = HistoryTable([rng.choice(values, size=shape) for shape in shapes], order)
+    problem = random_problem(order, lengths, rng(seed), values)
     assert [survivors(problem, rng=RNG)] == viterbi(problem)
 
 
@@ -109,31 +110,23 @@ def test_the_best_of_each_candidate_may_lose_what_is_worth_more_later() -> None:
 
 def test_drawn_hypotheses_follow_their_weights_at_scale_alpha() -> None:
     problem = Pairwise([np.array([[0.5, -0.25, 0, -np.inf]]), np.array([[0.0], [1], [0.5], [9]])])
-    alpha, runs, rng = 1.5, 4000, np.random.default_rng(3)
-    counts = Counter(
-        survivors(problem, rng=rng, merge="sample", alpha=alpha).choices for _ in range(runs)
-    )
-    weights = {(0, 0): 0.5, (1, 0): 0.75, (2, 0): 0.5}
-    z = sum(math.exp(alpha * s) for s in weights.values())
-    assert counts.keys() == weights.keys()
-    chi2 = 0.0
-    for path, score in weights.items():
-        expected = runs * math.exp(alpha * score) / z
-        chi2 += (counts[path] - expected) ** 2 / expected
-    assert chi2 < 13.82  # quantile of 0.999, 2 degrees of freedom
+    draws = rng(3)
+    paths = [survivors(problem, rng=draws, merge="sample", alpha=1.5).choices for _ in range(2000)]
+    without_last = Pairwise([problem.matrices[0][:, :3], problem.matrices[1][:3]])
+    assert chi2(paths, probabilities(without_last, 1.5)) < CHI2_999[2]
 
 
 def test_each_candidate_draws_a_hypothesis_of_its_own() -> None:
-    class Noting(Pairwise):
+    class Recording(Pairwise):
         def select(self, successors: None, parents: Indices, choices: Indices) -> Indices:
             followed[tuple(parents.tolist())] += 1
             return super().select(successors, parents, choices)
 
     followed: Counter[tuple[int, ...]] = Counter()
-    problem = Noting([np.zeros((1, 2)), np.zeros((2, 2)), np.zeros((2, 1))])
-    rng = np.random.default_rng(4)
+    problem = Recording([np.zeros((1, 2)), np.zeros((2, 2)), np.zeros((2, 1))])
+    draws = rng(4)
     for _ in range(400):
-        survivors(problem, rng=rng, merge="sample", alpha=1.0)
+        survivors(problem, rng=draws, merge="sample", alpha=1.0)
     assert followed.pop((0, 0)) >= 400  # of sentence 0, and by chance of sentence 1
     # standard error of 400 draws with probability 1/4: 8.7
     assert all(abs(followed[pair] - 100) < 4 * 8.7 for pair in ((0, 1), (1, 0), (1, 1)))
@@ -142,22 +135,20 @@ def test_each_candidate_draws_a_hypothesis_of_its_own() -> None:
 @pytest.mark.parametrize("merge", ["max", "sample", "mean"])
 def test_when_every_path_is_impossible_first_candidates_are_kept(merge: str) -> None:
     problem = Pairwise([np.array([[0, 1.0]]), np.full((2, 2), -np.inf), np.array([[0, 1.0]] * 2)])
-    found = survivors(problem, rng=np.random.default_rng(1), merge=merge, alpha=1.0)
+    found = survivors(problem, rng=rng(1), merge=merge, alpha=1.0)
     assert found == Path((0, 0, 0), -np.inf)
 
 
 @pytest.mark.parametrize("merge", ["max", "sample", "mean"])
 def test_any_merge_leaves_the_empty_path_and_the_only_path(merge: str) -> None:
-    rng = np.random.default_rng(1)
-    assert survivors(Unary([]), rng=rng, merge=merge, alpha=1.0) == Path((), 0.0)
+    assert survivors(Unary([]), rng=rng(), merge=merge, alpha=1.0) == Path((), 0.0)
     only = Unary([np.array([-0.5])] * 1000)
-    assert survivors(only, rng=rng, merge=merge, alpha=1.0) == Path((0,) * 1000, -500.0)
+    assert survivors(only, rng=rng(), merge=merge, alpha=1.0) == Path((0,) * 1000, -500.0)
 
 
 def test_where_candidates_are_states_the_mean_is_exact_in_the_limit_of_a_large_scale() -> None:
-    rng = np.random.default_rng(5)
-    problem = Pairwise([rng.normal(size=(1 if t == 0 else 4, 4)) for t in range(20)])
-    assert [survivors(problem, rng=rng, merge="mean", alpha=1e4)] == viterbi(problem)
+    problem = random_pairwise((4,) * 20, 5)
+    assert [survivors(problem, rng=RNG, merge="mean", alpha=1e4)] == viterbi(problem)
 
 
 def test_states_without_a_mean_are_refused() -> None:
@@ -166,7 +157,7 @@ def test_states_without_a_mean_are_refused() -> None:
         survivors(table, rng=RNG, merge="mean", alpha=1.0)
 
 
-def test_merges_that_are_none_or_lack_their_scale_are_refused() -> None:
+def test_unknown_merges_and_a_missing_scale_are_refused() -> None:
     for merge in ("sample", "mean"):
         with pytest.raises(ValueError, match=f"merging by {merge} needs a scale alpha"):
             survivors(Unary([]), rng=RNG, merge=merge)
@@ -174,8 +165,3 @@ def test_merges_that_are_none_or_lack_their_scale_are_refused() -> None:
             survivors(Unary([]), rng=RNG, merge=merge, alpha=0.0)
     with pytest.raises(ValueError, match="'best'; there are max, sample, mean"):
         survivors(Unary([]), rng=RNG, merge="best")
-
-
-def test_nan_is_refused_by_sentence_and_candidate() -> None:
-    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN"):
-        survivors(Unary([np.zeros(2), np.array([0, np.nan])]), rng=RNG)

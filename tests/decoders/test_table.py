@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from decoders.beam import beam_steps
-from decoders.chains import Chain, Pairwise, Unary
+from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
+from decoders.beam import beam
 from decoders.exhaustive import exhaustive
-from decoders.greedy import greedy_steps
+from decoders.greedy import greedy
 from decoders.problem import UnsuitedDecoder
 from decoders.search import Options
 from decoders.table import ANY, DECODERS, NONE, choose, named
-from decoders.tables import HistoryTable
-from decoders.viterbi import viterbi_steps
+from decoders.viterbi import viterbi
 
 NAMES = (
     *("greedy", "viterbi", "beam", "survivors", "random-beam", "smc", "ffbs", "mbr", "sweeps"),
@@ -29,7 +30,7 @@ SECOND = HistoryTable([np.zeros((3,) * min(t + 1, 3)) for t in range(5)], order=
 TABLE = HistoryTable([np.zeros((3,) * (t + 1)) for t in range(5)])
 
 
-class Dear(Chain):
+class Expensive(Chain):
     """Of order 2, with lists too long for exact search."""
 
     lengths = (1000,) * 5
@@ -56,7 +57,7 @@ def test_every_row_names_a_function_that_takes_its_options() -> None:
         assert keywords - set(row.options) <= {"start"}, row.name
         assert set(row.options) <= keywords, row.name
     loaded = [DECODERS[name].load() for name in ("greedy", "viterbi", "beam", "exhaustive")]
-    assert loaded == [greedy_steps, viterbi_steps, beam_steps, exhaustive]
+    assert loaded == [greedy.steps, viterbi.steps, beam.steps, exhaustive]
 
 
 def test_every_option_of_a_row_can_be_asked_for() -> None:
@@ -79,7 +80,7 @@ def test_rows_say_where_they_serve_and_where_they_are_exact() -> None:
         assert exact[name] == [False] * 4
 
 
-def test_orders_are_told_for_people() -> None:
+def test_orders_are_described_for_people() -> None:
     assert DECODERS["viterbi"].orders == DECODERS["viterbi"].exact_orders == "finite"
     assert DECODERS["beam"].orders == "any"
     assert DECODERS["beam"].exact_orders == "0"
@@ -103,6 +104,20 @@ def test_a_scale_is_needed_by_what_samples() -> None:
     assert [sweeps.scaled({"gibbs": n}) for n in (0, 1)] == [False, True]
 
 
+def test_all_zero_weights_are_for_what_works_with_probabilities() -> None:
+    assert {name for name, row in DECODERS.items() if row.uniform} == {"smc", "ffbs", "mbr"}
+
+
+def test_the_table_is_read_without_numpy_or_a_decoder() -> None:
+    program = "import decoders.table, sys; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert "decoders.table" in loaded
+    assert not loaded & {"numpy", "decoders.problem", "decoders.viterbi"}
+
+
 def test_a_seed_is_for_what_draws() -> None:
     draw = {name for name, row in DECODERS.items() if row.takes("seed")}
     assert draw == {*SAMPLERS, "survivors", "sweeps"}
@@ -112,7 +127,7 @@ def test_auto_is_viterbi_where_it_is_exact_and_affordable_and_beam_elsewhere() -
     for problem in (UNARY, PAIRWISE, SECOND, Unary([])):
         assert choose(problem).name == "viterbi"
         assert choose(problem, n_best=2).name == "viterbi"
-    for unfit in (TABLE, Dear()):
+    for unfit in (TABLE, Expensive()):
         assert choose(unfit).name == choose(unfit, n_best=2).name == "beam"
 
 

@@ -15,7 +15,14 @@ import pytest
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Aims, Decoding, Lists, Plan, TunedWeights, decode, score, tune_mert
+from rerank.pipeline import (
+    Decoding,
+    Lists,
+    TunedWeights,
+    decode,
+    score,
+    tune_mert,
+)
 from rerank.pipeline.decoding import Reports
 from rerank.pipeline.models import Named
 
@@ -212,8 +219,8 @@ def assert_written(file: str, paths: Mapping[str, Sequence[int | None]]) -> None
 
 def test_tuning_weighs_them_and_says_what_it_read() -> None:
     lists = Lists("dev.kbest", "dev.docs", outside={**SCORES, **PAIRS})
-    weights, plan = TunedWeights("tuned.json", start="w.json"), Plan(aims=Aims(length="free"))
-    found = tune_mert(lists, ["ref"], weights, plan=plan, notices=Notices())
+    weights = TunedWeights("tuned.json", start="w.json")
+    found = tune_mert(lists, ["ref"], weights, notices=Notices())
     assert set(found.weights.dense) == {"LM0", "qe", "pairs"}
     assert found.bleu >= found.baseline_bleu
     content = json.loads(Path("tuned.json").read_text(encoding="utf-8"))

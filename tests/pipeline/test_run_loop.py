@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decoders.chains import Unary
+from decoders.arrays import Unary
 from decoders.problem import DocumentProblem
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.documents import Documents

@@ -9,11 +9,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import DocumentProblem
 from decoders.search import Options
 from decoders.table import DECODERS
-from decoders.tables import HistoryTable
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
 from rerank.corpus.kbest import KBest

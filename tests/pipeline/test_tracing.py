@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decoders.chains import Pairwise
+from decoders.arrays import HistoryTable, Pairwise
 from decoders.problem import DocumentProblem, Path
 from decoders.result import SearchResult
 from decoders.search import Options
-from decoders.tables import HistoryTable
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
 from rerank.corpus.kbest import KBest

@@ -19,9 +19,9 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices
 from rerank.pipeline import (
-    Aims,
     Lists,
     MertSettings,
+    ObjectiveOptions,
     Plan,
     Reports,
     Search,
@@ -36,7 +36,9 @@ WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns"
 DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
 HOLES = {3, 7, 8}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
-FREE = Plan(aims=Aims(length="free", shrinkage=0.0), settings=QUICK)  # nothing but BLEU
+FREE = Plan(
+    objective=ObjectiveOptions(length="free", shrinkage=0.0), settings=QUICK
+)  # nothing but BLEU
 START = {"LM0": [1.0], "TM0": [0.5, 0.25]}
 PARTS = ("features", "start", "ranges", "base", "plot")  # of `TunedWeights`
 with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
@@ -141,7 +143,7 @@ def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_lengt
         return bleu - 5 * abs(lengths[0] / lengths[1] - found.baseline_ratio)
 
     said: list[str] = []
-    plan = Plan(aims=Aims(length="keep", shrinkage=0.0), settings=QUICK)
+    plan = Plan(objective=ObjectiveOptions(length="keep", shrinkage=0.0), settings=QUICK)
     found = tuned(lists(), said=said, start="start.json", plan=plan)
     assert f"maximised: corpus BLEU − 5 |length ratio − {found.baseline_ratio:.3f}|" in said
     assert value("out.json") > value("start.json")
@@ -183,27 +185,6 @@ def test_with_context_the_round_with_the_best_decoded_bleu_is_kept(
     start = {**START, "lm": [0.0], "lmoov": [0.0]}
     write_weights("start.json", start)
     assert decoded[0] == round(bleu_of(lists(model_folders[name]), "start.json"), 2)
-
-
-@pytest.mark.parametrize("name", [None, "codclm", "ccdclm"])
-@pytest.mark.parametrize("n_best", [1, 3])
-def test_on_pools_of_documents_what_is_told_is_decoded_too(
-    here: Path, model_folders: Mapping[str, Path], name: str | None, n_best: int
-) -> None:
-    said: list[str] = []
-    given = lists(model_folders[name] if name else None)
-    plan = replace(FREE, pools="documents", n_best=n_best)
-    found = tuned(given, said=said, start="start.json", plan=plan)
-    rounds = [re.fullmatch(r"round (\d+): .*decoded BLEU ([\d.]+), .*", line) for line in said]
-    decoded = {int(r[1]): float(r[2]) for r in rounds if r}
-    assert list(decoded) == list(range(len(decoded)))
-    assert round(found.bleu, 2) == max(decoded.values()) == decoded[kept_round(said)]
-    assert found.bleu == bleu_of(given, "out.json")
-    assert found.weights.provenance["pools"] == "documents"
-    counts = [int(n) for n in re.findall(r"(\d+) new paths", "\n".join(said))]
-    assert len(counts) == len(decoded) - 1
-    assert counts[0] > 0
-    assert sum(line.startswith("stopped: ") for line in said) == 1
 
 
 def test_the_baseline_is_the_first_candidates(here: Path) -> None:
@@ -331,7 +312,7 @@ def test_features_without_a_start_weight_are_told(
 ) -> None:
     said: list[str] = []
     tuned(lists(model_folders["rnnlm"]), said=said, start="start.json")
-    assert "features that start.json has no weight for begin at 0: lm, lmoov" in said
+    assert "features without a weight in start.json begin at 0: lm, lmoov" in said
 
 
 def test_the_total_is_tuned_if_it_is_named(here: Path) -> None:
@@ -357,7 +338,7 @@ def test_lists_that_say_nothing_leave_the_start_weights_and_without_them_there_a
     write("dev.ref", ["unheard"] * len(DOCS))
     assert tuned(lists(), start="start.json").weights.dense == {"LM0": (1.0,), "TM0": (0.5, 0.25)}
     Path("out.json").unlink()
-    with pytest.raises(RerankError, match=r"found no weights; .* --start"):
+    with pytest.raises(RerankError, match=r"all-zero weights, .* --start"):
         tuned(lists())
     assert not Path("out.json").exists()
 
@@ -396,7 +377,8 @@ def test_a_seed_decides_the_weights_whatever_the_number_of_threads(
     for threads in (1, 2, 1):
         plan = replace(FREE, settings=replace(QUICK, threads=threads))
         tuned(lists(model_folders[name]), start="start.json", plan=plan)
-        files.append(Path("out.json").read_bytes())
+        content = Path("out.json").read_bytes()
+        files.append(content.replace(b'"threads": 2', b'"threads": 1'))
     assert files[0] == files[1] == files[2]
     plan = replace(FREE, settings=replace(QUICK, seed=2))
     tuned(lists(model_folders[name]), start="start.json", plan=plan)

@@ -15,14 +15,25 @@ import sacrebleu
 
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
-from rerank.formats.weights import Weights, read_weights
+from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Tokenizer
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
-from rerank.pipeline import Aims, Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
-from rerank.pipeline.tuning_outcome import by_name, figures, flatness, reached, scored
+from rerank.pipeline import (
+    Lists,
+    MertSettings,
+    ObjectiveOptions,
+    Plan,
+    TunedWeights,
+    Tuning,
+    decode,
+    tune_mert,
+)
+from rerank.pipeline.tuning_outcome import by_name, flatness, metric_scores, score_entries
 from rerank.scorers.features import FeatureSpace
+from rerank.tuning.rounds import describe_bleu
+from rerank.tuning.run import HeldOutScores
 from rerank.tuning.surface import NEAR, Section
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
@@ -86,13 +97,34 @@ def decoded(weights: str) -> tuple[float, float]:
 # Told
 
 
-def test_figures_are_told_in_a_line() -> None:
-    found = Tuning(Weights({}, {}, None, {}), 31.234, 0.9876, 30.5, 1.0)
+def test_the_last_line_has_bleu_before_and_after_and_the_price_of_direction(here: Path) -> None:
+    found = tuned(plan=Plan(settings=QUICK))
+    before, after = (found.baseline_bleu, found.baseline_ratio), (found.bleu, found.length_ratio)
     assert found.to_text() == (
-        "tuned BLEU 31.23 (length ratio 0.988); first candidates 30.50 (1.000)"
-    )
+        "tuned BLEU {:.2f} (length ratio {:.3f}); first candidates {:.2f} ({:.3f}); weights were "
+        "kept near the direction of the start weights (--shrink 1; --shrink 0 for BLEU alone)"
+    ).format(*after, *before)
+    free = tuned(plan=Plan(objective=ObjectiveOptions(shrinkage=0.0), settings=QUICK))
+    assert "--shrink" not in free.to_text()
+
+
+@pytest.mark.parametrize(("after", "change"), [(9.5, "fell"), (10.5, "rose"), (10.0, "stayed")])
+def test_a_fall_of_held_out_bleu_is_said_plainly(after: float, change: str) -> None:
+    bleu = {"first candidates": 8.0, "start weights": 10.0, "tuned weights": after}
+    line = HeldOutScores(("x",), bleu, bleu).to_text()
+    assert line == f"held-out BLEU {change}: start weights 10.00, tuned weights {after:.2f}"
+    del bleu["start weights"]
+    expected = f"held-out BLEU rose: first candidates 8.00, tuned weights {after:.2f}"
+    assert HeldOutScores(("x",), bleu, bleu).to_text() == expected
+
+
+def test_the_last_line_has_the_held_out_bleu(here: Path) -> None:
+    assert "; held-out BLEU " in tuned(plan=Plan(settings=QUICK, held_out=0.3)).to_text()
+
+
+def test_bleu_is_that_of_all_documents() -> None:
     sums = np.array([[200] * 4 + [1000] * 5, [600] * 4 + [1000] * 4 + [2000]])
-    told = scored("here:", sums)
+    told = describe_bleu("here:", sums)
     truth = sacrebleu.BLEU.compute_bleu([800] * 4, [2000] * 4, 2000, 3000).score
     assert told == f"here: BLEU {truth:.2f}, length ratio 0.667"
 
@@ -112,15 +144,15 @@ def test_what_was_reached_is_told_of_every_metric_as_people_know_it() -> None:
     """Three errors in twenty words, and one in ten: error rates are positive."""
     sums = np.array([[20] * 4 + [20] * 5 + [3.0, 20.0], [10] * 4 + [10] * 5 + [1.0, 10.0]])
     bleu, ter = Bleu(Tokenizer("none")), Ter()
-    scores = reached(sums, [bleu, ter], 2)
+    scores = metric_scores(sums, [bleu, ter], 2)
     assert scores[1].to_text() == f"TER 13.33 ({ter.signature(2)})"
-    found = cast(dict[str, Any], figures(sums, scores))
+    found = cast(dict[str, Any], score_entries(sums, scores))
     assert found["bleu"] == pytest.approx(100)
     assert found["length_ratio"] == 1
     assert "nrefs:2" in found["signature"]
     assert found["metrics"]["TER"]["score"] == pytest.approx(100 * 4 / 30)
     assert found["metrics"]["TER"]["signature"] == ter.signature(2)
-    assert "metrics" not in figures(sums[:, :9], reached(sums[:, :9], [bleu], 2))
+    assert "metrics" not in score_entries(sums[:, :9], metric_scores(sums[:, :9], [bleu], 2))
 
 
 # Flatness
@@ -159,7 +191,7 @@ def test_a_figure_is_drawn_of_the_surface(here: Path, suffix: str) -> None:
     begin = Path(f"surface.{suffix}").read_bytes()
     magic = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}[suffix]
     assert magic in begin
-    assert found == plain
+    assert found.weights == plain.weights
 
 
 @with_figures
@@ -255,18 +287,18 @@ def test_a_base_of_another_system_is_told_before_tuning(
 
 @pytest.mark.parametrize("algorithm", ["mert", "mira"])
 def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: str) -> None:
-    settings = QUICK if algorithm == "mert" else MertSettings(seed=7)
+    settings = QUICK if algorithm == "mert" else MertSettings(seed=7, threads=3)
     found = tuned("out.ini", plan=Plan(algorithm=algorithm, settings=settings))
     said = found.weights.provenance
     assert said["algorithm"] == algorithm
     assert said["pools"] == "auto"
     if algorithm == "mert":
         assert said["objective"] == "corpus BLEU − 1 (1 − cosine with the start)"
-        assert (said["seed"], said["random_starts"], said["directions"]) == (1, 2, "coordinates")
+        assert (said["seed"], said["random_starts"], said["threads"]) == (1, 2, 1)
     else:
         assert said["objective"] == "corpus BLEU"
-        assert said["seed"] == 7
-        assert not {"random_starts", "directions"} & set(said)
+        assert (said["seed"], said["threads"]) == (7, 3)
+        assert "random_starts" not in said
     text = Path("out.ini").read_text(encoding="utf-8")
     assert f'# algorithm: "{algorithm}"\n' in text
     assert math.isfinite(found.bleu)
@@ -274,8 +306,8 @@ def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: st
 
 
 def test_weights_say_what_every_metric_reached(here: Path) -> None:
-    aims = Aims((("bleu", 1.0), ("ter", 0.5)))
-    found = tuned(plan=Plan(aims=aims, settings=QUICK))
+    aims = ObjectiveOptions((("bleu", 1.0), ("ter", 0.5)))
+    found = tuned(plan=Plan(objective=aims, settings=QUICK))
     metrics = cast(dict[str, Any], found.weights.provenance["metrics"])
     decode(LISTS, "out.json", "hyp.txt", notices=Notices())
     lines = Path("hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]

@@ -13,17 +13,18 @@ from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.metrics.bleu import Tokenizer, corpus_bleu
+from rerank.metrics.bleu import corpus_bleu
+from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
-from rerank.pipeline import Aims, Lists
+from rerank.pipeline import Lists, ObjectiveOptions
 from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_reading import read_set
-from rerank.pipeline.tuning_set import TuningSet
-from rerank.pipeline.wanted import Wanted
 from rerank.scorers.features import FeatureSpace
-from rerank.tuning.rounds import total
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.pools.tuning_set import TuningSet
+from rerank.tuning.rounds import bleu_counts
 
-ALL = Aims((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
+ALL = ObjectiveOptions((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
 START = Weights({"LM0": (0.5,)}, {}, None, {})
 PAIRS = {"pair-scores": (("pairs", Path("dev.pairs")),)}
 
@@ -33,14 +34,20 @@ def read(name: str) -> list[str]:
 
 
 def made(
-    aims: Aims = ALL, notices: Notices | None = None, wanted: Wanted | None = None, **options: Any
+    asked: ObjectiveOptions = ALL,
+    notices: Notices | None = None,
+    features: TunedFeatures | None = None,
+    **options: Any,
 ) -> tuple[TuningSet, FeatureSpace, tuple[Metric, ...]]:
     lists, notices = Lists("dev.kbest", "dev.docs", **options), notices or Notices()
     documents, lines = read_with_documents(lists.docs, lists.no_docs, ["dev.ref"], notices)
     with KBestSource.open(lists, notices, documents=documents) as opened:
-        metrics = aims.metrics(Tokenizer("none"), opened.given, opened.copied, notices)
-        wanted = wanted or Wanted((), START, "start.json")
-        return *read_set(opened, lines, metrics, wanted, lambda line: None), metrics
+        metrics = asked.load_metrics(
+            read=lambda name, path: PerHypothesis.read(name, Path(path), opened.given(), notices)
+        )
+        features = features or TunedFeatures((), START, "start.json")
+        corpus = read_set(opened, documents.split(lines), metrics, features, lambda line: None)
+        return corpus, corpus.documents[0].space, metrics
 
 
 def texts() -> list[tuple[int, str, float]]:
@@ -61,15 +68,15 @@ def test_every_candidate_has_the_statistics_of_every_metric(tuning_lists: Path) 
 
 def test_statistics_are_whole_numbers_but_where_a_metric_has_others(tuning_lists: Path) -> None:
     assert made()[0].statistics[0].dtype == np.float64
-    assert made(Aims((("chrf", 1.0),)))[0].statistics[0].dtype.kind == "i"
-    assert made(Aims((("ter", 1.0),)))[0].statistics[0].dtype == np.float64
+    assert made(ObjectiveOptions((("chrf", 1.0),)))[0].statistics[0].dtype.kind == "i"
+    assert made(ObjectiveOptions((("ter", 1.0),)))[0].statistics[0].dtype == np.float64
 
 
 def test_gaps_are_empty_lines_and_documents_without_candidates_are_one_row(
     tuning_lists: Path,
 ) -> None:
     """Sentence 3 of x has no candidates, nor have 8 and 9, which are document v."""
-    corpus, _, metrics = made(Aims((("chrf", 1.0), ("ter", 1.0))))
+    corpus, _, metrics = made(ObjectiveOptions((("chrf", 1.0), ("ter", 1.0))))
     assert [document.name for document in corpus.documents] == ["x", "y", "z", "w"]
     references, whole = read("dev.ref"), corpus.gaps
     assert whole.shape == (5, 9 + 18 + 2)
@@ -84,14 +91,14 @@ def test_gaps_are_empty_lines_and_documents_without_candidates_are_one_row(
 
 
 def test_first_candidates_add_up_to_the_corpus(tuning_lists: Path) -> None:
-    corpus, _, metrics = made(Aims((("ter", 1.0), ("chrf", 1.0))))
+    corpus, _, metrics = made(ObjectiveOptions((("ter", 1.0), ("chrf", 1.0))))
     first: dict[int, str] = {}
     for t, text, _ in texts():
         first.setdefault(t, text)
     references = read("dev.ref")
     hypotheses = [first.get(t, "") for t in range(len(references))]
     summed = corpus.sums(corpus.first).sum(axis=0)
-    found = [float(corpus_bleu(total(summed)))]
+    found = [float(corpus_bleu(bleu_counts(summed)))]
     found += [float(metrics[1].scores(summed[9:11])), float(metrics[2].scores(summed[11:]))]
     truth = [
         sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True).score,
@@ -116,25 +123,25 @@ def test_lists_cut_by_top_have_the_numbers_of_their_own_lines(tuning_lists: Path
     assert np.vstack(corpus.statistics)[:, 9].tolist() == numbers
 
 
-def test_names_that_are_none_are_refused_before_anything_is_scored(
+def test_unknown_names_are_refused_before_anything_is_scored(
     tuning_lists: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def scoring(*_: object) -> None:
         raise AssertionError("scored")
 
     monkeypatch.setattr(KBestSource, "prepared", scoring)
-    for wanted, told in (
-        (Wanted(("LM1",), None, ""), "--features LM1"),
-        (Wanted((), None, "", {"LM1": (0, 1)}), "--range LM1"),
+    for features, told in (
+        (TunedFeatures(("LM1",), None, ""), "--features LM1"),
+        (TunedFeatures((), None, "", {"LM1": (0, 1)}), "--range LM1"),
     ):
         with pytest.raises(UsageError, match=told):
-            made(wanted=wanted)
+            made(features=features)
 
 
 def test_lists_without_candidates_are_refused(tuning_lists: Path) -> None:
     Path("dev.kbest").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match=r"dev\.kbest: expected "):
-        made(Aims())
+        made(ObjectiveOptions())
 
 
 def test_first_candidates_unlike_the_references_in_their_bytes_are_noticed(
@@ -144,5 +151,5 @@ def test_first_candidates_unlike_the_references_in_their_bytes_are_noticed(
     lines[0] = lines[0].replace("||| ", "||| &quot; ", 1)
     Path("dev.kbest").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     notices = Notices()
-    made(Aims(), notices)
+    made(ObjectiveOptions(), notices)
     assert [notice.kind for notice in notices if "escap" in notice.kind]

@@ -36,7 +36,25 @@ def test_a_picture_is_written_in_the_format_of_its_name(tmp_path: Path, suffix: 
     check_figure(path)
     left = np.array([-np.inf, -1.0, 0.0, 2.0])
     found = [Section(f, 0.5, left, np.array([1.0, 3.0, 4.0, 2.0])) for f in range(5)]
-    plot_sections(path, found, [f"F{f}" for f in range(5)], [1.0] * 5, title="corpus BLEU")
+    plot_sections(path, found, [f"F{f}" for f in range(5)], [1.0] * 5, objective="corpus BLEU")
     assert path.read_bytes().startswith(MAGIC[suffix])
     if suffix == ".svg":
         assert path.read_text().count('id="axes_') == 5
+
+
+@drawing
+def test_labels_and_a_legend_explain_the_figure(tmp_path: Path) -> None:
+    import matplotlib
+
+    path, left = tmp_path / "surface.svg", np.array([-np.inf, 0.0])
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        sections = [Section(0, 0.5, left, np.array([1.0, 3.0]))]
+        plot_sections(path, sections, ["LM0"], [1.0], objective="corpus BLEU")
+    text = path.read_text()
+    for label in (
+        "corpus BLEU",
+        "tuned weight",
+        "objective at most 0.1 below its tuned value",
+        "weight of LM0",
+    ):
+        assert f">{label}<" in text

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem, UnsuitedDecoder
 from decoders.search import decode
 from rerank.errors import RerankError

@@ -8,7 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from decoders.lockstep import forced, path_score
+from decoders.batching import conditional_scores, path_score
 from decoders.search import Options, decode, decode_all
 from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
@@ -64,7 +64,7 @@ def truth(
 ) -> NDArray[np.float64]:
     """Scores along a path by a scorer that remembers nothing."""
     (fresh,) = scored(LanguageModel("lm", saved), lists)
-    return np.concatenate(forced(fresh.problem, path))
+    return np.concatenate(conditional_scores(fresh.problem, path))
 
 
 def searched(scorer: LanguageModel, lists: Sequence[Sequence[str]], width: int) -> tuple[int, ...]:
@@ -100,7 +100,7 @@ def test_contexts_of_remembered_histories_are_made_up_for_when_needed(
     for t in range(len(LISTS)):
         path = (*known[:t], (known[t] + 1) % 4, *([3] * (len(LISTS) - t - 1)))
         (found,) = scored(LanguageModel("lm", saved[name], cache=cache), LISTS)
-        ours = np.concatenate(forced(found.problem, path))
+        ours = np.concatenate(conditional_scores(found.problem, path))
         np.testing.assert_allclose(ours, truth(saved[name], LISTS, path), atol=2e-4)
 
 
@@ -115,7 +115,9 @@ def test_made_up_contexts_have_the_same_bits_where_bits_matter(
         (found,) = scored(LanguageModel("lm", saved[name], machine, cache), LISTS)
         (fresh,) = scored(LanguageModel("lm", saved[name], machine), LISTS)
         for ours, theirs in zip(
-            forced(found.problem, path), forced(fresh.problem, path), strict=True
+            conditional_scores(found.problem, path),
+            conditional_scores(fresh.problem, path),
+            strict=True,
         ):
             np.testing.assert_array_equal(ours, theirs)
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decoders.chains import Pairwise, Unary
+from decoders.arrays import Pairwise, Unary
+from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
-from decoders.lockstep import path_score
 from decoders.problem import DocumentProblem
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of

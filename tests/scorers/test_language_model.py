@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from decoders.lockstep import forced
+from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
 from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
@@ -95,7 +95,7 @@ def test_scores_along_any_path_are_those_of_the_candidates_one_by_one(
     path = [data.draw(st.integers(0, len(candidates) - 1)) for candidates in present]
     problem = problem_of(saved[name], lists)
     expected = walked(saved[name], present, path)
-    for scores, truth in zip(forced(problem, path), expected, strict=True):
+    for scores, truth in zip(conditional_scores(problem, path), expected, strict=True):
         np.testing.assert_allclose(scores, truth, atol=2e-4)
 
 
@@ -128,7 +128,7 @@ def test_an_empty_candidate_costs_the_end_of_its_sentence(
     with torch.no_grad():
         features = model.features(read_by_words(model, [], context), context)
         expected = -float(model.head.nll(features, torch.tensor([2]))[0])
-    (scores,) = forced(problem_of(saved[name], [[""]]), (0,))
+    (scores,) = conditional_scores(problem_of(saved[name], [[""]]), (0,))
     assert scores[0] == pytest.approx(expected, abs=1e-5)
 
 
@@ -147,7 +147,9 @@ def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(
 
 def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, SavedModel]) -> None:
     assert ids(saved["rnnlm"].vocabulary, "<unk> <s> </s> unheard") == [UNKNOWN] * 4
-    (scores,) = forced(problem_of(saved["rnnlm"], [["</s> is", "<s> is", "unheard is"]]), (0,))
+    (scores,) = conditional_scores(
+        problem_of(saved["rnnlm"], [["</s> is", "<s> is", "unheard is"]]), (0,)
+    )
     assert scores[0] == scores[1] == scores[2]
 
 
@@ -160,7 +162,7 @@ def test_a_document_of_gaps_has_one_path(
     parts = Documents(("gaps", "other"), (0, len(lists), 10))
     document = next(documents_of(read_rows(lines, Notices()), parts, Notices()))
     scored = LanguageModel("lm", saved[name]).score([("gaps", document)])[0]
-    assert forced(scored.problem, ()) == []
+    assert conditional_scores(scored.problem, ()) == []
     assert scored.columns.shape == (0, 1)
 
 
@@ -173,7 +175,7 @@ def test_a_model_that_returns_nan_is_named_with_the_document(
         broken.model.embedding.weight[5:7] = torch.nan
     told = re.escape("scorer 'lm', document 'evening'") + ".*NaN"
     with pytest.raises(RerankError, match=told) as fault:
-        forced(problem_of(broken, [["it", "the lamp"], ["lit"]]), (1, 0))
+        conditional_scores(problem_of(broken, [["it", "the lamp"], ["lit"]]), (1, 0))
     assert fault.value.exit_code == 1
 
 
@@ -239,6 +241,6 @@ def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
     assert dear._group() != group  # what is kept of it has another form
     (problem,) = (one.problem for one in dear.score([("evening", kbest(lists))]))
     for path in [(0, 0, 0), (1, 2, 1)]:
-        truth = forced(problem_of(saved["codclm"], lists), path)
-        for ours, theirs in zip(forced(problem, path), truth, strict=True):
+        truth = conditional_scores(problem_of(saved["codclm"], lists), path)
+        for ours, theirs in zip(conditional_scores(problem, path), truth, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=2e-4)

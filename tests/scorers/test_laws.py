@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoders.chains import Pairwise
+from decoders.arrays import Pairwise
 from rerank.corpus.document import Document
 from rerank.scorers.laws import LawError, check_scorer
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from decoders.lockstep import forced
+from decoders.batching import conditional_scores
 from decoders.search import Options, decode
 from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
@@ -86,7 +86,7 @@ def truth(
     sums = []
     for path in paths.tolist():
         (problem,) = problems(LanguageModel("lm", saved, machine), lists)
-        scores = forced(problem, path)
+        scores = conditional_scores(problem, path)
         chosen = [float(row[k]) for row, k in zip(scores, path, strict=True)]
         total = 0.0
         for score in chosen[t : t + horizon + 1]:
@@ -195,7 +195,7 @@ def test_the_beginnings_of_a_backward_pass_are_made_up_for_once(
     lists = [["the lamp", "it"]] * 12
     (cold,) = problems(LanguageModel("lm", saved[name], cache=cache), lists)
     path = np.zeros((1, 12), dtype=np.intp)
-    forced(cold, path[0].tolist())
+    conditional_scores(cold, path[0].tolist())
     cold.keep()
     warm = LanguageModel("lm", saved[name], cache=cache)
     (problem,) = problems(warm, lists)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from decoders.chains import Unary
-from decoders.lockstep import forced
+from decoders.arrays import Unary
+from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
 from rerank.cache import Cache
 from rerank.corpus.document import Document
@@ -68,7 +68,7 @@ def lengths(document: Document) -> list[list[int]]:
 
 def scores(source: FeatureSource, path: Sequence[int]) -> list[list[float]]:
     problem = source.score([("talk", kbest())])[0].problem
-    return [own.tolist() for own in forced(problem, path)]
+    return [own.tolist() for own in conditional_scores(problem, path)]
 
 
 def test_a_function_is_a_scorer_of_order_0() -> None:
@@ -137,7 +137,7 @@ def test_a_fault_is_one_line_with_scorer_document_sentence(
 ) -> None:
     source = PluginScorer("own", Custom(order, answer))
     with pytest.raises(RerankError) as fault:
-        forced(source.score([("talk", kbest())])[0].problem, (0, 0))
+        conditional_scores(source.score([("talk", kbest())])[0].problem, (0, 0))
     told = str(fault.value)
     assert told.startswith("scorer 'own', document 'talk'")
     assert message in told

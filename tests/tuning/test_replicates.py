@@ -12,14 +12,14 @@ def test_mean_and_spread_are_those_of_the_statistics_module() -> None:
     from statistics import mean, stdev
 
     rows = [[0.1, -0.4, 0.5], [0.2, -0.5, 0.3], [0.6, -0.1, 0.3]]
-    found = Replicates(np.array(rows))
+    found = Replicates(np.array(rows), (30.0, 31.0, 32.0))
     columns = list(zip(*rows, strict=True))
     np.testing.assert_allclose(found.mean, [mean(c) for c in columns], rtol=1e-14)
     np.testing.assert_allclose(found.spread, [stdev(c) for c in columns], rtol=1e-14)
 
 
 def test_one_replicate_has_no_spread() -> None:
-    found = Replicates(np.array([[1.0, 2.0]]))
+    found = Replicates(np.array([[1.0, 2.0]]), (30.0,))
     np.testing.assert_array_equal(found.mean, [1.0, 2.0])
     np.testing.assert_array_equal(found.spread, [0.0, 0.0])
 

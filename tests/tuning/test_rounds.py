@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rerank.tuning.ascent import Optimum
-from rerank.tuning.rounds import MOST_ROUNDS, Ended, Round, Step, Steps, total, tune_in_rounds
+from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.rounds import (
+    MOST_ROUNDS,
+    BestRound,
+    DecodedWeights,
+    Round,
+    Rounds,
+    bleu_counts,
+    tune_in_rounds,
+)
 
 ZEROS, ONES = np.zeros(2), np.ones(2)
 
@@ -28,27 +36,35 @@ class Made:
     patience: int = 3
     asked: int = 0
 
-    def steps(self, start: NDArray[np.float64]) -> Steps:
+    def rounds(self, start: NDArray[np.float64]) -> Rounds:
         for number, matches in enumerate(self.matches):
             self.asked = number
-            yield Step(start if number == 0 else ONES * number, statistics(matches))
+            yield DecodedWeights(start if number == 0 else ONES * number, statistics(matches))
         return "nothing is left"
 
 
-def ended(made: Made, start: NDArray[np.float64] = ONES, *, fixed: bool = False) -> Ended:
-    return tune_in_rounds(made, start, fixed=fixed, report=lambda done: None)
+def bleu(result: DecodedWeights) -> float:
+    return result.bleu
+
+
+def ended(made: Made, start: NDArray[np.float64] = ONES, *, fixed: bool = False) -> BestRound:
+    return tune_in_rounds(made, start, fixed=fixed, value=bleu)
 
 
 def test_the_best_round_is_kept_and_of_equal_ones_the_first() -> None:
     found = ended(Made([1, 5, 4, 5]))
     assert (found.best.number, found.reason) == (1, "nothing is left")
-    assert found.best.bleu == pytest.approx(0.5)  # 5 of 1000 match, of each order
+    assert found.best.result.bleu == pytest.approx(0.5)  # 5 of 1000 match, of each order
 
 
 def test_each_round_is_told_as_it_comes() -> None:
     made, seen = Made([1, 2, 3]), list[tuple[int, int]]()
     tune_in_rounds(
-        made, ONES, fixed=False, report=lambda done: seen.append((done.number, made.asked))
+        made,
+        ONES,
+        fixed=False,
+        value=bleu,
+        report=lambda done: seen.append((done.number, made.asked)),
     )
     assert seen == [(0, 0), (1, 1), (2, 2)]
 
@@ -69,21 +85,10 @@ def test_there_are_no_more_than_fifteen_rounds() -> None:
     assert made.asked == 15
 
 
-def test_zeros_are_no_result_unless_fixed_scores_make_up_for_them() -> None:
+def test_all_zero_weights_are_not_a_result_without_fixed_scores() -> None:
     assert ended(Made([5, 3, 2]), ZEROS).best.number == 1
     assert ended(Made([5, 3, 2]), ZEROS, fixed=True).best.number == 0
     assert ended(Made([0, 0, 0]), ZEROS).best.number == 0  # where BLEU is 0, nothing is found
-
-
-def test_what_a_smoothed_goal_finds_is_kept_though_the_start_has_a_better_value() -> None:
-    def kept(*matches: int) -> int:
-        return tune_in_rounds(
-            Made(matches), ONES, fixed=False, report=lambda done: None, smoothed=True
-        ).best.number
-
-    assert kept(5, 3, 4, 2) == 2  # of what it finds, the best
-    assert kept(5, 0) == 0  # where BLEU is 0, nothing is found
-    assert ended(Made([5, 3, 4, 2])).best.number == 0
 
 
 def test_zeros_are_not_taken_in_place_of_weights() -> None:
@@ -94,50 +99,47 @@ def test_zeros_are_not_taken_in_place_of_weights() -> None:
     class Back:
         patience = 9
 
-        def steps(self, start: NDArray[np.float64]) -> Steps:
+        def rounds(self, start: NDArray[np.float64]) -> Rounds:
             for one, two in zip(weights, sums, strict=True):
-                yield Step(one, two)
+                yield DecodedWeights(one, two)
             return "the end"
 
     for fixed, number in ((False, 3), (True, 0)):
-        found = tune_in_rounds(Back(), ZEROS, fixed=fixed, report=lambda done: None)
+        found = tune_in_rounds(Back(), ZEROS, fixed=fixed, value=bleu)
         assert found.best.number == number
 
 
 def test_a_round_tells_what_was_predicted_and_what_came_of_it() -> None:
-    start = Step(ONES, statistics(500))
+    start = DecodedWeights(ONES, statistics(500))
     told = Round(0, start, start.bleu).to_text()
     assert told == "round 0: decoded BLEU 50.00, length ratio 1.000"
     predicted = Optimum(ONES, statistics(700)[0], 70.0)
-    step = Step(ONES, statistics(600), predicted, statistics(400), 1234)
+    step = DecodedWeights(ONES, statistics(600), predicted)
     assert Round(3, step, step.bleu).to_text() == (
-        "round 3: predicted BLEU 70.00, there 40.00, decoded BLEU 60.00, length ratio 1.000, "
-        "1,234 new paths"
+        "round 3: predicted BLEU 70.00, decoded BLEU 60.00, length ratio 1.000"
     )
 
 
 def test_a_value_that_is_not_bleu_is_told_beside_it() -> None:
     predicted = Optimum(ONES, statistics(700)[0], 69.5)
-    assert Round(1, Step(ONES, statistics(600), predicted), 59.25).to_text() == (
+    assert Round(1, DecodedWeights(ONES, statistics(600), predicted), 59.25).to_text() == (
         "round 1: predicted BLEU 70.00, decoded BLEU 60.00, length ratio 1.000, "
-        "objective predicted 69.500, 59.250"
+        "objective predicted 69.500, decoded 59.250"
     )
-    assert Round(0, Step(ONES, statistics(600)), 59.25).to_text() == (
-        "round 0: decoded BLEU 60.00, length ratio 1.000, objective 59.250"
+    assert Round(0, DecodedWeights(ONES, statistics(600)), 59.25).to_text() == (
+        "round 0: decoded BLEU 60.00, length ratio 1.000, objective decoded 59.250"
     )
 
 
 def test_what_is_maximised_decides_which_round_is_kept() -> None:
     """The negative of BLEU, of steps whose BLEU rises, falls, and rises."""
-    found = tune_in_rounds(
-        Made([3, 5, 2, 9]), ONES, fixed=False, report=lambda done: None, value=lambda s: -s.bleu
-    )
-    assert (found.best.number, found.best.value) == (2, -found.best.bleu)
+    found = tune_in_rounds(Made([3, 5, 2, 9]), ONES, fixed=False, value=lambda s: -s.bleu)
+    assert (found.best.number, found.best.value) == (2, -found.best.result.bleu)
 
 
 def test_bleu_is_that_of_all_documents_and_of_no_other_metric() -> None:
     """Two documents, whose statistics end with those of a metric that is not counted."""
     sums = np.hstack([np.vstack([statistics(200), statistics(600)]), [[0.25], [0.5]]])
-    assert total(sums).tolist() == [800] * 4 + [2000] * 5
-    assert total(sums).dtype == np.int64
-    assert Step(ONES, sums).bleu == pytest.approx(40)
+    assert bleu_counts(sums).tolist() == [800] * 4 + [2000] * 5
+    assert bleu_counts(sums).dtype == np.int64
+    assert DecodedWeights(ONES, sums).bleu == pytest.approx(40)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rerank.tuning.ascent import Optimum
-from rerank.tuning.objectives import Corpus, MeanOfDocuments, Objective
-from rerank.tuning.pool import Pool
+from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.objectives.objective import CorpusMetric, DocumentMean, Objective
+from rerank.tuning.pools.pool import Pool
 from rerank.tuning.surface import Section, sections
 
 
@@ -23,7 +23,7 @@ def pool(seed: int) -> Pool:
     return Pool(np.arange(0, n + 1, size), features, statistics, np.zeros(n), documents)
 
 
-@pytest.mark.parametrize("objective", [Corpus(), MeanOfDocuments()])
+@pytest.mark.parametrize("objective", [CorpusMetric(), DocumentMean()])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_section_has_the_value_of_every_point(seed: int, objective: Objective) -> None:
     data, weights = pool(seed), np.array([0.4, -0.2, 3.0])
@@ -49,7 +49,7 @@ def test_the_flat_range_is_where_nothing_more_than_near_is_lost() -> None:
 
 def test_values_here_are_those_of_the_weights() -> None:
     data, weights = pool(5), np.array([1.0, 0.5, 0.0])
-    for section in sections(data, weights, Corpus()):
+    for section in sections(data, weights, CorpusMetric()):
         low, high = section.flat(0.0)
         assert low <= section.weight <= high
         at = section.values[np.searchsorted(section.left, section.weight, side="right") - 1]

@@ -1,0 +1,169 @@
+"""Searches that ask for scores, run on one document or on many documents in batches.
+
+A search is written once, as a generator function under `@batchable`: it yields a request for
+scores (`Extend` or `Rescore`), receives the problem's answer, and returns its result. Called, it
+searches one problem. `run_batch` runs many: in each round the requests of all unfinished searches
+are answered in one call per class of problem, so that a model scores histories of many documents
+in one batch. A search never sees another document. A search that draws takes a
+`numpy.random.Generator` of its own for each document, so that it draws the same in any batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import update_wrapper
+from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+
+from decoders.problem import (
+    Array,
+    DocumentProblem,
+    Indices,
+    Path,
+    ScoreError,
+    States,
+    check_path,
+    checked,
+    checked_sums,
+    errors_of_problem,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extend:
+    """A request for the scores of all candidates of sentence t after each history."""
+
+    states: States
+    t: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rescore:
+    """A request for the scores along paths (N, T) from sentence t to t + horizon."""
+
+    paths: Indices
+    t: int
+    horizon: int
+
+
+Request: TypeAlias = Extend | Rescore
+Result = TypeVar("Result")
+Steps: TypeAlias = Generator[Request, Any, Result]
+P = ParamSpec("P")
+
+
+class batchable(Generic[P, Result]):
+    """A search of one problem, made of a generator function, which is its attribute `steps`."""
+
+    def __init__(self, steps: Callable[Concatenate[DocumentProblem, P], Steps[Result]]) -> None:
+        self.steps = steps
+        update_wrapper(self, steps)
+
+    def __call__(self, problem: DocumentProblem, *args: P.args, **kwargs: P.kwargs) -> Result:
+        """The result of the search. Errors: its own; ScoreError."""
+        try:
+            return run_batch([problem], [self.steps(problem, *args, **kwargs)])[0]
+        except ScoreError as fault:
+            fault.problem = None  # there is only one
+            raise
+
+
+def run_batch(
+    problems: Sequence[DocumentProblem], searches: Sequence[Steps[Result]]
+) -> list[Result]:
+    """The result of each search; each asks the problem at its own position.
+
+    A result equals that of the search alone, bit for bit where the scores do; histories and
+    answers of all documents are in memory at once. O(1) time a step beside the problems' own and
+    the searches'. Errors: those of the searches, of several the one in the earliest round;
+    ScoreError with `problem`, the position here.
+    """
+    results: dict[int, Result] = {}
+    answers: list[list[Any]] = [[None] for _ in searches]  # what starts a generator
+    while any(answers):
+        requests: list[list[tuple[DocumentProblem, Request]]] = [[] for _ in searches]
+        for d, received in enumerate(answers):
+            for answer in received:  # one, until the search ends
+                with errors_of_problem(d):
+                    try:
+                        requests[d].append((problems[d], searches[d].send(answer)))
+                    except StopIteration as end:
+                        results[d] = end.value
+        answers = answer_all(requests)
+    return [results[d] for d in range(len(searches))]
+
+
+def answer_all(
+    requests: Sequence[Sequence[tuple[DocumentProblem, Request]]],
+) -> list[list[Any]]:
+    """The answers to the requests of each owner: one call per class of problem and of request.
+
+    A ScoreError gets as its `problem` the position of the owner.
+    """
+    groups: dict[tuple[type[DocumentProblem], type[Request]], list[tuple[int, int]]] = {}
+    for owner, asked in enumerate(requests):
+        for n, (problem, request) in enumerate(asked):
+            groups.setdefault((type(problem), type(request)), []).append((owner, n))
+    answers: list[list[Any]] = [[None] * len(asked) for asked in requests]
+    for (kind, _), members in groups.items():
+        try:
+            found = _answer_alike(kind, [requests[owner][n] for owner, n in members])
+        except ScoreError as fault:
+            if fault.problem is not None:
+                fault.problem = members[fault.problem][0]
+            raise
+        for (owner, n), answer in zip(members, found, strict=True):
+            answers[owner][n] = answer
+    return answers
+
+
+def _answer_alike(
+    kind: type[DocumentProblem], requests: Sequence[tuple[DocumentProblem, Request]]
+) -> Sequence[Any]:
+    """Answers to requests of one class to problems of one class."""
+    extensions = [(p, r.states, r.t) for p, r in requests if isinstance(r, Extend)]
+    if extensions:
+        return kind.extend_together(extensions)
+    changes = [(p, r.paths, r.t, r.horizon) for p, r in requests if isinstance(r, Rescore)]
+    return kind.rescore_together(changes)
+
+
+@batchable
+def follow(problem: DocumentProblem, choices: Sequence[int]) -> Steps[Path]:
+    """The path of the given choices, with its score.
+
+    Errors: ValueError when `choices` is not a path of the problem, ScoreError.
+    """
+    if not problem.causal:
+        check_path(problem, choices)
+        sums = yield Rescore(np.array([choices], dtype=np.intp), 0, len(choices))
+        return Path(tuple(choices), float(checked_sums(sums, 0, 1)[0]))
+    scores = yield from conditional_scores.steps(problem, choices)
+    total = 0.0
+    for choice, row in zip(choices, scores, strict=True):
+        total += float(row[choice])
+    return Path(tuple(choices), total)
+
+
+def path_score(problem: DocumentProblem, choices: Sequence[int]) -> float:
+    """Score of one path: the sum that every decoder forms, bit for bit. Errors as in `follow`."""
+    return follow(problem, choices).score
+
+
+@batchable
+def conditional_scores(problem: DocumentProblem, choices: Sequence[int]) -> Steps[list[Array]]:
+    """Scores (K_t,) of all candidates of each sentence t after the path `choices[:t]`.
+
+    O(Σ K_t) scores. Errors: ValueError when `choices` is not a path of the problem, ScoreError.
+    """
+    check_path(problem, choices)
+    rows: list[Array] = []
+    states = problem.initial()
+    for t, (choice, length) in enumerate(zip(choices, problem.lengths, strict=True)):
+        scores, successors = yield Extend(states, t)
+        rows.append(checked(scores, t, shape=(1, length))[0])
+        if t + 1 < len(choices):
+            states = problem.select(successors, np.zeros(1, np.intp), np.array([choice]))
+    return rows

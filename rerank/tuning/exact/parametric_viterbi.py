@@ -1,0 +1,221 @@
+"""The best path of a chain at every step along a direction: parametric Viterbi search.
+
+Each path is a line in the step, the best score their upper envelope, convex. If one path is best at
+both ends of an interval it is best all over. Else the lines of the two best paths cross inside:
+search there; if nothing lies above the crossing the envelope breaks there, if a path does it
+divides the interval (M. J. Eisner and D. G. Severance, "Mathematical techniques for efficient
+record segmentation in large shared databases", 1976, https://doi.org/10.1145/321978.321982).
+
+Two facts make that cheap. The best score of paths through a candidate is convex as well: where its
+chord over an interval lies below the crossing, no best path of the interval takes the candidate.
+And where a sentence has one candidate left, the sentences before and after it are independent: each
+such block is searched alone, with its own crossing, which is nearer to its own envelope.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from rerank.tuning.exact.trellis import (
+    Block,
+    BlockSearch,
+    Floats,
+    Ints,
+    Trellis,
+    best_of_block,
+    path_score,
+    path_size,
+    place,
+    whole_block,
+)
+
+_NEAR = 2.0**-42  # paths whose scores differ by less, relative to sums of a document, are equal
+
+
+class Breaks(NamedTuple):
+    """Where the best path changes, and to which candidates.
+
+    first: (T,) choices at the lower end
+    steps: (m,) ascending for each sentence, not altogether
+    starts: (m+1,), what break i changes is starts[i]:starts[i+1] of sentences (x,), choices (x,)
+    complete: whether these are all breaks; False where there are more than the limit
+    """
+
+    first: Ints
+    steps: Floats
+    starts: Ints
+    sentences: Ints
+    choices: Ints
+    complete: bool
+
+
+@njit(cache=True, nogil=True)
+def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Breaks:
+    """Best paths of a trellis for all steps from lo to hi; no more than about `most` breaks.
+
+    With lo = hi it is Viterbi search at one step. Of equal paths the one is taken that decoders
+    take (`decoders.problem`), as far as sums are exact. O(Σ m_{t-1} m_t) for each of one or two
+    searches a break, m: candidates of a block alive around it; two over all pairs come before.
+    """
+    length = len(trellis.offsets) - 1
+    lists = [0.0], [0], [0], [0]  # a first item says the type
+    whole = whole_block(trellis, lo, hi)
+    if length == 0:
+        return _breaks(whole.paths[0], lists, True)
+    scale = 0.0
+    for side in range(1 if lo == hi else 2):
+        found = best_of_block(trellis, whole, whole.ends[side])
+        whole.paths[side], whole.gaps[side] = found.path, found.gaps
+        scale = max(scale, path_size(trellis, whole, whole.ends[side]))
+    near = _NEAR * scale
+    waiting = [whole]
+    while lo < hi and len(waiting) and len(lists[0]) <= most:
+        block = waiting.pop()
+        c, slack = _crossing(trellis, block)
+        if slack < 0:
+            continue
+        left = _pruned(block, c, slack + near)
+        ranges = _undecided(left)
+        if len(ranges) != 2 or ranges[1] - ranges[0] < len(left.begins) - 1:
+            for r in range(len(ranges) - 2, -1, -2):
+                waiting.append(_part(left, ranges[r], ranges[r + 1]))
+            continue
+        if len(left.alive) > len(left.begins):  # else the two paths are all there are
+            found = best_of_block(trellis, left, c)
+            gain = found.score - max(
+                path_score(trellis, left, left.paths[0], c),
+                path_score(trellis, left, left.paths[1], c),
+            )
+            if gain > near and block.ends[0] < c < block.ends[1]:
+                waiting.append(_half(left, found, c, 1))
+                waiting.append(_half(left, found, c, 0))  # next: breaks come in order
+                continue
+        _record(left, c, lists)
+    return _breaks(whole.paths[0], lists, lo == hi or len(waiting) == 0)
+
+
+@njit(cache=True, nogil=True)
+def _record(
+    block: Block, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
+) -> None:
+    """Append a break between the two paths of a block to steps, starts, sentences, choices."""
+    steps, starts, sentences, choices = lists
+    for i in range(len(block.begins) - 1):
+        if block.paths[0, i] != block.paths[1, i]:
+            sentences.append(block.first + i)
+            choices.append(block.paths[1, i])
+    steps.append(step)
+    starts.append(len(sentences) - 1)
+
+
+@njit(cache=True, nogil=True)
+def _breaks(
+    first: Ints, lists: tuple[list[float], list[int], list[int], list[int]], complete: bool
+) -> Breaks:
+    """Lists, whose first items only say the type, as arrays."""
+    steps, starts, sentences, choices = lists
+    return Breaks(
+        first,
+        np.array(steps)[1:],
+        np.array(starts),
+        np.array(sentences)[1:],
+        np.array(choices)[1:],
+        complete,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _crossing(trellis: Trellis, block: Block) -> tuple[float, float]:
+    """Where the lines of a block's two paths cross, and the height of the best scores' chord there.
+
+    The height is above the crossing; −1 where the paths are one.
+    """
+    falls = rises = 0.0
+    same = True
+    before = np.full(2, block.left)
+    length = len(block.begins) - 1
+    for i in range(length + (block.right >= 0)):
+        now = np.full(2, block.right)
+        if i < length:
+            now[0], now[1] = block.paths[0, i], block.paths[1, i]
+        if before[0] != before[1] or now[0] != now[1]:
+            same = False
+            p = place(trellis, block.first + i, before[0], now[0])
+            q = place(trellis, block.first + i, before[1], now[1])
+            falls += trellis.base[p] - trellis.base[q]
+            rises += trellis.slope[q] - trellis.slope[p]
+        before = now
+    if same:
+        return 0.0, -1.0
+    a, b = block.ends
+    if rises <= 0:  # as good at both ends, up to rounding
+        return b, 0.0
+    c = min(max(falls / rises, a), b)
+    return c, rises * (b - c) * (c - a) / (b - a)
+
+
+@njit(cache=True, nogil=True)
+def _pruned(block: Block, c: float, slack: float) -> Block:
+    """The block without the candidates whose chord at c is more than `slack` below the best's."""
+    a, b = block.ends
+    share = (c - a) / (b - a)
+    begins, alive = np.zeros_like(block.begins), np.empty_like(block.alive)
+    gaps, m = np.empty_like(block.gaps), 0
+    for i in range(len(begins) - 1):
+        for x in range(block.begins[i], block.begins[i + 1]):
+            k = block.alive[x]
+            chord = (1 - share) * block.gaps[0, x] + share * block.gaps[1, x]
+            if chord <= slack or k == block.paths[0, i] or k == block.paths[1, i]:
+                alive[m], gaps[0, m], gaps[1, m] = k, block.gaps[0, x], block.gaps[1, x]
+                m += 1
+        begins[i + 1] = m
+    return Block(
+        block.first,
+        block.left,
+        block.right,
+        begins,
+        alive[:m],
+        gaps[:, :m].copy(),
+        block.paths,
+        block.ends,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _undecided(block: Block) -> list[int]:
+    """First and last sentence + 1, in the block, of each run of sentences with a choice left."""
+    ranges, run = [0 for _ in range(0)], False
+    for i in range(len(block.begins) - 1):
+        if (block.begins[i + 1] - block.begins[i] > 1) != run:
+            run = not run
+            ranges.append(i)
+    if run:
+        ranges.append(len(block.begins) - 1)
+    return ranges
+
+
+@njit(cache=True, nogil=True)
+def _part(block: Block, first: int, end: int) -> Block:
+    """Sentences first … end − 1 of a block, where those next to them are decided."""
+    x, y = block.begins[first], block.begins[end]
+    return Block(
+        block.first + first,
+        block.paths[0, first - 1] if first else block.left,
+        block.paths[0, end] if end < len(block.begins) - 1 else block.right,
+        block.begins[first : end + 1] - x,
+        block.alive[x:y].copy(),
+        block.gaps[:, x:y].copy(),
+        block.paths[:, first:end].copy(),
+        block.ends,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _half(block: Block, found: BlockSearch, c: float, side: int) -> Block:
+    """The block before c (side 0) or after it (side 1), given what was found there."""
+    gaps, paths, ends = block.gaps.copy(), block.paths.copy(), block.ends.copy()
+    gaps[1 - side], paths[1 - side], ends[1 - side] = found.gaps, found.path, c
+    return Block(block.first, block.left, block.right, block.begins, block.alive, gaps, paths, ends)

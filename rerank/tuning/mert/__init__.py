@@ -1,0 +1,1 @@
+"""Minimum error rate training: exact line searches on a pool of candidates."""

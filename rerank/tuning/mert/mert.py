@@ -1,0 +1,239 @@
+"""Minimum error rate training: the weights of a pool's features with the best value of a goal.
+
+Och (2003), https://aclanthology.org/P03-1021. There are many local optima. Coordinate ascents begin
+at the given weights, at the maximum of expected BLEU, and at zeros, earlier optima and random
+points, of which the best after a short heat go on. Small random kicks of the weights follow
+(iterated local search), in two chains: from the optimum of the given weights and from the best of
+the others, because which of them ends higher depends on the pool. The maximum of expected BLEU
+hardly depends on where its search begins; on large pools no other start leads higher, and thanks to
+it different seeds end at the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.metrics.bleu import WIDTH
+from rerank.notices import Notices
+from rerank.tuning.bounds import Bounds
+from rerank.tuning.mert.ascent import Axes, Strategy, climb
+from rerank.tuning.mert.coordinates import coordinates, in_turn
+from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.objectives.goal import BLEU_GOAL, GAIN, SearchGoal
+from rerank.tuning.pools.pool import Pool
+from rerank.tuning.tuners.expected_bleu import expected_bleu
+
+_HEAT = 3  # searches of each feature in the heat that the starts run: two moves, then each once
+_LEADERS = 4  # starts that go on after it; the best of all has been among them on real pools
+_KICK = 0.1  # length of a kick ÷ length of the weights, both in spreads of the features
+
+
+@dataclass(frozen=True, slots=True)
+class MertSettings:
+    """Effort of a search: random starts, kicks in each of the two chains, seed and threads.
+
+    Results do not depend on `threads`.
+    """
+
+    random_starts: int = 10
+    kicks: int = 15
+    seed: int = 1
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolResult:
+    """The best weights for a pool, what the given weights choose, and all optima, in order."""
+
+    best: Optimum
+    start: Optimum
+    optima: tuple[Optimum, ...] = ()
+
+
+Report = Callable[[Optimum], None]
+"""Called with each local optimum as it is found; with several threads in any order."""
+
+
+def optimise(
+    pool: Pool,
+    start: NDArray[np.float64],
+    notices: Notices,
+    *,
+    names: Sequence[str],
+    settings: MertSettings,
+    goal: SearchGoal = BLEU_GOAL,
+    bounds: Bounds | None = None,
+    history: Sequence[NDArray[np.float64]] = (),
+    report: Report = lambda optimum: None,
+) -> PoolResult:
+    """Best weights (F,) of the features `names` for a pool; their value is at least `start`'s.
+
+    One exception: an all-zero start without fixed scores is not a result; any weights replace it.
+
+    Weights have L1 norm 1, unless fixed scores or bounds settle their scale. Features that vary in
+    no list keep their share of the norm. `start` is returned where no weights change a choice.
+
+    history: more weights to start from, clipped to `bounds`. ValueError where `start` is outside
+    the bounds. About 40 line searches for each start and kick.
+    """
+    axes = Axes.of(pool)
+    bounds = bounds or Bounds.none(len(start))
+    if not bounds.hold(start):
+        outside = np.flatnonzero(bounds.clipped(start) != start)
+        raise ValueError(
+            f"start weight {start[outside[0]]:g} of {names[outside[0]]} is not between "
+            f"{bounds.low[outside[0]]:g} and {bounds.high[outside[0]]:g}"
+        )
+    given = Optimum.at(pool, start, goal)
+    report_features(axes, names, notices)
+    silent = silence(axes)
+    if silent:
+        notices.add(f"tuning {silent}: the weights stay as given")
+        return PoolResult(given, given)
+    optima = _Search(axes, goal, bounds, settings, report).optima(start, history)
+    if not pool.fixed.any():  # all-zero weights choose the first candidates; they are not a result
+        optima = [o for o in optima if o.weights[axes.features].any()]
+        if bounds.free_of_scale:
+            unit = partial(unit_norm, start=start, varying=axes.features)
+            optima = [replace(o, weights=unit(o.weights)) for o in optima]
+    best = max(optima, key=lambda optimum: optimum.value, default=given)
+    best = replace(Optimum.at(pool, best.weights, goal), searches=best.searches)
+    no_start = not (start.any() or pool.fixed.any())
+    taken = no_start or best.value >= given.value - GAIN
+    return PoolResult(best if taken else given, given, tuple(optima))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Search:
+    """Ascents on one pool for one goal."""
+
+    axes: Axes
+    goal: SearchGoal
+    bounds: Bounds
+    settings: MertSettings
+    report: Report
+
+    def optima(
+        self, start: NDArray[np.float64], history: Sequence[NDArray[np.float64]]
+    ) -> list[Optimum]:
+        """Local optima: from the given weights and its kicks, the best starts, the kicks of theirs.
+
+        The last of the starts is the maximum of expected BLEU. All random numbers are drawn first,
+        so that nothing depends on threads.
+        """
+        rng = np.random.default_rng(self.settings.seed)
+        starts = [self.bounds.clipped(weights) for weights in history]
+        starts += _starts(self.axes, start, self.bounds, self.settings, rng)
+        kicks = rng.standard_normal((2, self.settings.kicks, len(self.axes.features)))
+        with ThreadPoolExecutor(self.settings.threads) as threads:
+            from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
+            smooth = threads.submit(lambda: self._climb(self._smooth(start, rng), in_turn))
+            heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
+            heated = sorted(threads.map(heat, starts), key=lambda optimum: -optimum.value)
+            go_on = partial(self._climb, strategy=in_turn)
+            others = [*threads.map(go_on, [one.weights for one in heated[:_LEADERS]])]
+            others.append(smooth.result())
+            best = max(others, key=lambda optimum: optimum.value)
+            return [*from_given.result(), *others, *self._chain(best, kicks[1])[1:]]
+
+    def _smooth(self, start: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+        """The weights of maximum expected BLEU, within bounds."""
+        return self.bounds.clipped(expected_bleu(self.axes.pool, start, rng=rng))
+
+    def _climb(
+        self,
+        weights: NDArray[np.float64],
+        strategy: Strategy = coordinates,
+        most_searches: float = np.inf,
+    ) -> Optimum:
+        found = climb(
+            self.axes,
+            weights,
+            self.goal,
+            strategy,
+            bounds=self.bounds,
+            most_searches=most_searches,
+        )
+        self.report(found)
+        return found
+
+    def _chain(self, best: Optimum, kicks: NDArray[np.float64]) -> list[Optimum]:
+        """An optimum, and those after kicks (k, G), each from the best one so far."""
+        found = [best]
+        for kick in kicks:
+            weights = kicked(best.weights, self.axes.scale, kick)
+            found.append(self._climb(self.bounds.clipped(weights), in_turn))
+            best = max(best, found[-1], key=lambda optimum: optimum.value)
+        return found
+
+
+def kicked(
+    weights: NDArray[np.float64], scale: NDArray[np.float64], kick: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights (F,) moved a little: by a tenth of their length, in spreads `scale` (F,) of features.
+
+    kick: a number for each feature of a spread above 0, which give the direction
+    """
+    moved, varying = weights.copy(), scale > 0
+    length = np.linalg.norm(weights[varying] * scale[varying]) / np.linalg.norm(kick)
+    moved[varying] += _KICK * length * kick / scale[varying]
+    return moved
+
+
+def silence(axes: Axes) -> str:
+    """Why statistics do not tell weights apart, if so."""
+    if not axes.pool.statistics[:, 3].any() and axes.pool.statistics.shape[1] == WIDTH:
+        return "on lists without a 4-gram match, where BLEU is nothing but its smoothing"
+    return "" if axes.directions else "without a feature that varies within a list"
+
+
+def report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None:
+    """Notices of features that cannot be tuned, or not apart from others."""
+    for feature in sorted(set(range(len(names))) - set(axes.features.tolist())):
+        notices.add(f"constant feature {names[feature]}: its weight stays as given")
+    spreads = axes.spreads
+    for g in range(len(axes.features)):
+        for h in np.flatnonzero(spreads[:g] == spreads[g]):
+            if np.array_equal(axes.columns[h], axes.columns[g]):
+                same, this = names[axes.features[h]], names[axes.features[g]]
+                notices.add(f"feature {this} equals {same}: only the sum of their weights counts")
+                break
+
+
+def unit_norm(
+    weights: NDArray[np.float64], *, start: NDArray[np.float64], varying: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Weights of L1 norm 1; constant features keep the share of the norm that they had at start."""
+    given = float(np.linalg.norm(start, 1))
+    found = float(np.linalg.norm(weights[varying], 1))
+    if found == 0:
+        return weights
+    share = 1.0 if given == 0 else float(np.linalg.norm(start[varying], 1)) / given
+    unit = start / given if given > 0 else start.copy()
+    unit[varying] = weights[varying] * (share or 1.0) / found
+    return np.asarray(unit / np.linalg.norm(unit, 1))
+
+
+def _starts(
+    axes: Axes,
+    base: NDArray[np.float64],
+    bounds: Bounds,
+    settings: MertSettings,
+    rng: np.random.Generator,
+) -> list[NDArray[np.float64]]:
+    """Zeros, and random weights: uniform within bounds, elsewhere N(0, 1) ÷ spread."""
+    starts = [base.copy() for _ in range(1 + settings.random_starts)]
+    starts[0][axes.features] = 0.0
+    low, high = bounds.low[axes.features], bounds.high[axes.features]
+    boxed = np.isfinite(low) & np.isfinite(high)
+    for weights in starts[1:]:
+        drawn = rng.standard_normal(len(axes.features)) / axes.spreads
+        drawn[boxed] = rng.uniform(low[boxed], high[boxed])
+        weights[axes.features] = drawn
+    return [bounds.clipped(weights) for weights in starts]

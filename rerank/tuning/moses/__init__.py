@@ -1,0 +1,1 @@
+"""The files of Moses' extractor and mert as a tuning set."""

@@ -1,0 +1,253 @@
+"""Objectives of tuning: functions of summed statistics, of the whole corpus or of its documents.
+
+An objective has a value at a point, and on every interval of a line in the space of weights, where
+the statistics of one sentence change at a time. Larger is better. Statistics have W columns. The
+first nine are always those of BLEU (`rerank.metrics.bleu`), from which lengths are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
+
+Sums: TypeAlias = NDArray[Any]
+"""Statistics that add up, (…, W): integers, or float64 where a metric is not counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricColumns:
+    """The columns of a metric among the statistics, from `begin` to `end`, and its score.
+
+    score: (…, end − begin) → (…,), larger is better
+    """
+
+    name: str
+    begin: int
+    end: int
+    score: Callable[[Sums], NDArray[np.float64]]
+
+    def of(self, sums: Sums) -> NDArray[np.float64]:
+        """Scores (…,) of statistics (…, W)."""
+        return np.asarray(self.score(sums[..., self.begin : self.end]), dtype=np.float64)
+
+
+def _bleu(sums: Sums) -> NDArray[np.float64]:
+    """BLEU of counts; beside statistics of another metric whole numbers may be stored as floats."""
+    return corpus_bleu(sums.astype(np.int64, copy=False))
+
+
+BLEU = MetricColumns("BLEU", 0, WIDTH, _bleu)
+"""BLEU in 0..100 with sacrebleu's exponential smoothing, of a corpus and of a document."""
+
+
+class Objective(Protocol):
+    """A value for the sums (D, W) of D documents, and for each of the m intervals of a line.
+
+    `along` takes what each break of the line adds to the statistics, (m, W) in the order of the
+    breaks, and the document of each break, (m,) numbers from 0 to D − 1. Each document occurs:
+    every list with candidates has a break at −∞, where the line begins. Interval i follows break i.
+    The values of intervals without width mean nothing; between breaks at −∞ the statistics of
+    some documents are still missing.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name in reports."""
+        ...
+
+    def value(self, sums: Sums) -> float:
+        """Value of summed statistics (D, W)."""
+        ...
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,) of the intervals of a line."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusMetric:
+    """A metric of the whole corpus. O(m W) along a line."""
+
+    metric: MetricColumns = BLEU
+
+    @property
+    def name(self) -> str:
+        """For example `corpus BLEU`."""
+        return f"corpus {self.metric.name}"
+
+    def value(self, sums: Sums) -> float:
+        """Value of summed statistics (D, W)."""
+        return float(self.metric.of(sums.sum(axis=0)))
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,) of the intervals of a line."""
+        return self.metric.of(_accumulated(changes))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMean:
+    """The unweighted mean of a metric over documents.
+
+    O(m (W + log m)) along a line.
+    """
+
+    metric: MetricColumns = BLEU
+
+    @property
+    def name(self) -> str:
+        """For example `mean document BLEU`."""
+        return f"mean document {self.metric.name}"
+
+    def value(self, sums: Sums) -> float:
+        """Value of summed statistics (D, W)."""
+        return float(self.metric.of(sums).mean())
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,) of the intervals of a line."""
+        rises = np.empty(len(changes))
+        for rows, scores in _by_document(self.metric, changes, documents):
+            rises[rows] = np.diff(scores, prepend=0.0)
+        n_documents = int(documents.max(initial=0)) + 1
+        return np.asarray(np.cumsum(rises) / n_documents)
+
+
+@dataclass(frozen=True, slots=True)
+class WorstDocuments:
+    """The mean of a metric over the worst `share` (0 < share ≤ 1) of the documents, at least one.
+
+    O(m (W + log m + D)) along a line of D documents.
+    """
+
+    share: float
+    metric: MetricColumns = BLEU
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share {self.share:g} of documents, expected more than 0, at most 1")
+
+    @property
+    def name(self) -> str:
+        """For example `worst 25 % of documents, BLEU`."""
+        return f"worst {100 * self.share:g} % of documents, {self.metric.name}"
+
+    def value(self, sums: Sums) -> float:
+        """Value of summed statistics (D, W)."""
+        scores = np.sort(self.metric.of(sums))
+        return float(scores[: self._number(len(scores))].mean())
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,) of the intervals of a line."""
+        n_documents = int(documents.max(initial=0)) + 1
+        now = np.empty(len(changes))
+        for rows, scores in _by_document(self.metric, changes, documents):
+            now[rows] = scores
+        return _worst(now, documents, n_documents, self._number(n_documents))
+
+    def _number(self, n_documents: int) -> int:
+        return max(1, int(np.ceil(self.share * n_documents - 1e-9)))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveSum:
+    """A weighted sum of objectives; the weights are not normalised."""
+
+    parts: tuple[tuple[float, Objective], ...]
+
+    @property
+    def name(self) -> str:
+        """For example `0.5 corpus BLEU + 0.5 corpus chrF2`."""
+        return " + ".join(f"{weight:g} {objective.name}" for weight, objective in self.parts)
+
+    def value(self, sums: Sums) -> float:
+        """Value of summed statistics (D, W)."""
+        return float(sum(weight * objective.value(sums) for weight, objective in self.parts))
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,) of the intervals of a line."""
+        values = np.zeros(len(changes))
+        for weight, objective in self.parts:
+            values += weight * objective.along(changes, documents)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class LengthPenalty:
+    """An objective minus `price` · |length ratio of the corpus − `ratio`|."""
+
+    objective: Objective
+    ratio: float
+    price: float
+
+    @property
+    def name(self) -> str:
+        """For example `corpus BLEU − 5 |length ratio − 0.980|`."""
+        return f"{self.objective.name} − {self.price:g} |length ratio − {self.ratio:.3f}|"
+
+    def value(self, sums: Sums) -> float:
+        """Value of summed statistics (D, W)."""
+        return self.objective.value(sums) - float(self._cost(sums.sum(axis=0)))
+
+    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values (m,) of the intervals of a line."""
+        lengths = _accumulated(changes[:, :WIDTH])
+        return self.objective.along(changes, documents) - self._cost(lengths)
+
+    def _cost(self, sums: Sums) -> NDArray[np.float64]:
+        return self.price * np.abs(length_ratio(sums) - self.ratio)
+
+
+CORPUS_BLEU = CorpusMetric()
+
+
+def _accumulated(changes: Sums) -> Sums:
+    """Cumulative sums over rows, in 64 bits."""
+    wide = np.float64 if changes.dtype.kind == "f" else np.int64
+    return np.cumsum(changes, axis=0, dtype=wide)
+
+
+def _by_document(
+    metric: MetricColumns, changes: Sums, documents: NDArray[np.int64]
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """For each document the rows that change it, in order, and its scores after each of them."""
+    order = np.argsort(documents, kind="stable")
+    ends = np.flatnonzero(np.diff(documents[order])) + 1
+    return [
+        (rows, metric.of(_accumulated(changes.take(rows, axis=0))))
+        for rows in np.split(order, ends)
+        if len(rows)
+    ]
+
+
+@njit(cache=True, nogil=True)
+def _worst(
+    now: NDArray[np.float64], documents: NDArray[np.int64], n_documents: int, number: int
+) -> NDArray[np.float64]:
+    """Mean of the `number` smallest scores after each change, among the scores known by then."""
+    ordered = np.full(n_documents, np.inf)  # ascending
+    current = np.full(n_documents, np.inf)
+    means = np.empty(len(now))
+    for i in range(len(now)):
+        old, new = current[documents[i]], now[i]
+        current[documents[i]] = new
+        place = np.searchsorted(ordered, old)
+        while place > 0 and ordered[place - 1] > new:
+            ordered[place] = ordered[place - 1]
+            place -= 1
+        while place < n_documents - 1 and ordered[place + 1] < new:
+            ordered[place] = ordered[place + 1]
+            place += 1
+        ordered[place] = new
+        total, counted = 0.0, 0
+        for d in range(number):
+            if ordered[d] < np.inf:
+                total += ordered[d]
+                counted += 1
+        means[i] = total / max(counted, 1)
+    return means

@@ -1,0 +1,64 @@
+"""Regularisation of tuning: a price for leaving the direction of the start weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Products: TypeAlias = tuple[float, float, float, float, float, float]
+"""What the price along a line depends on, for compiled code.
+
+price, anchor · point, anchor · direction, |point|², point · direction, |direction|²; the anchor is
+a unit vector.
+"""
+FREE: Products = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shrinkage:
+    """Regularisation towards the direction of weights `anchor` (F,): price · (1 − cosine).
+
+    scale: (F,) spreads of the features; cosines are those of weights · scale. The price does not
+    depend on the size of the weights, as BLEU does not.
+    """
+
+    anchor: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    price: float
+
+    def among(self, columns: NDArray[np.int64], n_features: int) -> Shrinkage:
+        """Shrinkage of vectors of `n_features` weights, of which only `columns` count."""
+        anchor, scale = np.zeros((2, n_features))
+        anchor[columns], scale[columns] = self.anchor, self.scale
+        return Shrinkage(anchor, scale, self.price)
+
+    def cost(
+        self,
+        weights: NDArray[np.float64],
+        direction: NDArray[np.float64],
+        steps: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Prices (m,) at the steps (m,) along a line; all-zero weights cost the whole price."""
+        products = self.along(weights, direction)
+        return np.array([cost(step, products) for step in steps.tolist()])
+
+    def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
+        """The products that the price along a line depends on."""
+        anchor, point, way = (v * self.scale for v in (self.anchor, weights, direction))
+        anchor = anchor / np.linalg.norm(anchor)
+        ahead = float(anchor @ point), float(anchor @ way)
+        return (self.price, *ahead, float(point @ point), float(point @ way), float(way @ way))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cost(step: float, products: Products) -> float:
+    """The price at a step along a line with these products."""
+    price, anchored, anchored_way, square, crossed, square_way = products
+    norm = math.sqrt(max(square + 2 * step * crossed + step * step * square_way, 0.0))
+    cosine = (anchored + step * anchored_way) / norm if norm > 0 else 0.0
+    return price * (1 - cosine)

@@ -1,0 +1,1 @@
+"""The candidates that weights are tuned on, and how one pool follows another."""

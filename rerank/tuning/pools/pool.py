@@ -1,0 +1,128 @@
+"""A pool: the candidates of the tuning lists as numbers, the input of a search for weights.
+
+Shapes: S lists, n candidates in all of them, F features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from rerank.metrics.bleu import WIDTH
+from rerank.tuning.objectives.objective import Sums
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Candidates of S lists: linear features, statistics that add up, and a part that is not tuned.
+
+    offsets: (S+1,) int64, list s is rows offsets[s]:offsets[s+1]; empty lists contribute nothing
+    features: (n, F) float64, finite
+    statistics: (n, W) numbers: the nine of `rerank.metrics.bleu`, then those of other metrics
+    fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
+    documents: (S,) int64, any number that identifies the document of each list; None: one document
+    for all. Documents without candidates are not among the D documents
+
+    The score of a candidate is fixed + features · weights; of equal scores in a list the first
+    candidate wins, as at decoding. A candidate takes 8 F + 80 bytes here; the searches of
+    `rerank.tuning.mert.ascent` add 8 F + 16, and 24 for each thread.
+    """
+
+    offsets: NDArray[np.int64]
+    features: NDArray[np.float64]
+    statistics: Sums
+    fixed: NDArray[np.float64]
+    documents: NDArray[np.int64] | None = None
+    _places: NDArray[np.int64] = field(init=False, repr=False)
+    """(S,) int64, which of the D documents each list belongs to; 0 for empty lists."""
+
+    def __post_init__(self) -> None:
+        n = len(self.features)
+        steps = np.diff(self.offsets, prepend=0, append=n)
+        if len(self.offsets) == 0 or steps[0] != 0 or steps[-1] != 0 or (steps < 0).any():
+            raise ValueError(f"offsets do not divide {n} candidates into lists")
+        if self.features.ndim != 2 or self.fixed.shape != (n,):
+            raise ValueError(f"features {self.features.shape}, fixed scores {self.fixed.shape}")
+        if self.statistics.shape[:1] != (n,) or self.statistics.shape[1] < WIDTH:
+            raise ValueError(f"statistics {self.statistics.shape}, expected ({n}, {WIDTH} or more)")
+        if self.documents is not None and self.documents.shape != (len(self.offsets) - 1,):
+            raise ValueError(f"documents {self.documents.shape}, expected one for each list")
+        if not (np.isfinite(self.features).all() and np.isfinite(self.fixed).all()):
+            row = int(np.flatnonzero(~np.isfinite(self.features.sum(axis=1) + self.fixed))[0])
+            raise ValueError(f"candidate {row} has a score that is not finite")
+        places = np.zeros(len(self.offsets) - 1, dtype=np.int64)
+        if self.documents is not None:
+            filled = np.diff(self.offsets) > 0
+            places[filled] = np.unique(self.documents[filled], return_inverse=True)[1]
+        object.__setattr__(self, "_places", places)
+
+    @property
+    def n_documents(self) -> int:
+        """D, at least 1."""
+        return int(self._places.max(initial=0)) + 1
+
+    @property
+    def first(self) -> Sums:
+        """Summed statistics (W,) of the first candidate of every list: the baseline."""
+        return self.total(np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1))
+
+    def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores (n,) under weights (F,), summed in the order of the features."""
+        scores = self.fixed.copy()
+        _add_products(self.features, weights, scores)
+        return scores
+
+    def choices(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The best row of every list, (S,); of equal ones the first; −1 for an empty list."""
+        chosen = np.empty(len(self.offsets) - 1, dtype=np.int64)
+        _choose(self.offsets, scores, chosen)
+        return chosen
+
+    def total(self, choices: NDArray[np.int64]) -> Sums:
+        """Summed statistics (W,) of the chosen rows."""
+        return np.asarray(self.sums(choices).sum(axis=0))
+
+    def sums(self, choices: NDArray[np.int64]) -> Sums:
+        """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""
+        wide = np.float64 if self.statistics.dtype.kind == "f" else np.int64
+        sums = np.zeros((self.n_documents, self.statistics.shape[1]), dtype=wide)
+        chosen = choices >= 0
+        rows = self.statistics[choices[chosen]]
+        if len(sums) == 1:
+            sums[0] = rows.sum(axis=0, dtype=wide)
+        else:
+            np.add.at(sums, self._places[chosen], rows)
+        return sums
+
+    def documents_of(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Document, from 0 to D − 1, of each of m things, (m,).
+
+        Those of list s lie at offsets[s]:offsets[s + 1]; only lists with candidates have any.
+        """
+        return np.repeat(self._places, np.diff(offsets))
+
+
+@njit(cache=True, nogil=True)
+def _add_products(
+    features: NDArray[np.float64], weights: NDArray[np.float64], scores: NDArray[np.float64]
+) -> None:
+    for row in range(len(scores)):
+        score = scores[row]
+        for f in range(len(weights)):
+            score += features[row, f] * weights[f]
+        scores[row] = score
+
+
+@njit(cache=True, nogil=True)
+def _choose(
+    offsets: NDArray[np.int64], scores: NDArray[np.float64], chosen: NDArray[np.int64]
+) -> None:
+    for s in range(len(offsets) - 1):
+        best = offsets[s]
+        for row in range(offsets[s] + 1, offsets[s + 1]):
+            if scores[row] > scores[best]:
+                best = row
+        chosen[s] = best if offsets[s] < offsets[s + 1] else -1

@@ -1,0 +1,141 @@
+"""A tuning set in memory: documents with their features, and the statistics of all candidates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import offsets_of
+from rerank.metrics import TextMetric, counted
+from rerank.metrics.bleu import WIDTH
+from rerank.notices import Notices
+from rerank.scorers.features import DocumentFeatures
+from rerank.tuning.exact.chain import DocumentChain
+from rerank.tuning.exact.line_search import ChainSet
+from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.pools.pool import Pool
+from rerank.tuning.scale import Scale, fit_scale_to_bleu
+
+Choices: TypeAlias = tuple[tuple[int, ...], ...]
+"""The choices of each document."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TuningSet:
+    """Documents in groups that are decoded together, and the statistics of their candidates.
+
+    statistics: (n, W) of each document: BLEU's nine, then those of other metrics
+    gaps: (D, W) summed statistics of the sentences without candidates, which count as empty lines;
+    one more row is that of all documents without any candidate, which are not decoded
+
+    Bytes per candidate: 16 F + 104 here and in the pool, and 4 K more at order 1; at unbounded
+    order the text, and 4 for each history that was scored.
+    """
+
+    groups: tuple[tuple[DocumentFeatures, ...], ...]
+    statistics: tuple[Sums, ...]
+    gaps: Sums
+
+    @classmethod
+    def of(
+        cls,
+        documents: Sequence[DocumentFeatures],
+        texts: Sequence[Sequence[Sequence[str]]],
+        references: Sequence[Sequence[Sequence[str]]],
+        metrics: Sequence[TextMetric],
+    ) -> TuningSet:
+        """Documents in memory: `texts[d][t]` are the hypotheses of sentence t, maybe none.
+
+        metrics: BLEU, then those of the objective. Documents without any candidate are left out of
+        `documents`, but count.
+        """
+        groups, statistics, gaps, empty = [], list[Sums](), list[Sums](), list[Sums]()
+        for document, lists, lines in zip(documents, texts, references, strict=True):
+            counts = np.array([len(texts) for texts in lists], np.int64)
+            hypotheses = [[text.encode() for text in texts] or [b""] for texts in lists]
+            targets = [[line.encode() for line in group] for group in lines]
+            found = [counted(counts, metric.statistics(hypotheses, targets)) for metric in metrics]
+            missing = np.hstack([one.gaps for one in found])
+            if not counts.any():
+                empty.append(missing)
+                continue
+            groups.append((document,))
+            statistics.append(np.hstack([one.rows for one in found]))
+            gaps.append(missing)
+        gaps += [np.sum(empty, axis=0)] if empty else []
+        return cls(tuple(groups), tuple(statistics), np.array(gaps))
+
+    def take(self, numbers: Sequence[int]) -> TuningSet:
+        """The documents with these numbers, in their order here, repeated as often as named.
+
+        Documents without any candidate are left out.
+        """
+        times = Counter(numbers)
+        groups, kept, d = [], [], 0
+        for group in self.groups:
+            places = [d + i for i in range(len(group)) for _ in range(times[d + i])]
+            if places:
+                groups.append(tuple(group[place - d] for place in places))
+            kept += places
+            d += len(group)
+        statistics = tuple(self.statistics[place] for place in kept)
+        return TuningSet(tuple(groups), statistics, self.gaps[kept])
+
+    @property
+    def documents(self) -> tuple[DocumentFeatures, ...]:
+        """All documents, in order."""
+        return tuple(document for group in self.groups for document in group)
+
+    @property
+    def first(self) -> Choices:
+        """The path of the first candidates."""
+        return tuple(document.first() for document in self.documents)
+
+    def sums(self, path: Choices) -> Sums:
+        """Summed statistics (D, W) of a path, with one row for each of `gaps`."""
+        sums = self.gaps.copy()
+        rows = zip(self.documents, self.statistics, path, strict=True)
+        for d, (document, statistics, choices) in enumerate(rows):
+            sums[d] += statistics[document.rows(choices)].sum(axis=0)
+        return sums
+
+    def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
+        """All candidates under a path; columns that are not tuned go into the fixed scores.
+
+        The gaps of each document are one more list, with a single candidate without features.
+        """
+        held = np.setdiff1d(np.arange(len(start)), tuned)
+        features, fixed, counts = [], [], []
+        for document, choices in zip(self.documents, path, strict=True):
+            full = document.under(choices)
+            features.append(full[:, tuned])
+            fixed.append(document.sparse + full[:, held] @ start[held])
+            counts.append(np.diff(document.offsets))
+        more, lists = len(self.gaps), [len(count) for count in counts]
+        return Pool(
+            offsets_of(np.concatenate([*counts, np.ones(more, dtype=np.int64)])),
+            np.concatenate([*features, np.zeros((more, len(tuned)))]),
+            np.concatenate([*self.statistics, self.gaps]),
+            np.concatenate([*fixed, np.zeros(more)]),
+            np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(more)]),
+        )
+
+    def chains(self) -> ChainSet:
+        """The documents for exact line searches; ValueError above order 1."""
+        pairs = zip(self.documents, self.statistics, strict=True)
+        return ChainSet.of([DocumentChain.of(*pair) for pair in pairs], self.gaps)
+
+    def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
+        """The scale of full weights (F,), fitted to the candidates of best BLEU under a path."""
+        scores, sizes = [], []
+        for document, choices in zip(self.documents, path, strict=True):
+            scores.append(document.under(choices) @ weights + document.sparse)
+            sizes.append(np.diff(document.offsets))
+        offsets = offsets_of(np.concatenate(sizes))
+        counts = np.concatenate([rows[:, :WIDTH] for rows in self.statistics])
+        return fit_scale_to_bleu(np.concatenate(scores), counts, offsets, notices)

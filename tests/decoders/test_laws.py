@@ -1,0 +1,176 @@
+"""The laws of decoders: ours keep them, and a decoder that breaks one is caught."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from support.problems import DYADIC, random_problem, rng
+
+from decoders.batching import path_score
+from decoders.exhaustive import exhaustive
+from decoders.laws import LawError, check_decoder
+from decoders.posterior import Posterior
+from decoders.problem import DocumentProblem, Path
+from decoders.result import SearchResult
+from decoders.search import Options
+from decoders.table import ANY, DECODERS, NONE, Decoder
+
+SCALED = Options(scale=0.7)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_every_decoder_keeps_the_laws(name: str) -> None:
+    check_decoder(DECODERS[name], documents=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("beam", Options(width=1)),
+        ("beam", Options(width=64)),
+        ("beam", Options(width=300)),
+        ("survivors", Options(merge="sample", scale=0.7)),
+        ("random-beam", Options(width=300, scale=0.7)),
+        ("smc", Options(particles=3, resampling="residual", ess_threshold=1.0, scale=2.0)),
+        ("smc", Options(particles=8, temper=0.0, lag=1, scale=2.0)),
+        ("sweeps", Options(width=64, block=2)),
+        ("sweeps", Options(width=2, gibbs=2, horizon=1, scale=0.5)),
+    ],
+    ids=str,
+)
+def test_options_do_not_break_the_laws(name: str, options: Options) -> None:
+    check_decoder(DECODERS[name], options, documents=3)
+
+
+def test_random_problems_have_their_order_and_their_values() -> None:
+    problem = random_problem(1, (2, 3, 2), rng(), DYADIC[0])
+    assert problem.order == 1
+    assert [table.shape for table in problem.tables] == [(2,), (2, 3), (3, 2)]
+    assert set(np.concatenate([table.ravel() for table in problem.tables])) <= set(DYADIC[0])
+    with pytest.raises(ValueError, match="read-only"):
+        problem.tables[0][0] = 1.0
+
+
+def row_for(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Decoder:
+    """The row of a decoder in somebody's package."""
+    module = ModuleType("somebody")
+    vars(module)["decoder"] = function
+    monkeypatch.setitem(sys.modules, "somebody", module)
+    row = Decoder("mine", "somebody:decoder", ANY, NONE, "O(K^T)", "nowhere", ("n_best",))
+    return dataclasses.replace(row, **facts)
+
+
+def best(problem: DocumentProblem, *, n_best: int = 1) -> list[Path]:
+    return exhaustive(problem, n_best=n_best)
+
+
+def test_somebodys_decoder_may_keep_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_decoder(row_for(best, monkeypatch, exact_to=ANY), documents=2)
+
+
+def misscored(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    return [Path(path.choices, path.score + 0.5) for path in best(problem, n_best=n_best)]
+
+
+def too_long(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    return best(problem, n_best=n_best + 1)
+
+
+def repeated(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    return best(problem)[:1] * n_best
+
+
+def unordered(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    return best(problem, n_best=n_best)[::-1]
+
+
+def second(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    return best(problem, n_best=n_best + 1)[-n_best:]
+
+
+def elsewhere(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+    return [Path(tuple(k for k in problem.lengths), 0.0)]
+
+
+def last(problem: DocumentProblem) -> Path:
+    choices = tuple(k - 1 for k in problem.lengths)
+    return Path(choices, path_score(problem, choices))
+
+
+@pytest.mark.parametrize(
+    ("function", "facts", "fault"),
+    [
+        (misscored, {}, "a score is not that of its path"),
+        (too_long, {}, "too few or too many paths"),
+        (repeated, {}, "a path is listed twice"),
+        (unordered, {}, "not in the order of the rule of ties"),
+        (second, {"exact_to": ANY}, "the search is not exact"),
+        (last, {"options": ()}, "impossible document does not leave the first candidates"),
+        (best, {"uniform": True}, "all-zero scores do not give uniform marginals"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_broken_law_is_named(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], facts: dict[str, Any], fault: str
+) -> None:
+    with pytest.raises(LawError, match=f"^mine on order .*{fault}"):
+        check_decoder(row_for(function, monkeypatch, **facts), documents=4)
+
+
+def test_a_path_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="no candidate"):
+        check_decoder(row_for(elsewhere, monkeypatch), documents=1)
+
+
+def test_a_changed_argument_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changing(problem: DocumentProblem, *, n_best: int) -> list[Path]:
+        for table in problem.tables:  # type: ignore[attr-defined]
+            table += 1
+        return best(problem, n_best=n_best)
+
+    with pytest.raises(ValueError, match="read-only"):
+        check_decoder(row_for(changing, monkeypatch), documents=1)
+
+
+def test_a_result_that_depends_on_the_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def remembering(problem: DocumentProblem) -> Path:
+        calls.append(problem)
+        return best(problem, n_best=2)[-1] if len(calls) % 2 else best(problem)[0]
+
+    with pytest.raises(LawError, match="the result depends on the batch"):
+        check_decoder(row_for(remembering, monkeypatch, options=()), documents=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"marginals": ()}, "marginals have another shape"),
+        ({"draws": np.full((1, 9), 0)}, "draws are not paths"),
+        ({"weights": np.array([0.5])}, "weights of draws are not probabilities"),
+    ],
+)
+def test_an_invalid_posterior_is_refused(
+    monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], fault: str
+) -> None:
+    def sure(problem: DocumentProblem) -> SearchResult:
+        """A posterior that holds the best path alone."""
+        (path,) = best(problem)
+        marginals = tuple(np.eye(k)[c] for k, c in zip(problem.lengths, path.choices, strict=True))
+        draws = np.array([path.choices], dtype=np.intp).reshape(1, -1)
+        posterior = Posterior(marginals, 0.0, False, draws, np.ones(1))
+        return SearchResult((path,), dataclasses.replace(posterior, **changes))
+
+    changes: dict[str, Any] = {}
+    row = row_for(sure, monkeypatch, options=())
+    check_decoder(row, documents=1)
+    changes = change
+    with pytest.raises(LawError, match=fault):
+        check_decoder(row, documents=1)
