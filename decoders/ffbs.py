@@ -18,8 +18,9 @@ import numpy as np
 from decoders.batching import Rescore, Steps, batchable, follow
 from decoders.marginals import forward, is_chain, marginals
 from decoders.numerics import draw, log_sum_exp
-from decoders.posterior import Found, Posterior, ranked
+from decoders.posterior import Posterior, ranked
 from decoders.problem import Array, DocumentProblem, Indices, checked, checked_sums
+from decoders.result import SearchResult
 from decoders.smc import FilterOptions, FilterRun, particle_filter
 
 MAX_CHOICES = 1 << 22  # of the paths rescored at once: 32 MB
@@ -35,7 +36,7 @@ def ffbs(
     particles: int = 64,
     lag: int | None = None,
     n_best: int = 1,
-) -> Steps[Found]:
+) -> Steps[SearchResult]:
     """Paths drawn from p(path) ∝ exp(α · score), the best of them first.
 
     Order 0 and 1: exact draws and exact marginals without a request, O(Σ K_{t-1} K_t + T M K) time,
@@ -57,7 +58,7 @@ def ffbs(
             draws, scores = _exact_draws(problem, alpha, rng, samples)
             weights = np.full(samples, 1 / samples)
             posterior = Posterior(probabilities, log_z, True, draws, weights)
-            return Found(ranked(draws, scores, n_best), posterior)
+            return SearchResult(ranked(draws, scores, n_best), posterior)
     else:
         options = FilterOptions(particles)
         run = yield from particle_filter.steps(problem, alpha=alpha, rng=rng, options=options)
@@ -71,9 +72,9 @@ def ffbs(
                 paths.append((yield from follow.steps(problem, path.choices)))
             paths.sort(key=lambda path: -path.score)
             posterior = Posterior.of_draws(draws, np.full(samples, 1 / samples), lengths, log_z)
-            return Found(tuple(paths), posterior)
+            return SearchResult(tuple(paths), posterior)
     first = yield from follow.steps(problem, (0,) * len(lengths))
-    return Found((first,), Posterior.none(lengths, exact=is_chain(problem)))
+    return SearchResult((first,), Posterior.none(lengths, exact=is_chain(problem)))
 
 
 def _exact_draws(

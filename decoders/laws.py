@@ -23,7 +23,8 @@ from decoders.exhaustive import exhaustive
 from decoders.mbr import Utility
 from decoders.posterior import Posterior
 from decoders.problem import Array
-from decoders.search import Decoded, Options, decode_all
+from decoders.result import SearchResult
+from decoders.search import Options, decode_all
 from decoders.table import Decoder
 
 ORDERS = (0, 1, 2, None)
@@ -83,7 +84,7 @@ def check_decoder(
     """
     rng, table = np.random.default_rng(seed), {row.name: row}
 
-    def run(problems: dict[str, HistoryTable], how: Options) -> dict[str, Decoded]:
+    def run(problems: dict[str, HistoryTable], how: Options) -> dict[str, SearchResult]:
         """The results by document."""
         utilities, inputs = [utility or ExactMatch()] * len(problems), list(problems.values())
         found = decode_all(
@@ -131,7 +132,7 @@ def _random_problems(
     }
 
 
-def _laws_of_paths(problem: HistoryTable, result: Decoded, n_best: int) -> dict[str, bool]:
+def _laws_of_paths(problem: HistoryTable, result: SearchResult, n_best: int) -> dict[str, bool]:
     """Whether the paths keep each law, by the fault if not. Errors: ValueError for no path."""
     paths, expected = list(result.paths), exhaustive(problem, n_best=n_best)
     return {
@@ -173,7 +174,7 @@ def _is_uniform(posterior: Posterior | None) -> bool:
     return all(np.ptp(row) < 1e-12 for row in posterior.marginals)
 
 
-def _bits(result: Decoded) -> tuple[object, ...]:
+def _bits(result: SearchResult) -> tuple[object, ...]:
     """A result with its posterior, for comparison bit for bit."""
     posterior = result.posterior
     if posterior is None:

@@ -14,8 +14,9 @@ import numpy as np
 
 from decoders.batching import Steps, batchable, follow
 from decoders.marginals import is_chain, marginals
-from decoders.posterior import Found, Posterior
+from decoders.posterior import Posterior
 from decoders.problem import Array, DocumentProblem
+from decoders.result import SearchResult
 from decoders.smc import LAG, smc
 
 
@@ -36,7 +37,7 @@ def mbr(
     rng: np.random.Generator,
     particles: int = 64,
     lag: int = LAG,
-) -> Steps[Found]:
+) -> Steps[SearchResult]:
     """The path of highest expected utility under p(path) ∝ exp(α · score), and the posterior.
 
     Serves every order; exact, for its own objective, on order 0 and 1 – its path is not the one of
@@ -62,4 +63,4 @@ def mbr(
         for t, row in enumerate(posterior.marginals):
             choices[t] = int(utility.expected(t, row).argmax())
     path = yield from follow.steps(problem, choices)
-    return Found((path,), posterior)
+    return SearchResult((path,), posterior)

@@ -1,4 +1,4 @@
-"""What sampling decoders find: paths drawn from p(path) ∝ exp(α · score), and what they say of it.
+"""Posterior of paths, p(path) ∝ exp(α · score), as sampling decoders estimate it.
 
 α is the scale: weights are free up to a positive factor, probabilities are not. The target is not
 normalised; its normaliser is Z = Σ_paths exp(α · score).
@@ -39,7 +39,7 @@ class Posterior:
 
     @classmethod
     def none(cls, lengths: tuple[int, ...], *, exact: bool) -> Self:
-        """The posterior of a document without a possible path: no candidate has a share."""
+        """Posterior of a document without a possible path: all marginals are 0."""
         marginals = tuple(np.zeros(k) for k in lengths)
         return cls(marginals, -np.inf, exact, np.zeros((0, len(lengths)), np.intp), np.zeros(0))
 
@@ -47,19 +47,11 @@ class Posterior:
     def of_draws(
         cls, draws: Indices, weights: Array, lengths: tuple[int, ...], log_normaliser: float
     ) -> Self:
-        """The posterior that weighted draws stand for, O(M T)."""
+        """Posterior estimated by weighted draws, O(M T)."""
         marginals = tuple(
             np.bincount(draws[:, t], weights, k).astype(np.float64) for t, k in enumerate(lengths)
         )
         return cls(marginals, log_normaliser, False, draws, weights)
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Paths, best first, and the posterior of a decoder that has one."""
-
-    paths: tuple[Path, ...]
-    posterior: Posterior | None = None
 
 
 def check_scale(alpha: float) -> None:

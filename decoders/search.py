@@ -1,21 +1,21 @@
-"""Decoding by name: a decoder is chosen, run on many documents, and judged.
+"""Decoding by name: a decoder is chosen and run on many documents, its paths compared with others.
 
-Judged: what is the best path, or the best that is known, and how far from it is the one found?
+The comparison says which path is best, or the best that is known, and by how much.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
 from decoders.mbr import Utility
 from decoders.numerics import rng_for
-from decoders.posterior import Found, Posterior
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
+from decoders.result import SearchResult
 from decoders.sweeps import sweeps
-from decoders.table import AUTO_WIDTH, DECODERS, Decoder, choose
+from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
 from decoders.viterbi import affordable, viterbi
 
 SEED = 1
@@ -24,11 +24,11 @@ EVERYWHERE = frozenset({"alpha", "seed"})  # accepted by decoders that do not us
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller asks of a decoder; None is the decoder's own default.
+    """Options of decoders; None is the decoder's own default.
 
-    All but the last three are arguments of decoders (`Decoder.options`), and refused by those that
-    have them not. scale: the α for a decoder that needs one where `alpha` is not given; gap: the
-    width of the beam behind which sweeps look for the best known path of unbounded problems.
+    All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
+    without them. scale: the α for a decoder that needs one if `alpha` is not given; gap: width of
+    the beam from which sweeps look for the best known path of unbounded problems.
     """
 
     width: int | None = None
@@ -51,39 +51,17 @@ class Options:
 
     @property
     def beam_width(self) -> int:
-        """The width of a beam: that asked for, else `AUTO_WIDTH`, or as many as are listed."""
+        """Width of a beam: as given, else `AUTO_WIDTH`, or `n_best` if that is more."""
         return max(AUTO_WIDTH, self.n_best) if self.width is None else self.width
 
     def given(self) -> dict[str, object]:
-        """The arguments of decoders that were asked for, by name."""
+        """Arguments of decoders that were given, by name."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         asked = values.keys() - {"n_best", "scale", "gap"}
         return {name: values[name] for name in values if name in asked and values[name] is not None}
 
 
 NOTHING = Options()
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """Paths found, best first; by which decoder; and how good the first of them is.
-
-    exact: whether no path can be better; first: the path of first candidates, to compare with;
-    best: the score of the best path that is known; optimal: whether that is the optimum.
-    """
-
-    paths: tuple[Path, ...]
-    decoder: str
-    exact: bool
-    first: Path
-    best: float
-    optimal: bool
-    posterior: Posterior | None = field(default=None, compare=False)
-
-    @property
-    def gap(self) -> float:
-        """How much better the best known path is, >= 0; no bound where that is not the optimum."""
-        return 0.0 if self.best == self.paths[0].score else self.best - self.paths[0].score
 
 
 def decode(
@@ -94,8 +72,8 @@ def decode(
     document: str = "",
     utility: Utility | None = None,
     table: Mapping[str, Decoder] = DECODERS,
-) -> Decoded:
-    """Best paths of a problem by the decoder of this name, and what is known of them.
+) -> SearchResult:
+    """Best paths of a problem found by the decoder of this name.
 
     Errors: those of `choose`, `refuse_options` and of the decoder.
     """
@@ -113,8 +91,8 @@ def decode_all(
     documents: Sequence[str] | None = None,
     utilities: Sequence[Utility] | None = None,
     table: Mapping[str, Decoder] = DECODERS,
-) -> list[Decoded]:
-    """What `decode` finds for each problem, searched together where the decoder allows.
+) -> list[SearchResult]:
+    """Results of `decode` for each problem, searched together where the decoder allows.
 
     documents: their ids, from which and from the seed random numbers come; utilities: of each, for
     `mbr`. Problems may differ in order, and under `auto` in decoder. Errors: those of `decode`; a
@@ -126,7 +104,7 @@ def decode_all(
         refuse_options(row, options, problem.order, auto=name == "auto", table=table)
     extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     searches = [
-        _search(problem, row, _arguments(row, options, document, utility))
+        _search(row.load(), problem, **_arguments(row, options, document, utility))
         for problem, row, document, utility in zip(problems, rows, documents, extras, strict=True)
     ]
     exact = [_exact(p, row, options) for p, row in zip(problems, rows, strict=True)]
@@ -164,7 +142,7 @@ def refuse_options(
 
 
 class UnknownOption(UnsuitedDecoder):
-    """An option that a decoder does not use; the message names those that do."""
+    """An option that a decoder does not use."""
 
     def __init__(self, row: Decoder, option: str, table: Mapping[str, Decoder] = DECODERS) -> None:
         self.decoder, self.option = row, option
@@ -181,7 +159,7 @@ class IdleOption(UnsuitedDecoder):
 
 
 class ScaleMissing(UnsuitedDecoder):
-    """A decoder that works with probabilities, and no scale for them."""
+    """A decoder that needs the scale alpha, which is not given."""
 
     def __init__(self, decoder: str) -> None:
         self.decoder = decoder
@@ -205,15 +183,15 @@ def _arguments(
 
 
 def _search(
-    problem: DocumentProblem, row: Decoder, arguments: Mapping[str, object]
-) -> Steps[Found]:
-    """Steps of any decoder; one that has none ends before the first."""
-    found = row.load()(problem, **arguments)
+    decoder: Finder, problem: DocumentProblem, *given: object, **options: object
+) -> Steps[SearchResult]:
+    """Steps of a search by a decoder's function, which returns steps, paths, or one path."""
+    found = decoder(problem, *given, **options)
     if isinstance(found, Generator):
         found = yield from found
-    if isinstance(found, Found):
+    if isinstance(found, SearchResult):
         return found
-    return Found((found,) if isinstance(found, Path) else tuple(found))
+    return SearchResult((found,) if isinstance(found, Path) else tuple(found))
 
 
 def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
@@ -225,31 +203,23 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
     return row.exact(problem.order) or (row.width_proves and complete and problem.causal)
 
 
-def _others(problem: DocumentProblem, exact: bool, options: Options) -> list[Steps[Found]]:
-    """Searches to judge one by: the first candidates, and what finds the best known path."""
-    searches = [_one(follow.steps(problem, [0] * len(problem.lengths)))]
+def _others(problem: DocumentProblem, exact: bool, options: Options) -> list[Steps[SearchResult]]:
+    """Searches to compare with: the first candidates, and one for the best known path."""
+    searches = [_search(follow.steps, problem, [0] * len(problem.lengths))]
     if not exact and affordable(problem):
-        searches.append(_listed(viterbi.steps(problem)))
+        searches.append(_search(viterbi.steps, problem))
     elif not exact and options.gap is not None:
         rng = rng_for(SEED, "")  # asked for by no sweep without a scale
-        searches.append(_one(sweeps.steps(problem, rng=rng, width=options.gap)))
+        searches.append(_search(sweeps.steps, problem, rng=rng, width=options.gap))
     return searches
-
-
-def _one(steps: Steps[Path]) -> Steps[Found]:
-    return Found(((yield from steps),))
-
-
-def _listed(steps: Steps[list[Path]]) -> Steps[Found]:
-    return Found(tuple((yield from steps)))
 
 
 def _together(
     problems: Sequence[DocumentProblem],
-    searches: Sequence[Steps[Found]],
-    others: Sequence[Sequence[Steps[Found]]],
-) -> list[list[Found]]:
-    """What the searches of each problem find, its own and those to judge it by."""
+    searches: Sequence[Steps[SearchResult]],
+    others: Sequence[Sequence[Steps[SearchResult]]],
+) -> list[list[SearchResult]]:
+    """Results for each problem: of its own search, and of those to compare with."""
     owners = [*range(len(problems)), *(d for d, rest in enumerate(others) for _ in rest)]
     everything = [*searches, *(one for rest in others for one in rest)]
     try:
@@ -258,17 +228,27 @@ def _together(
         if fault.problem is not None:
             fault.problem = owners[fault.problem]
         raise
-    results: list[list[Found]] = [[] for _ in problems]
+    results: list[list[SearchResult]] = [[] for _ in problems]
     for d, one in zip(owners, found, strict=True):
         results[d].append(one)
     return results
 
 
 def _judged(
-    problem: DocumentProblem, name: str, exact: bool, found: Found, others: Sequence[Found]
-) -> Decoded:
-    """What a search found, beside what others did."""
-    first = others[0].paths[0]
-    best = max(one.paths[0].score for one in (found, *others))
-    optimal = exact or affordable(problem)
-    return Decoded(found.paths, name, exact, first, best, optimal, found.posterior)
+    problem: DocumentProblem,
+    name: str,
+    exact: bool,
+    found: SearchResult,
+    others: Sequence[SearchResult],
+) -> SearchResult:
+    """The result of a search, compared with those of others, first the first candidates."""
+    posterior = found.posterior
+    return replace(
+        found,
+        decoder=name,
+        exact=exact,
+        baseline_score=others[0].score,
+        best_score=max(one.score for one in (found, *others)),
+        optimal=exact or affordable(problem),
+        log_normaliser=None if posterior is None or posterior.extinct else posterior.log_normaliser,
+    )

@@ -21,9 +21,10 @@ import numpy as np
 from decoders.batching import Extend, Steps, batchable, follow
 from decoders.beam import backtrack
 from decoders.numerics import effective_size, log_sum_exp, softmax
-from decoders.posterior import Found, Posterior, check_scale, ranked
+from decoders.posterior import Posterior, check_scale, ranked
 from decoders.problem import Array, DocumentProblem, Indices, checked
 from decoders.resampling import RESAMPLING, Resampling, systematic
+from decoders.result import SearchResult
 
 LAG = 5  # a few dozen particles still have many different ancestors that far back
 
@@ -112,7 +113,7 @@ def smc(
     temper: float = 1.0,
     lag: int = LAG,
     n_best: int = 1,
-) -> Steps[Found]:
+) -> Steps[SearchResult]:
     """The best paths of a particle filter, its posterior, and the logarithm of an unbiased Ẑ.
 
     Serves every order; exact on none. The draws are the final particles with their ancestors:
@@ -134,7 +135,7 @@ def smc(
     lengths, T = tuple(problem.lengths), len(problem.lengths)
     if run.log_normaliser == -np.inf:
         first = yield from follow.steps(problem, (0,) * T)
-        return Found((first,), Posterior.none(lengths, exact=False))
+        return SearchResult((first,), Posterior.none(lengths, exact=False))
     if not T:
         draws, last = np.zeros((1, 0), dtype=np.intp), (np.zeros(1), np.zeros(1))
     else:
@@ -142,7 +143,7 @@ def smc(
         draws, last = run.prefixes(T - 1), (final.log_weights, final.scores)
     marginals = run.marginals(lengths, lag)
     posterior = Posterior(marginals, run.log_normaliser, False, draws, softmax(last[0]))
-    return Found(ranked(draws, last[1], n_best), posterior)
+    return SearchResult(ranked(draws, last[1], n_best), posterior)
 
 
 @batchable

@@ -23,7 +23,7 @@ ANY = float("inf")
 FINITE = 1e9
 NONE = -1
 
-Finder: TypeAlias = Callable[..., Any]  # returns paths, a `Found`, or steps towards them
+Finder: TypeAlias = Callable[..., Any]  # returns paths, a `SearchResult`, or steps towards them
 
 
 @dataclass(frozen=True, slots=True)

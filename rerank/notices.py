@@ -1,11 +1,12 @@
-"""Counted warnings: input that is accepted, but that its owner should know about.
+"""Notices: counted warnings about input that is accepted, but that its owner should know about.
 
-Each kind is reported once, at the end, with its count and its first place; `strict`
-turns the first of them into an error.
+In the shell each kind is reported once, at the end, with its count and its first place; `strict`
+turns the first of them into an error. In Python they are warnings (`PythonWarnings`).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from rerank.errors import InputError
 
 @dataclass(slots=True)
 class Notice:
-    """One kind of accepted oddity: how often it came and where it came first."""
+    """One kind of warning: how often it occurred and where it occurred first."""
 
     kind: str
     first: str
@@ -22,14 +23,14 @@ class Notice:
 
 
 class Notices:
-    """Collector of counted warnings, one per run."""
+    """Warnings of a run, counted by kind."""
 
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self._by_kind: dict[str, Notice] = {}
 
     def add(self, kind: str, *, source: str = "", line: int | None = None, count: int = 1) -> None:
-        """Count an oddity; `kind` is a phrase that states it and, where there is one, its cure."""
+        """Count a warning; `kind` is a phrase: what was found and, where there is one, the cure."""
         if self.strict:
             raise InputError(f"{kind} (an error under --strict)", source=source, line=line)
         where = source if line is None else f"{source}:{line}"
@@ -45,5 +46,21 @@ class Notices:
         ]
 
     def as_json(self) -> list[dict[str, object]]:
-        """The same for machines: `[{"kind": …, "count": …, "first": …}]`."""
+        """The kinds for JSON: `[{"kind": …, "count": …, "first": …}]`."""
         return [{"kind": n.kind, "count": n.count, "first": n.first} for n in self]
+
+
+class RerankWarning(UserWarning):
+    """Input that is accepted, but that its owner should know about."""
+
+
+class PythonWarnings(Notices):
+    """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`."""
+
+    def add(self, kind: str, *, source: str = "", line: int | None = None, count: int = 1) -> None:
+        """Count a warning, and issue it if it is the first of its kind."""
+        known = len(self._by_kind)
+        super().add(kind, source=source, line=line, count=count)
+        if len(self._by_kind) > known:
+            where = source if line is None else f"{source}:{line}"
+            warnings.warn(f"{where}: {kind}" if where else kind, RerankWarning, stacklevel=2)

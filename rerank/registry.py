@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """label: of the feature where no NAME is given; scorer: `module:class`, an `Outside`."""
+    """label: of the feature where no NAME is given; scorer: `module:class`, an `FileScorer`."""
 
     label: str
     help: str

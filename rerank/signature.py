@@ -1,4 +1,4 @@
-"""A run in one line: what decided its choices, for logs and papers.
+"""A run in one line, for logs and papers: everything that its choices depend on.
 
 After sacrebleu's signatures: `rerank|search:viterbi|exact:yes|k:100|ctx:1|lm:codclm=ab12cd34|
 w:9f3e01ab|docs:77aa10bc|v:0.1.0`. Two runs with one signature on the same lists make the same
@@ -18,8 +18,8 @@ LENGTH = 8  # hexadecimal digits of a digest
 
 def signature(parts: Mapping[str, object]) -> str:
     """`rerank|key:value|…|v:version` of the parts that are not None, in their order."""
-    told = [f"{key}:{_plain(value)}" for key, value in parts.items() if value is not None]
-    return "|".join(["rerank", *told, f"v:{rerank.__version__}"])
+    known = [f"{key}:{_plain(value)}" for key, value in parts.items() if value is not None]
+    return "|".join(["rerank", *known, f"v:{rerank.__version__}"])
 
 
 def short_digest(path: str | Path | None) -> str | None:

@@ -13,13 +13,13 @@ from rerank.metrics.chrf import Chrf
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.registry import METRICS, OUTSIDE, metric
-from rerank.scorers.outside import Outside
+from rerank.scorers.file_scorer import FileScorer
 
 
 @pytest.mark.parametrize("option", sorted(OUTSIDE))
 def test_a_kind_names_a_scorer_that_reads_a_file(option: str) -> None:
     module, _, attribute = OUTSIDE[option].scorer.partition(":")
-    assert issubclass(getattr(import_module(module), attribute), Outside)
+    assert issubclass(getattr(import_module(module), attribute), FileScorer)
 
 
 @pytest.mark.parametrize("command", ["score", "decode", "tune-mert"])

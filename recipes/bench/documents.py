@@ -22,7 +22,7 @@ from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import corpus_bleu
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists, Opened
+from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.wanted import Wanted
@@ -45,7 +45,7 @@ def main() -> None:
     lists = Lists(options.kbest, options.docs, lms=((name, Path(folder)),))
     documents, lines = read_with_documents(lists.docs, None, [options.ref], notices)
     given = read_weights(options.start, notices)
-    with Opened(lists, notices, documents=documents) as opened:
+    with KBestSource.open(lists, notices, documents=documents) as opened:
         wanted = Wanted((), given, options.start)
         corpus, space = read_set(opened, lines, [Bleu()], wanted, lambda line: None)
     weights = wanted.start(space)

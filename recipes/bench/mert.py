@@ -27,7 +27,7 @@ from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import corpus_bleu
 from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists, Opened
+from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.wanted import Wanted
 from rerank.tuning.ascent import Axes, Optimum, Point, climb
@@ -65,7 +65,7 @@ def read(data: Path, name: str) -> Task:
     documents, lines = read_with_documents(lists.docs, None, [path / f"{stem}.en"], notices)
     start = path / "moses.rescore.ini"
     given = read_weights(start, notices)
-    with Opened(lists, notices, documents=documents) as opened:
+    with KBestSource.open(lists, notices, documents=documents) as opened:
         wanted = Wanted((), given, str(start))
         corpus, space = read_set(opened, lines, [Bleu()], wanted, lambda line: None)
     weights = vector(given, space.labels)

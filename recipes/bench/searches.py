@@ -143,12 +143,12 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from decoders.search import Options
     from rerank.notices import Notices
     from rerank.pipeline import Lists, Scoring, Search
-    from rerank.pipeline.lists import Opened
-    from rerank.pipeline.searching import searched
+    from rerank.pipeline.lists import KBestSource
+    from rerank.pipeline.searching import search_documents
     from rerank.scorers.features import prepare
 
     lists = Lists(kbest, docs, lms=(("lm", model),), top=25, scoring=Scoring(no_cache=True))
-    with Opened(lists, Notices()) as opened:
+    with KBestSource.open(lists, Notices()) as opened:
         named = opened.first_with_candidates()
         if named is None:
             raise SystemExit(f"{kbest}: no candidates")
@@ -157,7 +157,7 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
         weights = np.zeros(space.width)
         weights[list(space.contextual)] = 1.0
         began = time.perf_counter()
-        searched([document], weights, Search("beam", Options(width=64)))
+        search_documents([document], weights, Search("beam", Options(width=64)))
         whole = time.perf_counter() - began
         scorer = opened.scorers[0].seconds
     print(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 
 import click
@@ -29,7 +28,5 @@ def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
     """
     from rerank import pipeline
 
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) / "demo" if out is None else out
-        result = pipeline.demo(folder, seed=seed, announce=announcer(quiet))
+    result = pipeline.demo(out, seed=seed, announce=announcer(quiet))
     click.echo(json.dumps(result.to_dict()) if form == "json" else result.to_text())

@@ -85,6 +85,21 @@ class KBest:
     sparse: SparseColumns
     labels: tuple[Label, ...]  # their widths sum to F
 
+    @classmethod
+    def of(cls, lists, *, source="", sparse=()):  # type: ignore
+        """TEMPORARY."""
+        rows = [c for s in lists for c in s]
+        names = [n for _, f in rows[:1] for n in f if n not in sparse]
+        from itertools import accumulate
+        blob = b"\n".join(text.strip(" ").encode() for text, _ in rows)
+        lengths = [len(text.strip(" ").encode()) for text, _ in rows]
+        starts = [0, *accumulate(n + 1 for n in lengths)][:-1] if rows else []
+        spans = np.array([(s, s + n) for s, n in zip(starts, lengths)], np.int64).reshape(-1, 2)
+        counts = np.array([len(s) for s in lists], np.int64)
+        return cls(source, 0, offsets_of(counts), blob, spans, spans, np.arange(len(rows)) + 1, places_of(counts),
+            np.array([[f[n] for n in names] for _, f in rows], np.float64).reshape(len(rows), len(names)), None,
+            SparseColumns.of([{n: v for n, v in f.items() if n in sparse} for _, f in rows]), tuple(Label(n, 1) for n in names))
+
     def __len__(self) -> int:
         """T, sentences without candidates included."""
         return len(self.offsets) - 1

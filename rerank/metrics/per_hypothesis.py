@@ -19,8 +19,8 @@ from rerank.corpus.kbest import KBest
 from rerank.formats import tokens
 from rerank.metrics import Counted, Rows
 from rerank.notices import Notices
+from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores
-from rerank.scorers.outside import Given
 from rerank.signature import LENGTH, signature
 
 LARGEST = 1e100  # of a number: sums of any corpus stay finite
@@ -38,7 +38,7 @@ class _Finite(HypothesisScores):
         kind = f"number up to {LARGEST:g}" if math.isfinite(value) else "finite decimal number"
         raise self.fault(
             f"expected a {kind} for {self.name}, found {tokens.shown(stripped)}; "
-            f"write one for each line of {self.given.kbest}, in their order",
+            f"write one for each line of {self.info.kbest}, in their order",
             line,
         )
 
@@ -56,7 +56,7 @@ class PerHypothesis:
     lines: HypothesisScores
 
     @classmethod
-    def read(cls, name: str, path: Path, given: Given, notices: Notices) -> PerHypothesis:
+    def read(cls, name: str, path: Path, given: ListInfo, notices: Notices) -> PerHypothesis:
         """The metric `name` of a file, plain or compressed, for the lists that are `given`."""
         return cls(_Finite(name, path, given, notices))
 

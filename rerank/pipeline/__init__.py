@@ -3,7 +3,6 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
-from rerank.pipeline.choices import Decoding
 from rerank.pipeline.criteria import Aims
 from rerank.pipeline.decoding import Reports, decode, score
 from rerank.pipeline.demo import Demo, demo
@@ -14,6 +13,7 @@ from rerank.pipeline.listing import DecoderList, list_decoders
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
+from rerank.pipeline.results import Decoding
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_outcome import Tuning

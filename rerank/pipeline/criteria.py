@@ -15,7 +15,7 @@ from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
 from rerank.registry import METRICS, metric
-from rerank.scorers.outside import Given
+from rerank.scorers.file_scorer import ListInfo
 from rerank.tuning.criterion import PRICE, Criterion, Length
 from rerank.tuning.objectives import BLEU as BLEU_COLUMNS
 from rerank.tuning.objectives import (
@@ -90,7 +90,7 @@ class Aims:
     def metrics(
         self,
         tokenizer: Tokenizer,
-        given: Callable[[], Given],
+        given: Callable[[], ListInfo],
         copied: Callable[[str | Path], Path],
         notices: Notices,
     ) -> tuple[Metric, ...]:

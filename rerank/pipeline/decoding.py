@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
-from rerank.corpus.totals import Disagreement
 from rerank.errors import UsageError
 from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.formats.moses_writing import append_features
-from rerank.formats.weights import Weights, read_weights, vector
-from rerank.notices import Notices
-from rerank.pipeline.choices import Choice, Decoding
+from rerank.formats.weights import read_weights
+from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import Announce, Lists, Opened
-from rerank.pipeline.searching import (
-    AUTO,
-    Search,
-    Searched,
-    note_extinction,
-    say_search,
-    searched,
-)
-from rerank.pipeline.tracing import Traced, stated_error, trace_lines
-from rerank.scorers import Scorer
-from rerank.scorers.features import TOTAL, Document, Space
+from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.results import Decoding, DocumentResult
+from rerank.pipeline.run_loop import LinearModel, run_loop
+from rerank.pipeline.searching import AUTO, Search, choose_search
+from rerank.pipeline.sources import Announce, log
+from rerank.pipeline.tracing import Trace, trace_lines
+from rerank.scorers import FeatureSource
+from rerank.scorers.features import DocumentFeatures
 from rerank.signature import LENGTH, short_digest, signature
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """Files that tell more of a decoding than the chosen text.
+    """Files written beside the chosen text.
 
     kbest: the list with the features of the scorers under the decoded path and new totals;
     summary: choices and scores as JSON; trace: why each choice was made (`tracing`).
@@ -48,7 +43,7 @@ class Reports:
     trace: str | Path | None = None
 
     def asked(self) -> dict[str, str | Path]:
-        """Those that are wanted, by name."""
+        """Files that are asked for, by name."""
         named = {"kbest": self.kbest, "summary": self.summary, "trace": self.trace}
         return {name: path for name, path in named.items() if path is not None}
 
@@ -65,61 +60,61 @@ def decode(
     default_weight: float | None = None,
     reports: Reports = NO_REPORTS,
     dry_run: bool = False,
-    notices: Notices,
-    announce: Announce = lambda line: None,
+    notices: Notices | None = None,
+    announce: Announce = log.info,
 ) -> Decoding | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
     `out` gets one line per source sentence (empty where there is no candidate); after a fault
-    neither it nor a report is written. Memory: the documents searched together
-    (`Opened.batches`); at order 1 their K×K scores (4 bytes each) as well. None after a dry run.
+    neither it nor a report is written. None after a dry run. Memory: the documents searched
+    together (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
     """
+    notices = notices or PythonWarnings()
     read = [weights, *lists.files]
     outputs = {"out": out, **reports.asked()}
     check_outputs(outputs.values(), read)
-    found = _Given(read_weights(weights, notices), display(weights), default_weight)
-    search = search.at(found.weights.alpha)
+    model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
+    search = search.at(model.weights.alpha)
     if search.options.n_best > 1 and reports.summary is None:
-        raise UsageError("--n-best: the summary tells the paths of a document; give --summary FILE")
-    with Opened(lists, notices) as opened:
-        search = say_search(opened, search, announce)
-        if opened.scorers or dry_run:
-            estimate(opened, search, announce)
+        raise UsageError("--n-best: the summary lists the paths of a document; give --summary FILE")
+    with KBestSource.open(lists, notices) as source:
+        search = choose_search(source, search, announce)
+        if source.scorers or dry_run:
+            estimate(source, search, announce)
         if dry_run:
             return None
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
-            choices = tuple(_decoded(opened, found, search, files))
-            result = Decoding(choices, _signed(opened, weights, search, found.default, choices))
-            opened.warn()
+            results = tuple(_written(source, model, search, files, announce))
+            signed = _signed(source, weights, search, default_weight, results)
+            decoding = Decoding(results, signed)
+            source.warn()
             if "summary" in files:
-                files["summary"].write(to_json(result.to_dict()))
-        opened.report(announce)
-    return result
+                files["summary"].write(to_json(decoding.to_dict()))
+        source.report(announce)
+    return decoding
 
 
 def _signed(
-    opened: Opened,
+    source: KBestSource,
     weights: str | Path,
-    how: Search,
+    search: Search,
     default: float | None,
-    choices: Sequence[Choice],
+    results: Sequence[DocumentResult],
 ) -> str:
     """The signature of a decoding."""
-    searches = sorted({choice.search for choice in choices if choice.search != "none"})
-    lists, models = opened.lists, opened.models
-    orders = [scorer.order for scorer in opened.scorers]
-    scoring = lists.scoring
+    decoders = sorted({one.search.decoder for one in results} - {NO_CANDIDATES.decoder})
+    lists, models, scoring = source.lists, source.models, source.lists.scoring
     return signature(
         {
-            "search": "+".join(searches),
-            **how.signed(searches),
-            "exact": all(choice.exact for choice in choices),
+            "search": "+".join(decoders),
+            **search.signed(decoders),
+            "exact": all(one.exact for one in results),
             "k": "all" if lists.top is None else lists.top,
             "div": True if lists.diverse else None,
-            "ctx": "all" if None in orders else max([0, *filter(None, orders)]),
+            "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
-            "scores": _digests(opened.outside),
+            "scores": _digests(source.outside),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,
             "w": short_digest(weights),
@@ -129,8 +124,8 @@ def _signed(
     )
 
 
-def _digests(scorers: Sequence[Scorer]) -> str | None:
-    """`codclm=ab12cd34,…` of some scorers, None of none."""
+def _digests(scorers: Sequence[FeatureSource]) -> str | None:
+    """`codclm=ab12cd34,…` of some scorers; None without any."""
     return ",".join(f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers) or None
 
 
@@ -140,14 +135,15 @@ def score(
     *,
     weights: str | Path | None = None,
     search: Search = AUTO,
-    notices: Notices,
-    announce: Announce = lambda line: None,
+    notices: Notices | None = None,
+    announce: Announce = log.info,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
     All candidates of a sentence are scored after the same prefix: the first candidates of
     its document's earlier sentences, or the decoded path where weights are given.
     """
+    notices = notices or PythonWarnings()
     if not lists.lms and not any(lists.outside.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     if weights is None and search != Search():
@@ -155,133 +151,73 @@ def score(
             "--search and its options are for the path decoded with --weights; give these"
         )
     check_outputs([out], [*lists.files, *([weights] if weights else [])])
-    found = None if weights is None else read_weights(weights, notices)
-    search = search.at(found.alpha if found else None)
-    source = display(weights or "")
-    prefix = "first candidates" if found is None else "decoded path"
+    model = None
+    if weights is not None:
+        model = LinearModel(read_weights(weights, notices), display(weights))
+        search = search.at(model.weights.alpha)
+    prefix = "first candidates" if model is None else "decoded path"
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
-    with Opened(lists, notices) as opened:
-        if found is None:
-            estimate(opened, Search("greedy"), announce)
-        else:
-            search = say_search(opened, search, announce)
-            estimate(opened, search, announce)
-        column: NDArray[np.float64] | None = None  # the labels of all documents are the same
+    with KBestSource.open(lists, notices) as source:
+        if model is not None:
+            search = choose_search(source, search, announce)
+        estimate(source, search if model else Search("greedy"), announce)
         with atomic(out) as file:
-            for batch in opened.batches():
-                filled = [(name, kbest) for name, kbest in batch if kbest.n]
-                if not filled:
-                    continue
-                space = opened.space(filled[0][1], total=found is not None and TOTAL in found.dense)
-                documents = opened.prepared(filled, space, found.sparse if found else {})
-                paths = [document.first() for document in documents]
-                if found is not None:
-                    if column is None:
-                        column = vector(found, space.labels, notices=notices, source=source)
-                    with opened.searching():
-                        kbests = [kbest for _, kbest in filled]
-                        found_paths = searched(documents, column, search, kbests)
-                    for one in found_paths:
-                        note_extinction(one, opened)
-                    paths = [one.choices for one in found_paths]
-                for (_, kbest), document, choices in zip(filled, documents, paths, strict=True):
+            batches = model.run(source, search) if model else run_loop(source, lambda space: None)
+            for batch in batches:
+                found = [result.choices for result in batch.results]
+                paths = found if model else [document.first() for document in batch.documents]
+                filled = (kbest for _, kbest in batch.lists if kbest.n)
+                for kbest, document, choices in zip(filled, batch.documents, paths, strict=True):
                     _write_list(file, kbest, document, choices)
-                opened.finished(documents)
-            opened.warn()
-        opened.report(announce)
+            source.warn()
+        source.report(announce)
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """Weights, the file they come from, and what features count that it lacks."""
-
-    weights: Weights
-    source: str
-    default: float | None
-
-    def vector(self, space: Space, notices: Notices) -> NDArray[np.float64]:
-        """Weights (F,) of a space's columns."""
-        return vector(
-            self.weights, space.labels, default=self.default, notices=notices, source=self.source
-        )
-
-
-def _decoded(
-    opened: Opened,
-    given: _Given,
-    how: Search,
+def _written(
+    source: KBestSource,
+    model: LinearModel,
+    search: Search,
     files: Mapping[str, BinaryIO],
-) -> Iterator[Choice]:
-    """Choices of each document, while its lines are written."""
-    text, rescored = files["out"], files.get("kbest")
-    totals = Disagreement(display(opened.lists.kbest))
-    errors = tuple(scorer.error for scorer in opened.scorers)
-    column = np.zeros(0)  # the labels of all documents are the same
-    for batch in opened.batches():
-        filled = [(name, kbest) for name, kbest in batch if kbest.n]
-        documents: list[Document] = []
-        paths: list[Searched] = []
-        if filled:
-            space = opened.space(filled[0][1], total=TOTAL in given.weights.dense)
-            if not len(column):
-                column = given.vector(space, opened.notices)
-            documents = opened.prepared(filled, space, given.weights.sparse)
-            with opened.searching():
-                paths = searched(documents, column, how, [kbest for _, kbest in filled])
-        done = iter(zip(documents, paths, strict=True))
-        for name, kbest in batch:
-            if not kbest.n:
-                text.write(b"\n" * len(kbest))
-                yield Choice.empty(name, len(kbest))
-                continue
-            document, found = next(done)
-            note_extinction(found, opened)
-            if not opened.scorers and not document.space.total:
-                totals.add(kbest, document.static @ column + document.sparse)
-            near_ties = None
-            if files.keys() & {"summary", "trace"}:
-                with opened.watch.lap("trace"):
-                    near_ties = _traced(kbest, document, column, found, errors, files.get("trace"))
-            with opened.watch.lap("writing"):
-                _write_text(text, kbest, document, found.choices)
-                if rescored is not None:
-                    _write_list(rescored, kbest, document, found.choices, column)
-            yield Choice.of(name, kbest, found, near_ties)
-        opened.finished(documents)
-    totals.report(opened.notices)
-
-
-def _traced(
-    kbest: KBest,
-    document: Document,
-    weights: NDArray[np.float64],
-    found: Searched,
-    errors: tuple[float, ...],
-    file: BinaryIO | None,
-) -> int:
-    """The number of near-ties; the document's trace is written where there is a file for it."""
-    traced = Traced.of(document, weights, found.choices)
-    if file is not None:
-        file.writelines(trace_lines(kbest, document, weights, found, traced))
-    return traced.near_ties(stated_error(document, weights, errors))
-
-
-def _write_text(file: BinaryIO, kbest: KBest, document: Document, choices: Sequence[int]) -> None:
-    """The text of every sentence's choice, an empty line where it has no candidates."""
-    lines = [b""] * len(kbest)
-    for t, row in zip(document.present.tolist(), document.rows(choices).tolist(), strict=True):
-        lines[t] = kbest.text(row)
-    file.writelines(line + b"\n" for line in lines)
+    announce: Announce,
+) -> Iterator[DocumentResult]:
+    """The result of each document, while its lines are written."""
+    errors = tuple(scorer.error for scorer in source.scorers)
+    overtaken = 0
+    for batch in model.run(source, search):
+        for name, kbest, document, result in batch.each():
+            if document is not None and files.keys() & {"summary", "trace"}:
+                with source.watch.lap("trace"):
+                    trace = Trace.of(document, batch.weights, result, errors)
+                    result = trace.result
+                    if "trace" in files:
+                        lines = trace_lines(kbest, document, batch.weights, trace)
+                        files["trace"].writelines(lines)
+            with source.watch.lap("writing"):
+                texts = document.texts(kbest, result.choices) if document else [b""] * len(kbest)
+                files["out"].writelines(text + b"\n" for text in texts)
+                if document is not None and "kbest" in files:
+                    file = files["kbest"]
+                    overtaken += _write_list(file, kbest, document, result.choices, batch.weights)
+            # its marginals would make memory grow with the number of documents
+            yield DocumentResult.of(name, kbest, replace(result, posterior=None))
+    if overtaken:
+        announce(
+            f"{overtaken} x sentence whose largest total in the list written is not that of the "
+            "chosen candidate: features that depend on other sentences hold for the path decoded"
+        )
 
 
 def _write_list(
     file: BinaryIO,
     kbest: KBest,
-    document: Document,
+    document: DocumentFeatures,
     choices: Sequence[int],
     weights: NDArray[np.float64] | None = None,
-) -> None:
-    """The document's lines with the scorers' features under a path and, given weights, totals."""
+) -> int:
+    """Write a document's lines with the scorers' features under a path and, given weights, totals.
+
+    Returns in how many sentences another total is larger than that of the path's candidate.
+    """
     space = document.space
     features = document.under(choices)
     totals = None if weights is None else features @ weights + document.sparse
@@ -291,3 +227,7 @@ def _write_list(
         values = list(zip(names, added[row].tolist(), strict=True))
         total = None if totals is None else float(totals[row])
         file.write(append_features(kbest.line(row), values, total) + b"\n")
+    if totals is None or not len(document.present):
+        return 0
+    largest = np.maximum.reduceat(totals, document.offsets[:-1])
+    return int((largest > totals[document.rows(choices)]).sum())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,8 +22,9 @@ from rerank.notices import Notices
 from rerank.pipeline.decoding import decode
 from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.language_models import Recipe, train_lm
-from rerank.pipeline.lists import Announce, Lists
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_plan import Plan
 from rerank.report.evaluation import Evaluation
@@ -56,7 +58,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What the demo found.
+    """Results of the demo.
 
     `evaluation.systems` are the 1-best of the lists, the language model of sentences, that of
     documents, and the latter where the sentences of each document are shuffled.
@@ -67,12 +69,12 @@ class Demo:
     seed: int
 
     def to_dict(self) -> dict[str, object]:
-        """The same for machines."""
+        """The report for JSON."""
         models = [asdict(model) for model in self.models]
         return {"schema": 1, "seed": self.seed, "models": models} | self.evaluation.to_dict()
 
     def to_text(self) -> str:
-        """The table, and below it what its rows say."""
+        """The table, and an explanation of its rows."""
         first, sentence, document, shuffled = (system.bleu for system in self.evaluation.systems)
         models = (
             f"{model.name}: perplexity {model.perplexity:.2f}, trained in {model.seconds:.0f} s\n"
@@ -90,7 +92,7 @@ class Demo:
 
 
 def demo(
-    folder: Path,
+    folder: Path | None,
     *,
     example: Example = EMBEDDED,
     recipes: tuple[Recipe, Recipe] = (SENTENCE_LM, DOCUMENT_LM),
@@ -99,10 +101,21 @@ def demo(
 ) -> Demo:
     """Train, tune, decode and evaluate on an example; all files stay in the new `folder`.
 
-    `recipes`: of a language model of sentences, and of one of documents. The latter decodes the
-    test set once more, under the same weights, with the sentences of each document shuffled.
-    `announce` gets every step as the command line that does the same.
+    Without a folder they are removed. `recipes`: of a language model of sentences, and of one of
+    documents. The latter decodes the test set once more, under the same weights, with the
+    sentences of each document shuffled. `announce` gets every step as a command line.
     """
+    if folder is None:
+        announce("# rerank demo --out demo keeps the files of these commands")
+        with tempfile.TemporaryDirectory() as scratch:
+            temporary = Path(scratch) / "demo"
+            return demo(
+                temporary,
+                example=example,
+                recipes=recipes,
+                seed=seed,
+                announce=lambda line: announce(line.replace(str(temporary), "demo")),
+            )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
     steps = _Steps(folder, _copied(example, folder / "data"), seed, announce)
@@ -126,10 +139,10 @@ class _Steps:
 
     def __init__(self, folder: Path, example: Example, seed: int, announce: Announce) -> None:
         self.folder, self.example, self.seed, self.announce = folder, example, seed, announce
-        self.notices = Notices()  # of oddities that the example has on purpose
+        self.notices = Notices()  # of faults that the example has on purpose
 
     def trained(self, recipe: Recipe) -> Model:
-        """`train-lm` into a folder called as the model."""
+        """`train-lm` into a folder with the name of the model."""
         recipe = replace(recipe, seed=self.seed)
         train, valid, out = self.example.train, self.example.valid, self.folder / recipe.model
         self._say("train-lm", *_options(recipe), "--train", train, "--valid", valid, "--out", out)
@@ -137,7 +150,7 @@ class _Steps:
         return Model(recipe.model, report.valid_perplexity, report.seconds)
 
     def tuned(self, name: str) -> Path:
-        """`tune-mert` of the weight of this model; the list's own stay what the system had."""
+        """`tune-mert` of the weight of this model; the system's own weights stay as they were."""
         references, start = self.example.tune.references, self.example.weights
         lists, out = self._lists(self.example.tune, name), self.folder / f"weights.{name}.json"
         options = ("--start", start, "--features", name, "--seed", self.seed, "--out", out)
@@ -152,7 +165,7 @@ class _Steps:
         return out
 
     def decoded(self, chosen: Set, name: str, weights: Path, *models: str) -> Path:
-        """`decode` under these weights, into a text that is called so."""
+        """`decode` under these weights, into a text of this name."""
         lists, out = self._lists(chosen, *models), self.folder / f"test.{name}.txt"
         self._say("decode", *_named(lists), "--weights", weights, "--out", out)
         decode(lists, weights, out, notices=self.notices)

@@ -12,7 +12,7 @@ from rerank.corpus.columns import KBest
 from rerank.corpus.diversity import Diversity
 from rerank.corpus.diversity import diversity as measure
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists, Opened
+from rerank.pipeline.lists import KBestSource, Lists
 
 _FIGURES = tuple(field.name for field in fields(Diversity))
 _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
@@ -90,7 +90,7 @@ def diversity(lists: Lists, *, notices: Notices) -> Diversities:
         lists = replace(lists, no_docs="each")
     ids: list[int] = []
     found: list[Diversity] = []
-    with Opened(lists, notices) as opened:
+    with KBestSource.open(lists, notices) as opened:
         for batch in opened.batches():
             for _, kbest in batch:
                 for t in np.flatnonzero(kbest.counts).tolist():

@@ -1,4 +1,4 @@
-"""What the work ahead will take, measured on the first sentences and said before it begins."""
+"""Estimate of the time that a run takes, measured on its first sentences."""
 
 from __future__ import annotations
 
@@ -6,59 +6,62 @@ import time
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
-from rerank.pipeline.lists import Announce, Opened
-from rerank.pipeline.searching import Search, searched
-from rerank.scorers.features import prepare
+from rerank.notices import Notices
+from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.progress import duration
+from rerank.pipeline.run_loop import run_loop
+from rerank.pipeline.searching import Search
+from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.scorers.features import FeatureSpace
 
 SAMPLE = 10  # sentences that the estimate is measured on
 
 
-def estimate(opened: Opened, how: Search, announce: Announce) -> float:
-    """Seconds of the work ahead, said through `announce`; 0 where its scores are in the cache."""
-    with opened.watch.lap("estimate"):
-        found = opened.first_with_candidates()
-        return 0.0 if found is None else _estimated(opened, *found, how=how, announce=announce)
+def estimate(source: KBestSource, search: Search, announce: Announce) -> float:
+    """Seconds that the run will take, announced; 0 if its scores are in the cache."""
+    with source.watch.lap("estimate"):
+        found = source.first_with_candidates()
+        if found is None:
+            return 0.0
+        name, kbest = found
+        counts = f"{len(source.documents):,} documents, {source.documents.n_lines:,} sentences"
+        models = ", ".join(scorer.name for scorer in source.scorers)
+        known = models and all(scorer.remembers(kbest) for scorer in source.scorers)
+        if known and source.order is not None:
+            announce(f"{counts}; scores of the first document by {models} need not be computed")
+            return 0.0
+        words = _decode_head(source, name, kbest, search)  # once to warm up
+        began = time.monotonic()
+        _decode_head(source, name, kbest, search)
+        taken = time.monotonic() - began
+        survey = source.file.survey
+        seconds = taken * survey.words / max(1, words)
+        announce(
+            f"{counts}, {survey.lines:,} candidates, {survey.words:,} words; about "
+            f"{duration(seconds)}" + (f" with {models}" if models else "")
+        )
+        return seconds
 
 
-def _estimated(opened: Opened, name: str, kbest: KBest, how: Search, announce: Announce) -> float:
-    """The estimate from the first document that has candidates."""
-    counts = f"{len(opened.documents):,} documents, {opened.documents.n_lines:,} sentences"
-    models = ", ".join(scorer.name for scorer in opened.scorers)
-    known = opened.scorers and all(scorer.remembers(kbest) for scorer in opened.scorers)
-    if known and None not in [scorer.order for scorer in opened.scorers]:
-        announce(f"{counts}; scores of the first document by {models} need not be computed")
-        return 0.0
-    words = _sample(opened, name, kbest, how)  # once to warm up
-    began = time.monotonic()
-    _sample(opened, name, kbest, how)
-    taken = time.monotonic() - began
-    survey = opened.survey
-    seconds = taken * survey.words / max(1, words)
-    announce(
-        f"{counts}, {survey.lines:,} candidates, {survey.words:,} words; about {_told(seconds)}"
-        + (f" with {models}" if models else "")
-    )
-    return seconds
-
-
-def _sample(opened: Opened, name: str, kbest: KBest, how: Search) -> int:
-    """Words of a document's first sentences, once they are decoded."""
+def _decode_head(source: KBestSource, name: str, kbest: KBest, search: Search) -> int:
+    """Decode a document's first sentences; returns the number of their words."""
     head = _head(kbest)
-    scorers = [scorer.forgetful() for scorer in opened.scorers]
-    (document,) = prepare([(name, head)], scorers, opened.space(head, total=False), {})
-    weights = np.zeros(document.space.width)
-    weights[list(document.space.contextual)] = 1.0
-    searched([document], weights, how if how.options.scale else how.at(1.0), [head])
+    scorers = [scorer.forgetful() for scorer in source.scorers]
+    sample = DocumentSource([(name, head)], scorers, Notices(), origins=source.origins)
+    search = search if search.options.scale else search.at(1.0)
+    for _ in run_loop(sample, _contextual_only, search, keep=False):
+        pass
     return sum(len(head.tokens(row)) for row in range(head.n))
 
 
-def _told(seconds: float) -> str:
-    """A length of time in the unit that fits it."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+def _contextual_only(space: FeatureSpace) -> NDArray[np.float64]:
+    """Weight 1 for each contextual feature, 0 for the others."""
+    weights = np.zeros(space.width)
+    weights[list(space.contextual)] = 1.0
+    return weights
 
 
 def _head(kbest: KBest) -> KBest:

@@ -19,7 +19,7 @@ from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.metrics.bleu import Tokenizer
 from rerank.metrics.oracle import Extremes, list_extremes
-from rerank.notices import Notices
+from rerank.notices import Notices, PythonWarnings
 from rerank.report.evaluation import Evaluation, Text
 from rerank.report.evaluation import evaluate as judge
 
@@ -59,17 +59,18 @@ def evaluate(
     references: Sequence[str | Path],
     systems: Sequence[str | Path],
     *,
-    notices: Notices,
+    notices: Notices | None = None,
     no_docs: str | None = None,
     kbest: str | Path | OracleList | None = None,
     tokenize: str = "none",
     seed: int = 1,
 ) -> Evaluation:
-    """What reranking won: `systems`, the baseline first, against `references`, all of them files.
+    """Scores of `systems`, the baseline first, against `references`, all of them files.
 
     Without a file of document ids `no_docs` says what a document is: `each` line, or all as `one`.
     With a k-best list its oracle is reported too.
     """
+    notices = notices or PythonWarnings()
     listed = OracleList(kbest) if isinstance(kbest, str | Path) else kbest
     named = [docs, listed.path if listed else None]
     check_outputs([], [*references, *systems, *(path for path in named if path is not None)])
@@ -85,7 +86,7 @@ def evaluate(
 
 
 def _note_oddities(text: Text, references: Sequence[Sequence[bytes]], notices: Notices) -> None:
-    """Notices of a system's output that differs from the references in more than words, or not."""
+    """Notices of outputs that differ from the references in their form, or not at all."""
     flat = [line for sentence in references for line in sentence]
     note_escaping(text.lines, flat, notices, source=text.name)
     note_normalization(text.lines, flat, notices, source=text.name)

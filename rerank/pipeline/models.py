@@ -18,8 +18,8 @@ from rerank.registry import OUTSIDE
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
+    from rerank.scorers.file_scorer import FileScorer, ListInfo
     from rerank.scorers.language_model import LanguageModel
-    from rerank.scorers.outside import Given, Outside
 
 LM = "lm"  # option of language models
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -83,10 +83,12 @@ def open_models(lms: Sequence[Named], scoring: Scoring, cache: Cache | None) -> 
     return [_language_model(name, folder, scoring, cache) for name, folder in lms]
 
 
-def open_outside(option: str, name: str, path: Path, given: Given, notices: Notices) -> Outside:
+def open_outside(
+    option: str, name: str, path: Path, given: ListInfo, notices: Notices
+) -> FileScorer:
     """The scorer of an option's NAME=FILE, a kind of `rerank.registry`."""
     module, _, attribute = OUTSIDE[option].scorer.partition(":")
-    made: Outside = getattr(import_module(module), attribute)(name, path, given, notices)
+    made: FileScorer = getattr(import_module(module), attribute)(name, path, given, notices)
     return made
 
 

@@ -16,12 +16,12 @@ from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_weights, write_weights
 from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
-from rerank.pipeline.lists import Announce
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning import TunedWeights
 from rerank.pipeline.tuning_outcome import asked, by_name, how_made, surface
 from rerank.pipeline.tuning_plan import USUAL, Plan
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.extracted import Extracted, read_extracted
@@ -79,7 +79,7 @@ def tune_moses(
         f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "
         f"{data.n_repeated} that came again left out"
     )
-    space = Space.of(data.labels, (), total=False)
+    space = FeatureSpace.of(data.labels, (), total=False)
     wanted = _wanted(weights, given, init, space, notices=notices, announce=announce)
     wanted.check(space, announce)
     sparse = given.sparse if given else {}
@@ -130,7 +130,7 @@ def _wanted(
     weights: TunedWeights,
     given: Weights | None,
     init: str | Path | None,
-    space: Space,
+    space: FeatureSpace,
     *,
     notices: Notices,
     announce: Announce,
@@ -155,7 +155,7 @@ def _wanted(
     return Wanted(weights.features, given, source, weights.ranges)
 
 
-def _refuse_columns(given: Weights, space: Space, source: str) -> None:
+def _refuse_columns(given: Weights, space: FeatureSpace, source: str) -> None:
     """`InputError` for weights of `LM0_0`, which would be those of a sparse feature."""
     columns = {f"{label.name}_{i}" for label in space.labels for i in range(label.width)}
     if wrong := sorted(columns & given.sparse.keys()):
@@ -179,7 +179,7 @@ class _Task:
     def of(
         cls,
         data: Extracted,
-        space: Space,
+        space: FeatureSpace,
         wanted: Wanted,
         sparse: Mapping[str, float],
         plan: Plan,

@@ -13,7 +13,7 @@ _LOG_SECONDS = 60
 
 
 def progress(items: Iterable[T], *, label: str, unit: str, total: int | None = None) -> Iterator[T]:
-    """The same items, while standard error tells how many of them are done.
+    """Yield the items, while standard error shows how many of them are done.
 
     `label` says what is being done, `unit` to what: `progress(documents, label="scoring",
     unit="documents")`. `total` is the length of `items` where they have none of their own. A bar
@@ -34,7 +34,7 @@ def progress(items: Iterable[T], *, label: str, unit: str, total: int | None = N
 
 
 def _logged(items: Iterable[T], label: str, unit: str, total: int | None) -> Iterator[T]:
-    """The same items; a line on standard error after each that completes a minute."""
+    """Yield the items; a line on standard error after each that completes a minute."""
     start = last = monotonic()
     for done, item in enumerate(items, 1):
         yield item
@@ -51,11 +51,11 @@ def _state(done: int, total: int | None, unit: str, seconds: float) -> str:
     speed = f"{rate:,.0f}/s" if rate >= 100 else f"{rate:.2g}/s"
     if total is None:
         return f"{done} {unit}, {speed}"
-    return f"{done}/{total} {unit}, {speed}, {_duration((total - done) / rate)} left"
+    return f"{done}/{total} {unit}, {speed}, {duration((total - done) / rate)} left"
 
 
-def _duration(seconds: float) -> str:
-    """A length of time as people say it: `45 s`, `3 min`, `2 h 5 min`."""
+def duration(seconds: float) -> str:
+    """A length of time for people: `45 s`, `3 min`, `2 h 5 min`."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(round(seconds / 60), 60)

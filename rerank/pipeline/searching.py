@@ -1,4 +1,4 @@
-"""How the documents of a run are searched: the decoder is chosen, said, and run on each."""
+"""Search of the documents of a run: the decoder is chosen, checked, and run on each."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.mbr import Utility
-from decoders.posterior import Posterior
-from decoders.problem import Path, ScoreError, UnsuitedDecoder
+from decoders.problem import ScoreError, UnsuitedDecoder
+from decoders.result import SearchResult
 from decoders.search import (
     NOTHING,
     SEED,
-    Decoded,
     IdleOption,
     Options,
     ScaleMissing,
@@ -25,11 +24,10 @@ from decoders.search import (
 from decoders.table import DECODERS, Decoder, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.files.lines import display
-from rerank.pipeline.lists import Announce, Opened
-from rerank.scorers.features import Document
+from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.scorers.features import DocumentFeatures
 
-DEAR = 4.0
+DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 FLAGS = {  # options of the shell for those of decoders
     "width": "--beam",
     "threshold": "--beam-threshold",
@@ -52,10 +50,10 @@ UTILITY = "bleu"
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How documents are searched: a decoder's name, or `auto`, and what it is asked for.
+    """A decoder by name, or `auto`, and its options.
 
-    utility: utility of minimum Bayes risk decoding, a name of
-    `rerank.metrics.consensus.UTILITIES`; None is `bleu`.
+    utility: of minimum Bayes risk decoding, a name of `rerank.metrics.consensus.UTILITIES`; None
+    is `bleu`.
     """
 
     method: str = "auto"
@@ -63,24 +61,24 @@ class Search:
     utility: str | None = None
 
     def at(self, scale: float | None) -> Search:
-        """The same with the scale of a weights file, for decoders that need one."""
+        """A copy with the scale of a weights file, for decoders that need one."""
         return replace(self, options=replace(self.options, scale=scale))
 
     def listing(self, n_best: int) -> Search:
-        """The same for so many paths of each document."""
+        """A copy that looks for the `n_best` best paths of each document."""
         return replace(self, options=replace(self.options, n_best=n_best))
 
     def seeded(self, seed: int) -> Search:
-        """The same with a seed, if the decoder draws."""
+        """A copy with a seed, if its decoder draws."""
         if self.method == "auto":
             return self
         row = _row(self.method)
-        if not row.takes("seed") or row.idle("seed", self.options.given(), None):
+        if not (row.takes("seed") and row.scaled(self.options.given())):
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
-        """What a signature says of the options, where one of these decoders uses them."""
+        """Options for a signature: those that one of these decoders uses."""
         rows = [DECODERS[name] for name in searches]
         given = {**self.options.given(), "utility": self.utility}
         if given.get("alpha") is None:
@@ -95,7 +93,7 @@ class Search:
         }
 
     def refuse(self, row: Decoder, order: int | None) -> None:
-        """UsageError for options that the decoder does not use, or a scale that it lacks."""
+        """UsageError for options that the decoder does not use, or a missing scale."""
         try:
             refuse_options(row, self.options, order, auto=self.method == "auto")
             if self.utility is not None and not row.takes("utility"):
@@ -112,11 +110,9 @@ class Search:
                 f"--search {takers}"
             ) from None
         except IdleOption as fault:
-            where = "above order 1, where it cannot sum all paths"
-            if row.scaled_by is not None:
-                where = f"only where {FLAGS[row.scaled_by[0]]} makes it draw"
             raise UsageError(
-                f"{FLAGS[fault.option]}: --search {row.name} uses it {where}; leave it out"
+                f"{FLAGS[fault.option]}: --search {row.name} uses it above order 1 only, where it "
+                "cannot sum over all paths; leave it out"
             ) from None
         except ScaleMissing as fault:
             raise UsageError(
@@ -129,47 +125,27 @@ class Search:
 AUTO = Search()
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """What was found for a document: choices of the sentences with candidates, and how good.
-
-    baseline_score: of the first candidates; exact: whether no path can be better; best_score: of
-    the best path known, the optimum if `optimal`; posterior: of a decoder that has one; further:
-    the next best paths, as many as were asked for and found.
-    """
-
-    choices: tuple[int, ...]
-    score: float
-    baseline_score: float
-    exact: bool
-    decoder: str
-    best_score: float
-    optimal: bool
-    posterior: Posterior | None
-    further: tuple[Path, ...] = ()
-
-
-def searched(
-    documents: Sequence[Document],
+def search_documents(
+    documents: Sequence[DocumentFeatures],
     weights: NDArray[np.float64],
-    how: Search,
+    search: Search,
     lists: Sequence[KBest] = (),
-) -> list[Searched]:
-    """The best path of each document that the search finds, all of them searched together.
+) -> list[SearchResult]:
+    """Result for each document under weights (F,); all documents are searched together.
 
-    lists: of each document, where the texts count (mbr). RerankError for scores that are none,
-    UsageError for a decoder that cannot serve and options that it cannot use.
+    lists: of each document; only mbr reads the texts. RerankError for NaN or infinite scores,
+    UsageError for a decoder that does not serve the problem, or options that it does not use.
     """
     utilities = None
-    if how.method == "mbr":
-        utilities = _utilities(how.utility or UTILITY, lists)
+    if search.method == "mbr":
+        utilities = _utilities(search.utility or UTILITY, lists)
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):
             found = decode_all(
                 [document.problem(weights) for document in documents],
-                how.method,
-                how.options,
+                search.method,
+                search.options,
                 documents=[document.name for document in documents],
                 utilities=utilities,
             )
@@ -180,39 +156,26 @@ def searched(
             "more; take smaller weights or another --alpha"
         ) from None
     except UnsuitedDecoder as fault:
-        raise UsageError(f"--search {how.method}: {fault}") from None
+        raise UsageError(f"--search {search.method}: {fault}") from None
     except ScoreError as fault:
         of = "" if fault.problem is None else f"document {documents[fault.problem].name!r}: "
         raise RerankError(f"{of}{fault}") from None
     except ValueError as fault:
-        raise UsageError(f"--search {how.method}: {fault}") from None
-    return [
-        Searched(
-            one.paths[0].choices,
-            one.paths[0].score,
-            one.first.score,
-            one.exact,
-            one.decoder,
-            one.best,
-            one.optimal,
-            one.posterior,
-            one.paths[1:],
-        )
-        for one in found
-    ]
+        raise UsageError(f"--search {search.method}: {fault}") from None
+    return found
 
 
-def _refuse_infinity(found: Sequence[Decoded]) -> None:
-    """FloatingPointError where the score of a path, or log Z, has come to +inf or NaN."""
+def _refuse_infinity(found: Sequence[SearchResult]) -> None:
+    """FloatingPointError if the score of a path, or log Z, is +inf or NaN."""
     for one in found:
-        sums = [one.best, *(path.score for path in one.paths)]
+        sums = [one.best_score, *(path.score for path in one.paths)]
         sums += [] if one.posterior is None else [one.posterior.log_normaliser]
         if not all(value < np.inf for value in sums):
             raise FloatingPointError
 
 
 def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
-    """The utility of this name on each document's lists."""
+    """Utilities of this name for each document's lists."""
     from rerank.metrics.consensus import UTILITIES
 
     if name not in UTILITIES:
@@ -220,48 +183,37 @@ def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
     return [UTILITIES[name].of(kbest) for kbest in lists]
 
 
-def note_extinction(found: Searched, opened: Opened) -> None:
-    """A notice of a document of which every path that was seen is impossible (−inf)."""
-    sampled = found.posterior is not None and found.posterior.extinct
-    if sampled or found.score == -np.inf:
-        opened.notices.add(
-            "document in which no possible path was found, left with its first candidates",
-            source=display(opened.lists.kbest),
-        )
+def choose_search(source: DocumentSource, search: Search, announce: Announce) -> Search:
+    """The search with `auto` replaced where needed, by the scorers' order and cost; announced.
 
-
-def say_search(opened: Opened, how: Search, announce: Announce) -> Search:
-    """The search as it will run, chosen by the orders of the scorers and their cost, and said.
-
-    `auto` is exact where that takes at most `DEAR` times the passes over the lists that a
-    beam takes. UsageError for a decoder that cannot serve.
+    `auto` is exact search unless that takes more than `DEAR` times as many passes over the lists
+    as a beam. UsageError for a decoder that does not serve the order, and for unsuited options.
     """
-    orders = [scorer.order for scorer in opened.scorers]
-    order = None if None in orders else max([0, *(o for o in orders if o is not None)])
-    automatic = how.method == "auto"
-    row = _row("beam" if automatic and order is None else "viterbi" if automatic else how.method)
+    order = source.order
+    automatic = search.method == "auto"
+    row = _row("beam" if automatic and order is None else "viterbi" if automatic else search.method)
     if not row.serves(order):
         fitting = ", ".join(r.name for r in DECODERS.values() if r.serves(order))
         depth = "all earlier sentences" if order is None else f"order {order}"
         raise UsageError(
-            f"--search {how.method}: {row.name} does not serve scores that depend on {depth}; "
+            f"--search {search.method}: {row.name} does not serve scores that depend on {depth}; "
             f"decoders that fit: {fitting}"
         )
-    width = how.options.beam_width
+    width = search.options.beam_width
     priced = ""
     if automatic and row.name == "viterbi":
-        passes = _passes(opened)
+        passes = _passes(source)
         if passes > DEAR * width:
-            how, row = replace(how, method="beam"), _row("beam")
+            search, row = replace(search, method="beam"), _row("beam")
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
-            for scorer in opened.scorers:
+            for scorer in source.scorers:
                 scorer.lazily()
-    how.refuse(row, order)
+    search.refuse(row, order)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
-    exact = "exact" if row.exact(order) and how.options.merge in (None, "max") else "not exact"
+    exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"
     announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}")
-    return how
+    return search
 
 
 def _row(name: str) -> Decoder:
@@ -272,9 +224,9 @@ def _row(name: str) -> Decoder:
         raise UsageError(f"--search {name}: {fault}") from None
 
 
-def _passes(opened: Opened) -> float:
-    """Passes over the lists that exact search takes, of the scorer that takes most."""
-    if all(scorer.passes(2) == scorer.passes(1) for scorer in opened.scorers):
+def _passes(source: DocumentSource) -> float:
+    """Passes over the lists that exact search takes, by the scorer that needs most."""
+    if all(scorer.passes(2) == scorer.passes(1) for scorer in source.scorers):
         return 1.0  # whatever K is
-    k = opened.survey.lines / max(1, opened.documents.n_lines)
-    return max(scorer.passes(k) for scorer in opened.scorers)
+    k = source.mean_k()
+    return max(scorer.passes(k) for scorer in source.scorers)

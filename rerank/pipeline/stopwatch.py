@@ -1,4 +1,4 @@
-"""Where the time of a run went, part by part."""
+"""Time of a run, part by part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Stopwatch:
-    """Seconds of named parts, in the order in which they first came, since it was made."""
+    """Seconds of named parts since it was made, in the order of their first use."""
 
     def __init__(self) -> None:
         self.began = perf_counter()
@@ -19,7 +19,7 @@ class Stopwatch:
 
     @contextmanager
     def lap(self, part: str) -> Iterator[None]:
-        """Count the block's time to a part."""
+        """Add the time of the block to a part."""
         began = perf_counter()
         try:
             yield
@@ -27,11 +27,11 @@ class Stopwatch:
             self.add(part, perf_counter() - began)
 
     def add(self, part: str, seconds: float) -> None:
-        """Count seconds to a part; negative ones take them away."""
+        """Add seconds to a part; negative ones are subtracted."""
         self.parts[part] = self.parts.get(part, 0.0) + seconds
 
     def timed(self, items: Iterable[T], part: str) -> Iterator[T]:
-        """The same items, the time that they take to come counted to a part."""
+        """Yield the items, adding the time that each takes to arrive to a part."""
         iterator = iter(items)
         while True:
             with self.lap(part):
@@ -45,5 +45,5 @@ class Stopwatch:
         """`14.2 s: lists 5.5, scores 1.4, search 1.2, rest 6.1`."""
         total = perf_counter() - self.began
         rest = total - sum(self.parts.values())
-        told = [f"{part} {seconds:.1f}" for part, seconds in [*self.parts.items(), ("rest", rest)]]
-        return f"{total:.1f} s: {', '.join(told)}"
+        shown = [f"{part} {seconds:.1f}" for part, seconds in [*self.parts.items(), ("rest", rest)]]
+        return f"{total:.1f} s: {', '.join(shown)}"

@@ -18,8 +18,9 @@ from rerank.formats.weights import Weights, kind_of, read_weights, write_weights
 from rerank.metrics.bleu import Tokenizer, corpus_bleu, length_ratio
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import Announce, Lists, Opened
-from rerank.pipeline.searching import AUTO, Search, say_search
+from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.searching import AUTO, Search, choose_search
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -99,8 +100,8 @@ def tune_mert(
     tokenizer = Tokenizer(tokenize)
     search = _followed(search, plan).at(given.alpha if given else None)
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
-    with Opened(lists, notices, documents=documents) as opened:
-        search = say_search(opened, search.listing(plan.n_best), announce).listing(1)
+    with KBestSource.open(lists, notices, documents=documents) as opened:
+        search = choose_search(opened, search.listing(plan.n_best), announce).listing(1)
         if opened.scorers:
             estimate(opened, search, announce)
         metrics = plan.aims.metrics(tokenizer, opened.given, opened.copied, notices)
@@ -138,7 +139,7 @@ def tune_mert(
 
 
 def _refuse(
-    opened: Opened,
+    opened: KBestSource,
     wanted: Wanted,
     plan: Plan,
     base: str | Path | None,

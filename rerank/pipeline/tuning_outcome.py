@@ -15,9 +15,9 @@ from rerank.files.lines import digest
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
 from rerank.metrics.bleu import corpus_bleu, length_ratio
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_plan import Task
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.ascent import Axes
 from rerank.tuning.mert import Settings
 from rerank.tuning.objectives import Objective, Sums
@@ -51,7 +51,7 @@ def scored(what: str, sums: Sums) -> str:
     return f"{what} BLEU {corpus_bleu(counts):.2f}, length ratio {length_ratio(counts):.3f}"
 
 
-def by_name(weights: NDArray[np.float64], space: Space) -> dict[str, tuple[float, ...]]:
+def by_name(weights: NDArray[np.float64], space: FeatureSpace) -> dict[str, tuple[float, ...]]:
     """Weights (F,) as a file has them."""
     widths = np.cumsum([label.width for label in space.labels])[:-1]
     parts = np.split(weights, widths)
@@ -86,7 +86,7 @@ def surface(
     return flatness(around, names)
 
 
-def made_by(opened: Opened, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
+def made_by(opened: KBestSource, texts: Sequence[str | Path], task: Task) -> dict[str, object]:
     """What a weights file says of its making: objective, seed, options, digests of the inputs."""
     lists, plan = opened.lists, task.plan
     objective = task.goal.name if plan.algorithm == MERT else "corpus BLEU"

@@ -13,11 +13,11 @@ from rerank.errors import UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices
 from rerank.pipeline.criteria import Aims
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import Choices, TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.algorithms import ALGORITHMS, named
 from rerank.tuning.ascent import Axes, Optimum
 from rerank.tuning.bounds import Bounds
@@ -131,9 +131,9 @@ class Task:
     Of F columns the weights of G are tuned. goal: for weights (G,)
     """
 
-    opened: Opened
+    opened: KBestSource
     corpus: TuningSet
-    space: Space
+    space: FeatureSpace
     search: Search
     wanted: Wanted
     plan: Plan
@@ -144,9 +144,9 @@ class Task:
     @classmethod
     def of(
         cls,
-        opened: Opened,
+        opened: KBestSource,
         corpus: TuningSet,
-        space: Space,
+        space: FeatureSpace,
         search: Search,
         wanted: Wanted,
         *,

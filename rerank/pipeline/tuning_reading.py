@@ -12,24 +12,25 @@ from rerank.corpus.references import note_escaping, note_normalization
 from rerank.errors import InputError
 from rerank.files.lines import display
 from rerank.metrics import Metric
-from rerank.pipeline.lists import Announce, Opened
+from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.objectives import Sums
 
 
 def read_set(
-    opened: Opened,
+    opened: KBestSource,
     references: Sequence[Sequence[bytes]],
     metrics: Sequence[Metric],
     wanted: Wanted,
     announce: Announce,
-) -> tuple[TuningSet, Space]:
+) -> tuple[TuningSet, FeatureSpace]:
     """The whole tuning set: features, scores of the models, statistics of the metrics."""
-    groups: list[tuple[Document, ...]] = []
+    groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
-    space: Space | None = None
+    space: FeatureSpace | None = None
     baseline = _Baseline([], [], [])
     d = 0
     for batch in opened.batches():
@@ -85,7 +86,7 @@ class _Baseline:
             self.numbers.append(int(kbest.line_numbers[row]))
             self.references.extend(references[kbest.first + t])
 
-    def note_oddities(self, opened: Opened) -> None:
+    def note_oddities(self, opened: KBestSource) -> None:
         """Notices of lists that differ from the references in more than words."""
         source = display(opened.lists.kbest)
         for note in (note_escaping, note_normalization):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rerank.errors import RerankError, UsageError
 from rerank.metrics.bleu import corpus_bleu
-from rerank.pipeline.lists import Announce
+from rerank.pipeline.sources import Announce
 from rerank.pipeline.tuning_outcome import scored
 from rerank.pipeline.tuning_plan import Task
 from rerank.pipeline.tuning_pools import make_pools

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.result import SearchResult
 from rerank.corpus.columns import offsets_of
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
-from rerank.pipeline.searching import Search, Searched, searched
-from rerank.scorers.features import Document
+from rerank.pipeline.searching import Search, search_documents
+from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.document_chain import DocumentChain
 from rerank.tuning.document_line_search import ChainSet
 from rerank.tuning.objectives import Sums
@@ -35,7 +36,7 @@ class TuningSet:
     text, and 4 for each history scored.
     """
 
-    groups: tuple[tuple[Document, ...], ...]
+    groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
 
@@ -56,7 +57,7 @@ class TuningSet:
         return TuningSet(tuple(groups), statistics, self.gaps[kept])
 
     @property
-    def documents(self) -> tuple[Document, ...]:
+    def documents(self) -> tuple[DocumentFeatures, ...]:
         """All documents, in order."""
         return tuple(document for group in self.groups for document in group)
 
@@ -137,15 +138,15 @@ class TuningSet:
     ) -> list[tuple[tuple[int, ...], ...]]:
         """The paths of each document that full weights (F,) choose, best first."""
         return [
-            (one.choices, *(path.choices for path in one.further))
+            (one.choices, *(path.choices for path in one.paths[1:]))
             for one in self._searched(weights, how)
         ]
 
-    def _searched(self, weights: NDArray[np.float64], how: Search) -> list[Searched]:
+    def _searched(self, weights: NDArray[np.float64], how: Search) -> list[SearchResult]:
         """What a search finds in all documents; what it made the scorers compute is kept."""
-        found: list[Searched] = []
+        found: list[SearchResult] = []
         for group in self.groups:
-            found += searched(group, weights, how)
+            found += search_documents(group, weights, how)
             for document in group:
                 document.keep()
         return found

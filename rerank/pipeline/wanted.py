@@ -12,8 +12,8 @@ from rerank.corpus.kbest import column_names
 from rerank.errors import UsageError
 from rerank.formats.unnamed import by_place
 from rerank.formats.weights import Weights, vector
-from rerank.pipeline.lists import Announce
-from rerank.scorers.features import TOTAL, Space
+from rerank.pipeline.sources import Announce
+from rerank.scorers.features import TOTAL, FeatureSpace
 from rerank.tuning.bounds import Bounds
 
 
@@ -34,13 +34,13 @@ class Wanted:
         """Whether the list's total is a feature."""
         return TOTAL in self.features or (self.given is not None and TOTAL in self.given.dense)
 
-    def start(self, space: Space) -> NDArray[np.float64]:
+    def start(self, space: FeatureSpace) -> NDArray[np.float64]:
         """Start weights (F,): those given, 0 for the others."""
         if self.given is None:
             return np.zeros(space.width)
         return vector(self.given, space.labels, default=0.0, source=self.source)
 
-    def columns(self, space: Space) -> NDArray[np.int64]:
+    def columns(self, space: FeatureSpace) -> NDArray[np.int64]:
         """Columns of the features named, of all if none is; UsageError for a name that is none."""
         known = [label.name for label in space.labels]
         for name in self.features:
@@ -51,7 +51,7 @@ class Wanted:
         tuned = [name in self.features or not self.features for name in known]
         return np.flatnonzero(np.repeat(tuned, [label.width for label in space.labels]))
 
-    def bounds(self, space: Space) -> Bounds:
+    def bounds(self, space: FeatureSpace) -> Bounds:
         """Ranges of all weights (F,); UsageError for a name that is none, a start outside."""
         names, start = column_names(space.labels), self.start(space)
         owners = [label.name for label in space.labels for _ in range(label.width)]
@@ -78,7 +78,7 @@ class Wanted:
                     )
         return bounds
 
-    def check(self, space: Space, announce: Announce) -> None:
+    def check(self, space: FeatureSpace, announce: Announce) -> None:
         """Refuse names that are none, before any work; say which features begin at 0."""
         self.bounds(space)
         self.columns(space)

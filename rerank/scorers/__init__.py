@@ -1,32 +1,58 @@
-"""Scorers: what gives the candidates of a document a score that its other sentences can change.
+"""Scorers: features of candidates that may depend on the document's other sentences.
 
-A scorer is one file here. For each of several documents it returns a `DocumentProblem`
-(its own feature, given a path) and static columns beside it; `rerank.scorers.features` joins
-them.
-Scorers that read their scores from a file inherit from `rerank.scorers.outside.Outside`.
+Whoever writes a scorer writes a `Scorer`: its order and one function. A run holds a
+`FeatureSource` for every scorer: language models (`language_model`), scores in files
+(`file_scorer`), and `plugin`, which wraps caching, timing, estimates, reports and checks around
+any `Scorer`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
+from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 
+Scores: TypeAlias = Sequence[ArrayLike] | DocumentProblem
+"""What a scorer returns for a document of T sentences, K_t candidates of sentence t.
+
+Order 0: T arrays (K_t,). Order 1: T matrices (K_{t-1}, K_t), the first (1, K_0); the sentence
+before is the nearest earlier one that has candidates, and a sentence without candidates has an
+empty array. Any order: a `DocumentProblem` over the sentences that have candidates. Larger is
+better; −inf is a score, NaN and +inf are faults.
+"""
+
+PlainScorer: TypeAlias = Callable[[Document], Sequence[ArrayLike]]
+"""A scorer of order 0 as a function."""
+
+
+class Scorer(Protocol):
+    """What the author of a scorer writes; see `rerank.scorers.plugin` for optional attributes."""
+
+    @property
+    def order(self) -> int | None:
+        """Number of earlier sentences that a score depends on; None if unbounded."""
+        ...
+
+    def score(self, document: Document) -> Scores:
+        """Scores of all candidates of a document."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """A scorer's view of one document's n candidates.
+class ScoredDocument:
+    """Scores of one document's n candidates by one source of features.
 
-    problem: natural-log scores, over the sentences that have candidates; columns: (n, C)
-    features that depend on no other sentence, in the order of the scorer's `columns`; keep:
-    called when the problem has been searched, where there is something to keep then.
+    problem: scores over the sentences that have candidates; columns: (n, C) static features, in
+    the order of the source's `columns`; keep: writes to the cache what a search has computed.
     """
 
     problem: DocumentProblem
@@ -34,72 +60,82 @@ class Scored:
     keep: Callable[[], None] = lambda: None
 
 
-class Featured(Protocol):
-    """A source of one contextual feature, called `name`, and of static `columns`."""
+class FeatureSource:
+    """One contextual feature of a run, called `name`, and static features `columns` beside it.
 
-    @property
-    def name(self) -> str:
-        """Label of the contextual feature."""
-        ...
+    order: number of earlier sentences that the contextual feature depends on, None if unbounded;
+    error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
+    `cpu`, `cuda`, or `file` if they are only read. Subclasses define `problem`, or `score` if
+    documents are scored together. The other members have defaults for scores that cost nothing.
+    """
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """Labels of the static features."""
-        ...
+    columns: Sequence[str] = ()
+    order: int | None = 0
+    error: float = 0.0
+    runs_on: str = "cpu"
 
-    @property
-    def order(self) -> int | None:
-        """Earlier sentences that the contextual feature depends on; None where unbounded."""
-        ...
-
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
-        """The features of each document; its name is for messages."""
-        ...
-
-
-class Scorer(Featured, Protocol):
-    """The same as a run has it: with a cost, an error, a digest, and something to say."""
-
-    @property
-    def error(self) -> float:
-        """Largest error of the score of one sentence, in nats."""
-        ...
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     @property
     def digest(self) -> str:
-        """Hexadecimal digits that tell what the scores come from."""
-        ...
-
-    @property
-    def runs_on(self) -> str:
-        """Where scores are computed: `cpu`, `cuda`, or `file` where they are only read."""
-        ...
+        """Hexadecimal digest of what the scores come from."""
+        return ""
 
     @property
     def seconds(self) -> float:
-        """Time spent on computing scores so far, that inside a search included."""
-        ...
+        """Time spent on computing scores so far, including time inside searches."""
+        return 0.0
+
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+        """Scores of one document's candidates; the name is for messages."""
+        raise NotImplementedError
+
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+        """Features of each document (name, lists)."""
+        return [
+            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, len(self.columns))))
+            for name, kbest in documents
+        ]
 
     def passes(self, k: float) -> float:
-        """Exact search's cost in passes over lists of k candidates."""
-        ...
+        """Cost of exact search, in passes over lists of k candidates."""
+        return 1.0
 
     def lazily(self) -> None:
-        """From now on compute what a search asks for, where that saves passes over the lists."""
-        ...
+        """Score only after the histories that a search reaches, if that saves passes."""
 
     def remembers(self, kbest: KBest) -> bool:
-        """Whether scores of a document's lists need not be computed, or not all of them."""
-        ...
+        """Whether some scores of these lists are in the cache."""
+        return False
 
-    def forgetful(self) -> Featured:
-        """A twin to measure time with: it neither remembers, nor keeps, nor counts."""
-        ...
+    def forgetful(self) -> FeatureSource:
+        """A copy for measuring time, which neither uses the cache nor counts."""
+        return ZeroScores(self.name, self.columns, self.order)
 
     def finish(self, source: str, notices: Notices) -> None:
-        """Notices and faults that need the whole run; `source` is the name of the list."""
-        ...
+        """Add warnings that need the whole run; `source` is the name of the list."""
 
     def report(self) -> str:
         """What was done, in a line: `codclm: 12 documents from the cache`."""
-        ...
+        return f"{self.name}: nothing to report"
+
+    def details(self) -> str:
+        """Counters of the scoring engine, in a line; '' if there are none."""
+        return ""
+
+
+class ZeroScores(FeatureSource):
+    """The score 0 for every candidate, as a problem of order 1 for sources of order 1, else 0."""
+
+    def __init__(self, name: str, columns: Sequence[str], order: int | None) -> None:
+        super().__init__(name)
+        self.columns, self.order = columns, order
+
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+        """Zeros of the shape of scores."""
+        counts = kbest.counts[kbest.counts > 0].tolist()
+        if self.order != 1:
+            return Unary([np.zeros(k) for k in counts])
+        before = [1, *counts[:-1]]
+        return Pairwise([np.zeros(shape) for shape in zip(before, counts, strict=True)])

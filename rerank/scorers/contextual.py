@@ -23,8 +23,8 @@ from lm.scorer import Scorer
 from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.errors import RerankError
+from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
 from rerank.scorers.histories import FIRST, KEY_BYTES, Extended, Histories
-from rerank.scorers.kept import Arrays, Kept, Memory
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +36,7 @@ class Contextual(DocumentProblem):
     """Log-probabilities of a document's candidates in context; a state is a batch of histories.
 
     `encode` gives the candidates in the model's words once some of them are to be scored.
-    Memory: of each history that was asked for or kept, 4 bytes a candidate and about 300.
+    ScorerCache: of each history that was asked for or kept, 4 bytes a candidate and about 300.
     """
 
     order = None
@@ -44,19 +44,19 @@ class Contextual(DocumentProblem):
     def __init__(
         self,
         scorer: Scorer,
-        kept: Kept,
+        kept: CachedScores,
         encode: Callable[[], Candidates],
         *,
-        memory: Memory,
+        memory: ScorerCache,
         told: str,
     ) -> None:
         self.scorer, self.told = scorer, told
-        self._lengths = tuple(kept.wanted.counts.tolist())
+        self._lengths = tuple(kept.requested.counts.tolist())
         self._kept, self._encode, self._memory = kept, encode, memory
         self._table = _table(kept)
         self._noted: dict[tuple[int, bytes], Tensor] = {}
         self._grown = False
-        self._lines = [text.split(b"\n") for text in kept.wanted.lists()]
+        self._lines = [text.split(b"\n") for text in kept.requested.lists()]
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ class Contextual(DocumentProblem):
             "size": np.array(list(map(len, rows)), dtype=np.int32),
             "scores": np.concatenate(rows),
         }
-        self._memory.keep(self._kept.held, {**self._kept.arrays, **arrays})
+        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
         self._grown = False  # not before: a signal may end the writing
 
     def recall(self, histories: Histories, rows: Indices) -> Indices:
@@ -333,7 +333,7 @@ def advanced(scorer: Scorer, contexts: Tensor, summaries: Tensor) -> Tensor:
         return torch.cat([advance(context.clone(), summary.clone()) for context, summary in rows])
 
 
-def _table(kept: Kept) -> dict[tuple[int, bytes], Scores]:
+def _table(kept: CachedScores) -> dict[tuple[int, bytes], Scores]:
     """Scores by sentence and history, of as many candidates as they were kept."""
     if "history" not in kept.arrays:
         return {}

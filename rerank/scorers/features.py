@@ -19,13 +19,13 @@ from decoders.problem import DocumentProblem, checked_sums
 from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest, Label
 from rerank.errors import InputError
-from rerank.scorers import Featured, Scored
+from rerank.scorers import FeatureSource, ScoredDocument
 
 TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Space:
+class FeatureSpace:
     """The feature columns of a run: labels in order, and where the scorers' columns lie."""
 
     labels: tuple[Label, ...]
@@ -34,7 +34,9 @@ class Space:
     total: bool
 
     @classmethod
-    def of(cls, labels: Sequence[Label], scorers: Sequence[Featured], *, total: bool) -> Space:
+    def of(
+        cls, labels: Sequence[Label], scorers: Sequence[FeatureSource], *, total: bool
+    ) -> FeatureSpace:
         """Columns of a list with these labels and of scorers, in this order."""
         own = (*labels, *([Label(TOTAL, 1)] if total else []))
         width = sum(label.width for label in own)
@@ -52,7 +54,7 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class DocumentFeatures:
     """One document ready for search: n candidates over its sentences that have any.
 
     static: (n, F) with zeros in the contextual columns; sparse: (n,) weighted sum of the
@@ -61,7 +63,7 @@ class Document:
     """
 
     name: str
-    space: Space
+    space: FeatureSpace
     static: NDArray[np.float64]
     sparse: NDArray[np.float64]
     problems: tuple[DocumentProblem, ...]
@@ -107,13 +109,20 @@ class Document:
         """Row of the chosen candidate of each sentence that has candidates, (S,)."""
         return self.offsets[:-1] + np.asarray(choices, dtype=np.int64)
 
+    def texts(self, kbest: KBest, choices: Sequence[int]) -> list[bytes]:
+        """Text of each sentence's choice, (T,), empty where the lists have no candidates."""
+        texts = [b""] * len(kbest)
+        for t, row in zip(self.present.tolist(), self.rows(choices).tolist(), strict=True):
+            texts[t] = kbest.text(row)
+        return texts
+
 
 def prepare(
     documents: Sequence[tuple[str, KBest]],
-    scorers: Sequence[Featured],
-    space: Space,
+    scorers: Sequence[FeatureSource],
+    space: FeatureSpace,
     sparse_weights: Mapping[str, float],
-) -> list[Document]:
+) -> list[DocumentFeatures]:
     """The lists of several documents, scored together.
 
     InputError if `total` is asked for and a line has none.
@@ -128,7 +137,7 @@ def prepare(
     ]
 
 
-def _own_columns(kbest: KBest, space: Space) -> NDArray[np.float64]:
+def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
     """The list's own features (n, …)."""
     if not space.total:
         return kbest.dense
@@ -146,17 +155,17 @@ def _assembled(
     name: str,
     kbest: KBest,
     own: NDArray[np.float64],
-    scored: Sequence[Scored],
+    scored: Sequence[ScoredDocument],
     *,
-    space: Space,
+    space: FeatureSpace,
     sparse_weights: Mapping[str, float],
-) -> Document:
+) -> DocumentFeatures:
     """A document from its list's columns and what the scorers say."""
     blocks = [own]
     for found in scored:
         blocks += [np.zeros((kbest.n, 1)), found.columns]
     present = np.flatnonzero(kbest.counts)
-    return Document(
+    return DocumentFeatures(
         name,
         space,
         np.concatenate(blocks, axis=1),

@@ -13,18 +13,18 @@ from decoders.arrays import Unary
 from rerank.corpus.kbest import KBest
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
-from rerank.scorers.outside import Given, Outside
+from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 
-class HypothesisScores(Outside):
+class HypothesisScores(FileScorer):
     """A feature of order 0: line i of its file belongs to line i of the list.
 
     Blank lines at the end count on neither side. InputError for a file of another length,
     before any work, and at a number that is none. O(lines of a document) memory.
     """
 
-    def __init__(self, name: str, path: Path, given: Given, notices: Notices) -> None:
-        super().__init__(name, path, given, notices)
+    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name, path, info, notices)
         self._check_length()
         self._rewind()
 
@@ -34,10 +34,10 @@ class HypothesisScores(Outside):
         for number, line in enumerate(read_lines(self.path, self.notices), 1):
             if line.strip():
                 found = number
-        expected = self.given.last_line()
+        expected = self.info.last_line()
         if found != expected:
             raise self.fault(
-                f"expected {expected:,} lines as {self.given.kbest} has, found {found:,}; "
+                f"expected {expected:,} lines as {self.info.kbest} has, found {found:,}; "
                 "write one number for each of its lines, in their order",
                 min(found, expected) + 1,
             )

@@ -1,8 +1,9 @@
-"""A document language model as a scorer: `NAME`, its log-probability, and `NAMEoov`."""
+"""A document language model as a source of features: log-probability `NAME`, and `NAMEoov`."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -12,8 +13,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.arrays import Pairwise, Unary
-from decoders.problem import DocumentProblem
 from lm.checkpoint import Saved
 from lm.machine import Machine
 from lm.scorer import Scorer, Work
@@ -21,132 +20,128 @@ from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
+from rerank.corpus.columns import split_words
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
-from rerank.scorers import Scored
+from rerank.scorers import FeatureSource, ScoredDocument
+from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import told
-from rerank.scorers.kept import Arrays, Kept, Memory, Texts
 from rerank.scorers.moves import Movable
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
+_LISTED = 10  # unknown words in a warning
 Named = tuple[str, KBest]
 
 
-class LanguageModel:
-    """The scorer of one model folder.
+class LanguageModel(FeatureSource):
+    """The features of one model folder.
 
-    Order 0: every candidate once. Order 1: after every candidate of the sentence before,
-    4 · K² bytes a sentence. Unbounded: after each of the histories that a decoder keeps.
-    Documents of one call are scored together, and looked up in the cache one by one.
+    Order 0: each candidate is scored once. Order 1: after each candidate of the previous sentence,
+    4 · K² bytes a sentence. Unbounded: after each history that a decoder keeps. The documents of
+    one call are scored in one batch, and looked up in the cache one by one.
     """
 
     def __init__(
         self, name: str, saved: Saved, machine: Machine | None = None, cache: Cache | None = None
     ) -> None:
-        self.name = name
+        super().__init__(name)
         self.columns = (f"{name}oov",)
-        self.saved = saved
+        self.saved, self.order = saved, saved.model.order
         self.oov = self.words = self.remembered = 0
+        self.unknown: Counter[bytes] = Counter()
         self._scorer = Scorer.of(saved.model, machine)
+        self.error = ERRORS[self._scorer.machine.dtype]
+        self.runs_on = self._scorer.machine.device.type
         self._cache, self._lazy = cache, False
         self._memory = self._remembering()
 
-    def _remembering(self) -> Memory:
-        """What is kept of the scores as they are made now."""
-        return Memory(self._cache, self._group(), whole=self._scorer.machine.deterministic)
+    def _remembering(self) -> ScorerCache:
+        """The cache of the scores as they are computed from now on."""
+        return ScorerCache(self._cache, self._group(), whole=self._scorer.machine.deterministic)
 
     def _group(self) -> str:
-        """Digest of all that decides on the scores of a text."""
+        """Digest of everything that determines the scores of a text."""
         machine = self._scorer.machine
         identity = [VERSION, self.saved.digest, machine.dtype, machine.deterministic]
         identity += ["lazy"] if self._lazy else []
         return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
 
     @property
-    def order(self) -> int | None:
-        """The model's order; None, as far as searches are concerned, once it is `lazily` scored."""
-        return None if self._lazy else self.saved.model.order
-
-    @property
-    def error(self) -> float:
-        """Largest error of the score of one sentence, in nats: the precision's."""
-        return ERRORS[self._scorer.machine.dtype]
-
-    @property
     def digest(self) -> str:
-        """That of the model."""
+        """Digest of the model."""
         return self.saved.digest
 
     @property
-    def runs_on(self) -> str:
-        """`cpu` or `cuda`, wherever the model is."""
-        return self._scorer.machine.device.type
-
-    @property
     def seconds(self) -> float:
-        """Time that the model has worked so far."""
+        """Time that the model has computed so far."""
         return self.work.seconds
 
     @property
     def work(self) -> Work:
-        """What was computed so far."""
+        """Counters of what was computed so far."""
         return self._scorer.work
 
     def passes(self, k: float) -> float:
-        """Exact search's cost in passes over lists of k candidates; 1 scores a trie once."""
+        """Cost of exact search, in passes over the tries of lists of k candidates."""
         return k if self.order == 1 and self.saved.model.fusion.touches_hidden else 1.0
 
     def lazily(self) -> None:
-        """Score after each history that a search asks for, where all pairs take a pass each."""
+        """Score only after the histories that a search reaches, if each pair would take a pass."""
         if self.passes(2) > 1:
-            self._lazy = True
+            self._lazy, self.order = True, None
             self._memory = self._remembering()
 
     def remembers(self, kbest: KBest) -> bool:
-        """Whether something about a document's lists is in the cache."""
-        return self._memory.peek(Texts.of(kbest)) is not None
+        """Whether some scores of these lists are in the cache."""
+        return self._memory.peek(ListTexts.of(kbest)) is not None
 
     def forgetful(self) -> LanguageModel:
-        """The same model that neither remembers nor counts."""
+        """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._memory, twin._scorer = Memory(None, ""), replace(self._scorer, work=Work())
+        twin._memory, twin._scorer = ScorerCache(None, ""), replace(self._scorer, work=Work())
         twin.oov = twin.words = twin.remembered = 0
+        twin.unknown = Counter()
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
-        """A notice if far more words are unknown to the model than in its training."""
+        """A warning if far more words are unknown to the model than in its training text."""
         known = self.saved.about.get("oov_rate", 0.0)
         trained = float(known) if isinstance(known, float | int) else 0.0
         rate = self.oov / max(1, self.words)
         if rate > 2 * trained + 0.01:
+            words = ", ".join(
+                repr(word.decode(errors="replace")) for word, _ in self.unknown.most_common(_LISTED)
+            )
             notices.add(
                 f"word unknown to {self.name} ({rate:.1%} of the list's words, {trained:.1%} "
-                "of its training text's): check case, escaping (&apos;), tokenisation and "
-                "subwords; the lists must look like the training text",
+                f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
+                "tokenisation and subwords; the lists must look like the training text",
                 source=source,
                 count=self.oov,
             )
 
     def report(self) -> str:
-        """What it computed and what it remembered: `codclm: 12 documents from the cache`."""
-        told = [f"{self.remembered} documents from the cache"] if self.remembered else []
-        work = self.work
+        """What was computed and what was cached: `codclm: 12 documents from the cache`."""
+        parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
+        if self.work.tokens:
+            parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
+        return f"{self.name}: {', '.join(parts) or 'nothing to score'}"
+
+    def details(self) -> str:
+        """Counters of the scoring engine: nodes of the tries, normalisers of all pairs."""
+        work, parts = self.work, []
         if work.nodes:
-            told.append(
-                f"{work.tokens:,} tokens read as {work.nodes:,} trie nodes "
-                f"({work.tokens / work.nodes:.2f} a node) in {work.seconds:.1f} s"
-            )
+            share = work.tokens / work.nodes
+            parts.append(f"{work.nodes:,} trie nodes ({share:.2f} tokens a node)")
         if work.normalisers:
             share = work.recomputed / work.normalisers
-            told.append(
-                f"{work.normalisers:,} normalisers of pairs, {share:.2%} of them formed twice"
-            )
-        return f"{self.name}: {', '.join(told) or 'nothing to score'}"
+            parts.append(f"{work.normalisers:,} normalisers, {share:.2%} recomputed directly")
+        return f"{self.name}: {', '.join(parts)}" if parts else ""
 
-    def score(self, documents: Sequence[Named]) -> list[Scored]:
-        """The model's problem on each document, and the (n, 1) out-of-vocabulary counts."""
-        texts = [Texts.of(kbest) for _, kbest in documents]
+    def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
+        """Problem of each document, and (n, 1) counts of out-of-vocabulary words."""
+        texts = [ListTexts.of(kbest) for _, kbest in documents]
         kept = [self._memory.recall(own) for own in texts]
         if self.order is None:
             return [
@@ -158,10 +153,15 @@ class LanguageModel:
         for n, found in zip(new, scored, strict=True):
             kept[n] = found
         self.remembered += len(documents) - len(new)
-        return [self._scored(found) for found in kept if found is not None]
+        order = self.order
+        return [
+            ScoredDocument(found.problem(order), self._unknown(own, found))
+            for own, found in zip(texts, kept, strict=True)
+            if found is not None
+        ]
 
-    def _computed(self, names: Sequence[str], texts: Sequence[Texts]) -> list[Kept]:
-        """Documents of order 0 or 1 scored and kept: together, or each alone where that matters."""
+    def _computed(self, names: Sequence[str], texts: Sequence[ListTexts]) -> list[CachedScores]:
+        """Scores at order 0 or 1, cached: in one batch, but one by one if `deterministic`."""
         if self._scorer.machine.deterministic and len(names) > 1:
             return [self._computed([n], [t])[0] for n, t in zip(names, texts, strict=True)]
         if not names:
@@ -178,23 +178,17 @@ class LanguageModel:
                 scores = pairs(self._scorer, lists, first)
         found = []
         for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
-            flat = np.concatenate([np.zeros(0, np.float32), *(s.ravel() for s in scores[a:b])])
-            arrays = {**columns, "scores": flat}
+            arrays = {**columns, "scores": flat(scores[a:b])}
             self._memory.keep(own, arrays)
-            found.append(Kept(own, own, arrays))
+            found.append(CachedScores(own, own, arrays))
         return found
 
-    def _scored(self, kept: Kept) -> Scored:
-        problem: DocumentProblem
-        problem = Unary(kept.scores(0)) if self.order == 0 else Pairwise(kept.scores(1))
-        return Scored(problem, self._unknown(kept))
-
-    def _contextual(self, name: str, texts: Texts, kept: Kept | None) -> Scored:
-        """The problem of a document at unbounded order, with what is kept of it."""
+    def _contextual(self, name: str, texts: ListTexts, kept: CachedScores | None) -> ScoredDocument:
+        """The problem of a document at unbounded order, with its cached scores if any."""
         self.remembered += kept is not None
         if kept is None:
             lists, columns = self._encoded(texts)
-            kept = Kept(texts, texts, columns)
+            kept = CachedScores(texts, texts, columns)
         else:
             lists = None
         problem = Movable(
@@ -204,17 +198,25 @@ class LanguageModel:
             memory=self._memory,
             told=self._told(name),
         )
-        return Scored(problem, self._unknown(kept), problem.keep)
+        return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
 
-    def _unknown(self, kept: Kept) -> NDArray[np.float64]:
-        """Words outside the vocabulary of each candidate, (n, 1), which are counted."""
+    def _unknown(self, texts: ListTexts, kept: CachedScores) -> NDArray[np.float64]:
+        """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals.
+
+        The words themselves are counted in one hypothesis of each list, which costs little.
+        """
         unknown = kept.column("unknown")
         self.oov += int(unknown.sum())
         self.words += int(kept.column("words").sum())
+        rows = np.flatnonzero(unknown)
+        owners = np.searchsorted(texts.offsets, rows, side="right")
+        lines, known = texts.text.split(b"\n"), self.saved.vocabulary.ids
+        for row in rows[np.unique(owners, return_index=True)[1]].tolist():
+            self.unknown.update(word for word in split_words(lines[row]) if word not in known)
         return unknown.astype(np.float64)[:, None]
 
-    def _encoded(self, texts: Texts) -> tuple[Candidates, Arrays]:
-        """Candidates in the model's words, and how many words, and unknown ones, each has."""
+    def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
+        """Candidates as ids of words, and the number of words and unknown words of each."""
         tokens, offsets = self.saved.vocabulary.encode_lines(texts.text)
         unknown = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])[offsets]
         columns = {
@@ -228,9 +230,9 @@ class LanguageModel:
 
     @contextmanager
     def _blamed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
-        """A fault in the scores, or want of memory, told with the scorer and the documents.
+        """Faults in scores, and lack of memory, as errors naming the scorer and the documents.
 
-        starts: of the documents' lists among those of all.
+        starts: index of each document's first list among all lists.
         """
         try:
             yield

@@ -21,12 +21,12 @@ from rerank.errors import InputError
 from rerank.files.lines import read_lines
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
-from rerank.scorers.outside import Given, Outside
+from rerank.scorers.file_scorer import FileScorer, ListInfo
 from rerank.scorers.pair_grid import Grid
 from rerank.scorers.pair_lines import PairLines
 
 
-class PairScores(Outside):
+class PairScores(FileScorer):
     """A feature of order 1. InputError at a pair that is wrong, there twice, or missing.
 
     Memory: 8 bytes a pair of a document, and a block of lines.
@@ -34,9 +34,9 @@ class PairScores(Outside):
 
     order = 1
 
-    def __init__(self, name: str, path: Path, given: Given, notices: Notices) -> None:
-        super().__init__(name, path, given, notices)
-        self._ranks = {own: d for d, own in enumerate(given.documents.ids)}
+    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+        super().__init__(name, path, info, notices)
+        self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
         self._rewind()
 
     def _rewind(self) -> None:
@@ -51,7 +51,7 @@ class PairScores(Outside):
             self.notices = Notices()
             self._rewind()
         self._before, self._rank = self._rank, self._ranks[name]
-        grid = Grid.of(kbest, self.given.top)
+        grid = Grid.of(kbest, self.info.top)
         flat = np.full(grid.starts[-1], np.nan)
         while (line := self._lines.peek()) is not None:
             if self._lines.take(name, grid, flat, self.number):

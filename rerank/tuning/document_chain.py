@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.scorers.features import Document
+from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.objectives import Sums
 
 Floats = NDArray[np.floating[Any]]
@@ -68,7 +68,7 @@ class DocumentChain:
         object.__setattr__(self, "couplings", Couplings.of(self.offsets, self.pairs))
 
     @classmethod
-    def of(cls, document: Document, statistics: Sums) -> DocumentChain:
+    def of(cls, document: DocumentFeatures, statistics: Sums) -> DocumentChain:
         """A document whose scorers are of order 0 or 1, and the statistics (n, W) of its rows.
 
         Pairs that lie in memory one after another are looked at there, others are copied.

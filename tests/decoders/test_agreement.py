@@ -37,7 +37,8 @@ from decoders.greedy import greedy
 from decoders.mbr import mbr
 from decoders.problem import Array, DocumentProblem, Indices, Path, ScoreError
 from decoders.random_beam import random_beam
-from decoders.search import Decoded, Options, decode
+from decoders.result import SearchResult
+from decoders.search import Options, decode
 from decoders.smc import smc
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
@@ -115,7 +116,7 @@ FINITE: list[Build] = [random_unary, random_pairwise, mixed, second, mixed_third
 ANY_ORDER: list[Build] = [*FINITE, history, mixed_unbounded, Hashed]
 
 
-def decode_cheaply(name: str, problem: DocumentProblem) -> Decoded:
+def decode_cheaply(name: str, problem: DocumentProblem) -> SearchResult:
     """With few particles, a narrow beam and so on."""
     options, row = Options(scale=0.5), DECODERS[name]
     for few in (Options(particles=8), Options(samples=2), Options(lag=1), Options(width=2)):
@@ -197,14 +198,14 @@ def test_the_comparison_with_the_best_known_path_is_right(
         return
     optimum = exhaustive(problem)[0].score
     found = decode(problem, name, Options(scale=0.7), document="talk", utility=ExactMatch())
-    for path in (*found.paths, found.first):
+    for path in found.paths:
         assert path.score == path_score(problem, path.choices)
-    assert found.paths[0].score <= found.best <= optimum
-    assert found.first.choices == (0,) * len(lengths)
+    assert found.score <= found.best_score <= optimum
+    assert found.baseline_score == path_score(problem, (0,) * len(lengths))
     assert found.gap >= 0
     assert found.optimal or problem.order is None
     if found.optimal:
-        assert found.best == optimum
+        assert found.best_score == optimum
     if found.exact:
         assert found.paths[0].score == optimum
         assert found.gap == 0
@@ -240,7 +241,7 @@ def test_one_sentence_is_searched_exactly(name: str, build: Build) -> None:
     if DECODERS[name].serves(problem.order) and name != "survivors":
         (best, *_) = exhaustive(problem)
         found = decode(problem, name, Options(scale=0.7), utility=ExactMatch())
-        assert found.best == best.score
+        assert found.best_score == best.score
         if name not in ("mbr", "smc", "ffbs", "random-beam"):  # these draw, or value agreement
             assert found.paths == (best,)
 
@@ -255,7 +256,7 @@ def test_long_documents_are_decoded(name: str, build: Build, sentences: int) -> 
     path = found.paths[0]
     assert path.score == path_score(problem, path.choices)
     if problem.order is not None:
-        assert found.best == viterbi(problem)[0].score
+        assert found.best_score == viterbi(problem)[0].score
 
 
 ALONE: dict[str, Callable[[DocumentProblem], Any]] = {

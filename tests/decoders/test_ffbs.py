@@ -25,11 +25,11 @@ from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.marginals import marginals
-from decoders.posterior import Found
 from decoders.problem import Path
+from decoders.result import SearchResult
 
 
-def draws_of(found: Found) -> list[list[int]]:
+def draws_of(found: SearchResult) -> list[list[int]]:
     draws: list[list[int]] = posterior_of(found).draws.tolist()
     return draws
 

@@ -15,8 +15,9 @@ from support.problems import DYADIC, random_problem, rng
 from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
 from decoders.laws import LawError, check_decoder
-from decoders.posterior import Found, Posterior
+from decoders.posterior import Posterior
 from decoders.problem import DocumentProblem, Path
+from decoders.result import SearchResult
 from decoders.search import Options
 from decoders.table import ANY, DECODERS, NONE, Decoder
 
@@ -159,13 +160,13 @@ def test_a_result_that_depends_on_the_batch_is_refused(monkeypatch: pytest.Monke
 def test_an_invalid_posterior_is_refused(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], fault: str
 ) -> None:
-    def sure(problem: DocumentProblem) -> Found:
+    def sure(problem: DocumentProblem) -> SearchResult:
         """A posterior that holds the best path alone."""
         (path,) = best(problem)
         marginals = tuple(np.eye(k)[c] for k, c in zip(problem.lengths, path.choices, strict=True))
         draws = np.array([path.choices], dtype=np.intp).reshape(1, -1)
         posterior = Posterior(marginals, 0.0, False, draws, np.ones(1))
-        return Found((path,), dataclasses.replace(posterior, **changes))
+        return SearchResult((path,), dataclasses.replace(posterior, **changes))
 
     changes: dict[str, Any] = {}
     row = row_for(sure, monkeypatch, options=())

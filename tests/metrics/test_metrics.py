@@ -20,7 +20,7 @@ from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
-from rerank.scorers.outside import Given
+from rerank.scorers.file_scorer import ListInfo
 
 DOCUMENTS = Documents(("x", "y", "z"), (0, 2, 3, 5))
 LISTS = [["a b  c d e", "a b", ""], ["the cat sat ."], [], ["", "a a a a"], ["中 文 é", "b\u3000a"]]
@@ -47,7 +47,7 @@ def documents(top: int | None = None) -> list[KBest]:
 
 
 def per_hypothesis(path: str = "dev.comet", clip: float | None = None) -> PerHypothesis:
-    given = Given(DOCUMENTS, "dev.kbest", lambda: len(VALUES), clip_inf=clip)
+    given = ListInfo(DOCUMENTS, "dev.kbest", lambda: len(VALUES), clip_inf=clip)
     return PerHypothesis.read("comet", Path(path), given, Notices())
 
 

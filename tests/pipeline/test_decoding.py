@@ -28,7 +28,7 @@ from lm.scoring import after
 from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.notices import Notices
+from rerank.notices import Notices, RerankWarning
 from rerank.pipeline import Decoding, Lists, Reports, Search, decode, perplexity, score
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "unheard")
@@ -456,21 +456,42 @@ LONE = (
 )
 
 
-@pytest.mark.parametrize(("constant", "told"), [(0.0, False), (2.5, False), (None, True)])
-def test_totals_of_other_weights_are_told_but_not_a_constant_of_each_list(
-    here: Path, constant: float | None, told: bool
+def test_totals_made_with_other_weights_are_no_reason_for_a_notice(here: Path) -> None:
+    """After tuning they always are; `--strict` would refuse every decoding."""
+    write_weights("w.json", {"LM0": [3.0], "TM0": [1.0, 2.0]})
+    decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=(found := Notices()))
+    assert not any("total" in line for line in found.lines())
+
+
+def test_what_decode_says_goes_to_warnings_and_the_logger_unless_it_is_taken(
+    here: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What a translation system adds to all of a list (a distortion of its own) changes nothing."""
     write_weights("w.json", {label: WEIGHTS[label] for label in ("LM0", "TM0")})
-    if constant is not None:
-        lines = []
-        for line in made_up():
-            parts, total = line.split(" ||| "), static(Line.of(line)) + constant
-            lines.append(" ||| ".join([*parts[:3], str(total), *parts[4:]]))
-        write("dev.kbest", lines)
-    notices = Notices()
-    decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=notices)
-    assert any("total that is not weights" in line for line in notices.lines()) == told
+    write("dev.kbest", [line for line in made_up() if not line.startswith("1 ")])
+    with caplog.at_level("INFO", logger="rerank"), pytest.warns(RerankWarning) as warned:
+        decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt")
+    assert any("source line without hypotheses" in str(one.message) for one in warned)
+    assert caplog.messages[0].startswith("search: viterbi")
+
+
+@pytest.mark.parametrize(("bonus", "told"), [(3.0, True), (0.5, False)])
+def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
+    here: Path, bonus: float, told: bool
+) -> None:
+    """In the first sentence the worse candidate is chosen for what it makes of the second."""
+    write(
+        "dev.kbest", ["0 ||| a ||| x= 1 ||| 0", "0 ||| b ||| x= 0 ||| 0", "1 ||| c ||| x= 0 ||| 0"]
+    )
+    write("dev.docs", ["d", "d"])
+    pairs = ["d\t0\t-\t0\t0", "d\t0\t-\t1\t0", "d\t1\t0\t0\t0", f"d\t1\t1\t0\t{bonus}"]
+    write("dev.pairs", pairs)
+    Path("w.json").write_text('{"x": 1, "p": 1}')
+    lists = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("p", Path("dev.pairs")),)})
+    said: list[str] = []
+    reports = Reports(kbest="out.kbest")
+    decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)
+    assert lines_of("out.txt")[0] == ("b" if told else "a")
+    assert any(line.startswith("1 x sentence whose largest total") for line in said) == told
 
 
 # Searches that do not serve

@@ -131,7 +131,7 @@ def test_scores_of_pairs_are_searched_exactly() -> None:
     weigh({"LM0": 0.5, "pairs": -0.75})
     result = decoded(PAIRS)
     assert_best(result)
-    assert {d.search for d in result.documents} == {"viterbi", "none"}
+    assert {d.search.decoder for d in result.documents} == {"viterbi", "none"}
 
 
 def test_scores_of_hypotheses_decide_as_other_features_do() -> None:

@@ -25,7 +25,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.metrics.consensus import UTILITIES
 from rerank.notices import Notices
 from rerank.pipeline import Decoding, Lists, Reports, Search, decode, score
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns")
 SIZES = {"evening": (3, 0, 4, 2), "gap": (0,), "night": (2, 4, 3, 3), "town": (1, 2)}
@@ -176,18 +176,18 @@ def test_every_decoder_finds_paths_whose_scores_are_theirs_and_says_how_good_the
         first = tuple(0 if size else None for size in SIZES[document.id])
         best = max(scores.values())
         assert document.score == pytest.approx(scores[document.choices], abs=1e-3)
-        assert document.baseline_score == pytest.approx(scores[first], abs=1e-3)
-        assert document.gap >= 0
-        assert document.gap == pytest.approx(document.best_score - document.score)
+        assert document.search.baseline_score == pytest.approx(scores[first], abs=1e-3)
+        assert document.search.gap >= 0
+        assert document.search.gap == pytest.approx(document.search.best_score - document.score)
         if document.id == "gap":
-            assert (document.search, document.exact) == ("none", True)
+            assert (document.search.decoder, document.exact) == ("none", True)
             continue
-        assert document.search == method
-        assert document.optimal == (name == "codclm" or document.exact)
-        if document.optimal:
-            assert document.best_score == pytest.approx(best, abs=1e-3)
+        assert document.search.decoder == method
+        assert document.search.optimal == (name == "codclm" or document.exact)
+        if document.search.optimal:
+            assert document.search.best_score == pytest.approx(best, abs=1e-3)
         else:
-            assert document.best_score <= best + 1e-3
+            assert document.search.best_score <= best + 1e-3
         if document.exact:
             assert document.score == pytest.approx(best, abs=1e-3)
         if DECODERS[method].exact(1 if name == "codclm" else None):
@@ -223,9 +223,9 @@ def test_with_a_gap_asked_for_the_best_known_path_is_looked_for(
     assert paths_of(wide) == paths_of(plain)
     for document, before in zip(wide.documents, plain.documents, strict=True):
         best = max(all_paths(folder, document.id).values())
-        assert document.best_score == pytest.approx(best, abs=1e-3)
-        assert document.gap >= before.gap
-    assert any(document.gap > 0 for document in wide.documents)
+        assert document.search.best_score == pytest.approx(best, abs=1e-3)
+        assert document.search.gap >= before.search.gap
+    assert any(document.search.gap > 0 for document in wide.documents)
     assert not wide.optimal
 
 
@@ -347,7 +347,7 @@ def test_the_normaliser_is_that_of_all_paths(model_folders: Mapping[str, Path]) 
         values = ALPHA * np.array(list(all_paths(folder, document.id).values()))
         expected = np.log(np.exp(values - values.max()).sum()) + values.max()
         if document.id != "gap":
-            assert document.log_normaliser == pytest.approx(expected, abs=1e-3)
+            assert document.search.log_normaliser == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_scale_that_leaves_no_path_possible_is_told_with_a_count(
@@ -360,7 +360,7 @@ def test_a_scale_that_leaves_no_path_possible_is_told_with_a_count(
     result = decoded(model_folders["codclm"], how, notices)
     for document in result.documents:
         assert set(document.choices) <= {0, None}
-        assert document.log_normaliser is None
+        assert document.search.log_normaliser is None
     assert notices.lines()[1:] == [
         "3 x document in which no possible path was found, left with its first candidates, first "
         "at dev.kbest"
@@ -445,7 +445,7 @@ def test_a_trace_appears_whole_or_not_at_all(
         saved.model.embedding.weight[saved.vocabulary.encode([b"burns"])[0]] = torch.nan
     save_model(here / "broken", saved.model, saved.vocabulary, {})
     before = sorted(here.iterdir())
-    monkeypatch.setattr("rerank.pipeline.lists.ABREAST", 1)  # a document at a time
+    monkeypatch.setattr("rerank.pipeline.sources.ABREAST", 1)  # a document at a time
     with pytest.raises(RerankError, match="NaN"):
         decoded(here / "broken", asked("beam"))
     assert read("out.trace") == ["old"]
@@ -456,11 +456,11 @@ def test_without_reports_nothing_is_traced(
     model_folders: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would be work for nobody."""
-    monkeypatch.setattr("rerank.pipeline.decoding.Traced", None)
+    monkeypatch.setattr("rerank.pipeline.decoding.Trace", None)
     lists = lists_of(model_folders["codclm"])
     result = decode(lists, "w.json", "out.txt", notices=Notices())
     assert result is not None
-    assert [d.near_ties for d in result.documents] == [None, 0, None, None]
+    assert [d.search.near_ties for d in result.documents] == [None, 0, None, None]
     assert result.to_dict()["near_ties"] is None
 
 
@@ -468,14 +468,14 @@ def test_without_reports_nothing_is_traced(
 def test_two_equal_candidates_are_a_near_tie(model_folders: Mapping[str, Path], name: str) -> None:
     how = asked("exhaustive")
     result = decoded(model_folders[name], how)
-    assert {d.near_ties for d in result.documents} == {0}
+    assert {d.search.near_ties for d in result.documents} == {0}
     lines = read("dev.kbest")
     chosen = result.documents[-1].choices[-1]
     assert chosen is not None
     (twice,) = [line for line in lines if line.startswith(f"{len(COUNTS) - 1} ")][chosen:][:1]
     write("dev.kbest", [*lines, twice])
     again = decoded(model_folders[name], how)
-    assert [d.near_ties for d in again.documents] == [0, 0, 0, 1]
+    assert [d.search.near_ties for d in again.documents] == [0, 0, 0, 1]
     assert paths_of(again) == paths_of(result)  # the first of equals
     assert again.to_dict()["near_ties"] == 1
 
@@ -504,7 +504,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
 
 
 def lists_read(folder: Path) -> list[KBest]:
-    with Opened(lists_of(folder), Notices()) as opened:
+    with KBestSource.open(lists_of(folder), Notices()) as opened:
         return [kbest for batch in opened.batches() for _, kbest in batch]
 
 

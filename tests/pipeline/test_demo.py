@@ -3,6 +3,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,6 +123,21 @@ def test_the_announced_training_is_that_of_the_recipe(shown: Shown) -> None:
     for recipe, arguments in zip(shown.recipes, trained, strict=True):
         options = cli.commands["train-lm"].make_context("train-lm", arguments).params
         assert {name: options[name] for name in asdict(recipe)} == asdict(replace(recipe, seed=3))
+
+
+def test_without_a_folder_the_commands_say_how_to_keep_the_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def run(folder: Path, **options: Any) -> None:
+        options["announce"](f"rerank evaluate --docs {folder}/data/test.docids")
+
+    whole, lines = demo, list[str]()
+    monkeypatch.setitem(demo.__globals__, "demo", run)
+    whole(None, announce=lines.append)
+    assert lines == [
+        "# rerank demo --out demo keeps the files of these commands",
+        "rerank evaluate --docs demo/data/test.docids",
+    ]
 
 
 def test_it_refuses_a_folder_in_use(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import Scoring, Search, decode
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import Lists, Opened
+from rerank.pipeline.lists import KBestSource, Lists
 
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
@@ -38,7 +38,7 @@ def write(name: str, lines: tuple[str, ...]) -> None:
 
 def estimated(lists: Lists, method: str = "auto") -> list[str]:
     said: list[str] = []
-    with Opened(lists, Notices()) as opened:
+    with KBestSource.open(lists, Notices()) as opened:
         estimate(opened, Search(method), said.append)
     return said
 
@@ -81,7 +81,7 @@ def test_scores_from_outside_need_not_be_computed_and_are_not_read(
 
 def test_what_the_estimate_does_is_not_counted(model_folders: Mapping[str, Path]) -> None:
     lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["rnnlm"]),))
-    with Opened(lists, Notices()) as opened:
+    with KBestSource.open(lists, Notices()) as opened:
         estimate(opened, Search(), lambda line: None)
         (scorer,) = opened.models
         assert (scorer.oov, scorer.words, scorer.work.nodes) == (0, 0, 0)

@@ -13,9 +13,8 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.interrupts import Terminated
 from rerank.notices import Notices
-from rerank.pipeline import Scoring
-from rerank.pipeline import lists as lists_module
-from rerank.pipeline.lists import Lists, Opened
+from rerank.pipeline import Scoring, sources
+from rerank.pipeline.lists import KBestSource, Lists
 from rerank.registry import OUTSIDE
 
 LINES = (
@@ -43,7 +42,7 @@ def write(name: str, lines: tuple[str, ...]) -> None:
 
 
 def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:
-    with Opened(lists, notices or Notices()) as opened:
+    with KBestSource.open(lists, notices or Notices()) as opened:
         return [document for batch in opened.batches() for document in batch]
 
 
@@ -53,7 +52,7 @@ def test_a_model_shares_no_label_with_the_list(
 ) -> None:
     write("dev.kbest", tuple(line.replace("LM0=", f"{label}=") for line in LINES))
     lists = Lists("dev.kbest", "dev.docs", lms=((name, model_folders["rnnlm"]),))
-    with Opened(lists, Notices()) as opened:
+    with KBestSource.open(lists, Notices()) as opened:
         _, kbest = next(opened.batches())[0]
         told = f"--lm {name}=…: dev.kbest already has a feature '{label}'"
         with pytest.raises(UsageError, match=re.escape(told)):
@@ -64,7 +63,7 @@ def test_a_model_shares_no_label_with_the_list(
 def test_scores_from_outside_share_no_label_with_the_list(folder: Path, option: str) -> None:
     write("dev.qe", ("1",) * len(LINES))
     lists = Lists("dev.kbest", "dev.docs", outside={option: (("LM0", Path("dev.qe")),)})
-    with Opened(lists, Notices()) as opened:
+    with KBestSource.open(lists, Notices()) as opened:
         _, kbest = next(opened.batches())[0]
         told = f"--{option} LM0=…: dev.kbest already has a feature 'LM0'"
         with pytest.raises(UsageError, match=re.escape(told)):
@@ -81,7 +80,7 @@ def test_scorers_come_in_the_order_of_their_features(
         lms=(("lm", model_folders["rnnlm"]),),
         outside={"scores": (("b", Path("dev.qe")), ("a", Path("dev.qe")))},
     )
-    with Opened(lists, Notices()) as opened:
+    with KBestSource.open(lists, Notices()) as opened:
         assert [scorer.name for scorer in opened.scorers] == ["lm", "b", "a"]
         _, kbest = next(opened.batches())[0]
         names = [label.name for label in opened.space(kbest, total=False).labels]
@@ -94,7 +93,7 @@ def test_scores_on_standard_input_are_copied_and_read_as_often_as_needed(
     content = "".join(f"{n}\n" for n in range(len(LINES))).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
     outside = {"scores": (("qe", Path("-")),)}
-    with Opened(Lists("dev.kbest", "dev.docs", outside=outside), Notices()) as opened:
+    with KBestSource.open(Lists("dev.kbest", "dev.docs", outside=outside), Notices()) as opened:
         (scorer,) = opened.outside
         for _ in range(2):
             (document, *_) = (pair for batch in opened.batches() for pair in batch)
@@ -172,12 +171,12 @@ def test_standard_input_is_copied_and_read_as_often_as_needed(
 ) -> None:
     content = gzip.compress(Path("dev.kbest").read_bytes())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    with Opened(Lists("-", no_docs="one"), Notices()) as opened:
-        assert opened.survey.lines == len(LINES)
+    with KBestSource.open(Lists("-", no_docs="one"), Notices()) as opened:
+        assert opened.file.survey.lines == len(LINES)
         for _ in range(2):
             (((_, kbest),),) = opened.batches()
             assert (kbest.n, kbest.source) == (len(LINES), "<stdin>")
-        copy = opened.path
+        copy = opened.file.path
         assert copy.exists()
     assert not copy.exists()
 
@@ -208,10 +207,10 @@ def test_documents_come_in_batches_that_fill_the_machine(
     sizes: list[int],
 ) -> None:
     """Documents x, y and z have 4, 0 and 2 candidates; those without fill nothing."""
-    monkeypatch.setitem(lists_module.TOGETHER, "cpu", together)
-    monkeypatch.setattr(lists_module, "ABREAST", abreast)
+    monkeypatch.setitem(sources.TOGETHER, "cpu", together)
+    monkeypatch.setattr(sources, "ABREAST", abreast)
     lms = (("lm", model_folders["rnnlm"]),)
-    with Opened(Lists("dev.kbest", "dev.docs", lms=lms), Notices()) as opened:
+    with KBestSource.open(Lists("dev.kbest", "dev.docs", lms=lms), Notices()) as opened:
         found = list(opened.batches())
     assert [len(batch) for batch in found] == sizes
     assert [name for batch in found for name, _ in batch] == ["x", "y", "z"]
@@ -225,7 +224,7 @@ def test_a_run_that_is_stopped_says_so_if_it_saved_anything(
     lists = Lists("dev.kbest", "dev.docs", lms=lms, scoring=Scoring(cache=folder / "cache"))
 
     def stopped_after(n: int) -> None:
-        with Opened(lists, Notices()) as opened:
+        with KBestSource.open(lists, Notices()) as opened:
             batch = [pair for batch in opened.batches() for pair in batch if pair[1].n]
             space = opened.space(batch[0][1], total=False)
             opened.prepared(batch[:n], space, {})
@@ -244,8 +243,8 @@ def test_a_run_that_is_stopped_says_so_if_it_saved_anything(
 def test_the_survey_counts_what_is_kept(
     folder: Path, top: int | None, figures: tuple[int, int]
 ) -> None:
-    with Opened(Lists("dev.kbest", "dev.docs", top=top), Notices()) as opened:
-        survey = opened.survey
+    with KBestSource.open(Lists("dev.kbest", "dev.docs", top=top), Notices()) as opened:
+        survey = opened.file.survey
         kept = [
             (row, kbest)
             for batch in opened.batches()
@@ -259,8 +258,8 @@ def test_the_survey_counts_what_is_kept(
 
 def test_the_last_line_is_the_last_that_is_not_blank(folder: Path) -> None:
     write("dev.kbest", ("", *LINES[:2], "", LINES[3], "", ""))
-    with Opened(Lists("dev.kbest", "dev.docs", top=1), Notices()) as opened:
-        assert (opened.survey.lines, opened.survey.last_line) == (2, 5)
+    with KBestSource.open(Lists("dev.kbest", "dev.docs", top=1), Notices()) as opened:
+        assert (opened.file.survey.lines, opened.file.survey.last_line) == (2, 5)
 
 
 def test_a_list_without_the_columns_of_one_is_refused(folder: Path) -> None:

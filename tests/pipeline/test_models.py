@@ -10,8 +10,8 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.models import Named, Scoring, check_names, open_models, open_outside
 from rerank.registry import OUTSIDE
+from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.language_model import LanguageModel
-from rerank.scorers.outside import Given
 
 
 def opened(*lms: Named, scoring: Scoring | None = None) -> list[LanguageModel]:
@@ -67,7 +67,7 @@ def test_names_lead_to_their_options() -> None:
 def test_scores_from_outside_are_read_by_the_scorer_of_their_kind(tmp_path: Path) -> None:
     path = tmp_path / "qe"
     path.write_text("1\n")
-    given = Given(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
+    given = ListInfo(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
     found = [open_outside(option, "qe", path, given, Notices()) for option in OUTSIDE]
     assert [(scorer.name, scorer.order) for scorer in found] == [("qe", 0), ("qe", 1)]
 

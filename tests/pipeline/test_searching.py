@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from itertools import product
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,11 +13,15 @@ from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import DocumentProblem
 from decoders.search import Options
 from decoders.table import DECODERS
-from rerank.errors import InputError, RerankError, UsageError
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, documents_of
+from rerank.errors import RerankError, UsageError
 from rerank.formats.moses import Label
+from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.pipeline.searching import FLAGS, Search, note_extinction, say_search, searched
-from rerank.scorers.features import Document, Space
+from rerank.pipeline.searching import FLAGS, Search, choose_search, search_documents
+from rerank.pipeline.sources import DocumentSource
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 NEEDING: dict[str, dict[str, Any]] = {  # options with which a decoder needs a scale
     "survivors": {"merge": "mean"},
@@ -30,23 +34,19 @@ NEEDING: dict[str, dict[str, Any]] = {  # options with which a decoder needs a s
 VALUES: dict[str, Any] = {"merge": "max", "resampling": "residual", "utility": "chrf"}
 
 
-def document(problem: DocumentProblem, name: str = "talk-1") -> Document:
+def document(problem: DocumentProblem, name: str = "talk-1") -> DocumentFeatures:
     """Two sentences of two candidates each: one feature of the list, one of a scorer."""
-    space = Space((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
+    space = FeatureSpace((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
     static = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
-    return Document(name, space, static, np.zeros(4), (problem,), np.array([0, 2, 4]), np.arange(2))
+    return DocumentFeatures(
+        name, space, static, np.zeros(4), (problem,), np.array([0, 2, 4]), np.arange(2)
+    )
 
 
-def opened(*orders: int | None) -> Any:
+def opened(*orders: int | None) -> DocumentSource:
     """Lists with scorers of these orders."""
     scorers = [SimpleNamespace(order=order, passes=lambda k: 1.0) for order in orders]
-    return SimpleNamespace(
-        scorers=scorers,
-        survey=SimpleNamespace(lines=4),
-        documents=SimpleNamespace(n_lines=2),
-        notices=Notices(),
-        lists=SimpleNamespace(kbest="dev.kbest"),
-    )
+    return DocumentSource((), cast(Any, scorers), Notices(), name="dev.kbest")
 
 
 def asked(method: str, **options: Any) -> Search:
@@ -58,7 +58,7 @@ PAIRS = Pairwise([np.array([[0.0, -1.0]]), np.array([[-9.0, -1.0], [0.0, -9.0]])
 
 
 def test_the_path_found_is_the_best_and_is_compared_with_that_of_first_candidates() -> None:
-    (found,) = searched([document(PAIRS)], np.array([0.5, 1.0]), Search())
+    (found,) = search_documents([document(PAIRS)], np.array([0.5, 1.0]), Search())
     assert found.choices == (1, 0)
     assert found.score == -1.0 + 0.0 + 0.5
     assert found.baseline_score == 0.5 - 9.0 + 0.5
@@ -69,7 +69,7 @@ def test_the_path_found_is_the_best_and_is_compared_with_that_of_first_candidate
 @pytest.mark.parametrize("method", sorted(DECODERS.keys() - {"mbr", "viterbi"}))
 def test_the_optimum_of_a_finite_order_is_known_whatever_searches(method: str) -> None:
     how = asked(method, scale=1.0)
-    (found,) = searched([document(PAIRS)], np.array([0.5, 1.0]), how)
+    (found,) = search_documents([document(PAIRS)], np.array([0.5, 1.0]), how)
     assert (found.best_score, found.optimal) == (-0.5, True)
     assert found.score <= found.best_score
 
@@ -84,7 +84,7 @@ def test_the_best_known_path_of_an_unbounded_order_is_never_called_the_optimum(
     truth = max(table.tables[0][j] + table.tables[1][j, k] for j, k in product((0, 1), (0, 1)))
     narrow = {"width": 1} if DECODERS[method].takes("width") else {}
     how = asked(method, scale=1.0, gap=8, **narrow)
-    (found,) = searched([document(table)], np.array([0.0, 1.0]), how)
+    (found,) = search_documents([document(table)], np.array([0.0, 1.0]), how)
     assert not found.optimal
     assert found.best_score == pytest.approx(truth)  # sweeps behind a beam of 8 see all paths
     assert found.score <= found.best_score
@@ -93,14 +93,14 @@ def test_the_best_known_path_of_an_unbounded_order_is_never_called_the_optimum(
 def test_scores_that_are_none_are_told_with_the_document() -> None:
     poisoned = Unary([np.array([0.0, np.nan]), np.zeros(2)])
     with pytest.raises(RerankError, match=r"document .talk-2.: .*NaN"):
-        searched([document(PAIRS), document(poisoned, "talk-2")], np.ones(2), Search())
+        search_documents([document(PAIRS), document(poisoned, "talk-2")], np.ones(2), Search())
 
 
 def test_a_decoder_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(UsageError, match=re.escape("--search nothing: no decoder is called")):
-        searched([document(PAIRS)], np.ones(2), Search("nothing"))
+        search_documents([document(PAIRS)], np.ones(2), Search("nothing"))
     with pytest.raises(UsageError, match=r"--search viterby: .*did you mean viterbi"):
-        say_search(opened(), Search("viterby"), lambda line: None)
+        choose_search(opened(), Search("viterby"), lambda line: None)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,14 @@ def test_a_decoder_that_there_is_not_is_refused_with_those_that_there_are() -> N
 )
 def test_options_of_no_sense_are_refused_with_the_decoder(how: Search) -> None:
     with pytest.raises(UsageError, match=f"--search {how.method}: "):
-        searched([document(PAIRS)], np.ones(2), how)
+        search_documents([document(PAIRS)], np.ones(2), how)
+
+
+def two_sentences(k: int) -> KBest:
+    """K-best lists of two sentences with k candidates each."""
+    lines = (b"%d ||| w ||| LM0= 0 ||| 0" % t for t in (0, 1) for _ in range(k))
+    (lists,) = documents_of(read_rows(lines, Notices()), Documents.one(2), Notices())
+    return lists
 
 
 @dataclass
@@ -139,14 +146,14 @@ class Priced:
 def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eight(
     exponent: int, k: int, method: str, chosen: str
 ) -> None:
-    lists = opened()
-    lists.scorers, lists.survey.lines, lists.documents.n_lines = [Priced(exponent)], 10 * k, 10
+    scorer = Priced(exponent)
+    lists = DocumentSource([("x", two_sentences(k))], cast(Any, [scorer]), Notices())
     said: list[str] = []
-    how = say_search(lists, Search(method), said.append)
+    how = choose_search(lists, Search(method), said.append)
     assert said[0].startswith(f"search: {chosen}")
     assert ("is exact, in 33 passes over the lists" in said[0]) == (chosen == "beam")
     assert how.method == ("beam" if chosen == "beam" else method)
-    assert lists.scorers[0].order == (None if chosen == "beam" else 1)
+    assert scorer.order == (None if chosen == "beam" else 1)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +173,7 @@ def test_the_search_is_said_with_what_is_exact(
     orders: tuple[int | None, ...], how: Search, told: str
 ) -> None:
     said: list[str] = []
-    say_search(opened(*orders), how, said.append)
+    choose_search(opened(*orders), how, said.append)
     assert said[0].startswith(f"search: {told}")
 
 
@@ -178,17 +185,12 @@ def test_an_option_that_a_decoder_does_not_use_is_refused_with_those_that_do(
     """A scale is at hand, so that the option alone can be wrong."""
     row = DECODERS[method]
     how = asked(method, **{option: VALUES.get(option, 1)}).at(1.0)
-    accepted = option in ("alpha", "seed")  # whether the decoder uses them or not
-    if accepted or (row.takes(option) and not row.idle(option, how.options.given(), None)):
-        order = None if row.serves(None) else 1
-        assert say_search(opened(order), how, lambda line: None) == how
-        return
-    if row.takes(option):
-        with pytest.raises(UsageError, match=rf"^{FLAGS[option]}: --search {method} uses it only"):
-            say_search(opened(None), how, lambda line: None)
+    if row.takes(option) or option in ("alpha", "seed"):  # which every decoder accepts
+        source = opened(None if row.serves(None) else 0)
+        assert choose_search(source, how, lambda line: None) == how
         return
     with pytest.raises(UsageError) as fault:
-        say_search(opened(0), how, lambda line: None)
+        choose_search(opened(0), how, lambda line: None)
     takers = [name for name in DECODERS if DECODERS[name].takes(option)]
     assert str(fault.value) == (
         f"{FLAGS[option]}: --search {method} does not use it; it is for --search "
@@ -197,35 +199,35 @@ def test_an_option_that_a_decoder_does_not_use_is_refused_with_those_that_do(
 
 
 def test_auto_lets_a_width_pass_and_no_other_option() -> None:
-    assert say_search(opened(1), asked("auto", width=3), lambda line: None).options.width == 3
+    assert choose_search(opened(1), asked("auto", width=3), lambda line: None).options.width == 3
     with pytest.raises(UsageError, match="--particles: --search viterbi does not use it"):
-        say_search(opened(1), asked("auto", particles=3), lambda line: None)
+        choose_search(opened(1), asked("auto", particles=3), lambda line: None)
     with pytest.raises(UsageError, match="--particles: --search beam does not use it"):
-        say_search(opened(None), asked("auto", particles=3), lambda line: None)
+        choose_search(opened(None), asked("auto", particles=3), lambda line: None)
 
 
 @pytest.mark.parametrize("method", sorted(DECODERS))
 def test_a_decoder_that_needs_a_scale_and_has_none_names_both_cures(method: str) -> None:
     how = asked(method, **NEEDING.get(method, {}))
     if method not in NEEDING:
-        say_search(opened(0), how, lambda line: None)
+        choose_search(opened(0), how, lambda line: None)
         return
     with pytest.raises(UsageError, match=r"--alpha A, or --weights of a file with an alpha"):
-        say_search(opened(0), how, lambda line: None)
-    say_search(opened(0), how.at(0.5), lambda line: None)
-    say_search(opened(0), asked(method, alpha=0.5, **NEEDING[method]), lambda line: None)
+        choose_search(opened(0), how, lambda line: None)
+    choose_search(opened(0), how.at(0.5), lambda line: None)
+    choose_search(opened(0), asked(method, alpha=0.5, **NEEDING[method]), lambda line: None)
 
 
 def test_a_merge_that_draws_or_averages_needs_a_scale_and_the_best_does_not() -> None:
     for merge in ("sample", "mean"):
         with pytest.raises(UsageError, match="--alpha"):
-            say_search(opened(1), asked("survivors", merge=merge), lambda line: None)
-    say_search(opened(1), asked("survivors", merge="max"), lambda line: None)
+            choose_search(opened(1), asked("survivors", merge=merge), lambda line: None)
+    choose_search(opened(1), asked("survivors", merge="max"), lambda line: None)
 
 
 def test_viterbi_is_refused_for_unbounded_orders_with_decoders_that_fit() -> None:
     with pytest.raises(UsageError, match=r"--search viterbi: .*all earlier sentences") as fault:
-        say_search(opened(None), Search("viterbi"), lambda line: None)
+        choose_search(opened(None), Search("viterbi"), lambda line: None)
     fitting = str(fault.value).rpartition("fit: ")[2].split(", ")
     assert fitting == [name for name in DECODERS if name != "viterbi"]
 
@@ -269,32 +271,22 @@ def test_a_signature_says_the_options_that_decide_and_no_others(
 
 
 @pytest.mark.parametrize("method", ["smc", "ffbs", "viterbi"])
-def test_a_document_without_a_possible_path_keeps_its_first_candidates_and_is_told_of(
+def test_a_document_without_a_possible_path_keeps_its_first_candidates(
     method: str,
 ) -> None:
     """A score of −inf that no path can avoid: sampling dies out, and the rule of ties decides."""
     dead = HistoryTable([np.zeros(2), np.full((2, 2), -np.inf)], order=1)
     how = asked(method, alpha=1.0) if method != "viterbi" else Search(method)
-    one, two = searched([document(dead), document(PAIRS)], np.array([1.0, 1.0]), how)
+    one, _ = search_documents([document(dead), document(PAIRS)], np.array([1.0, 1.0]), how)
     assert one.choices == (0, 0)
     assert one.score == -np.inf
-    lists = opened(1)
-    note_extinction(two, lists)
-    assert lists.notices.lines() == []
-    note_extinction(one, lists)
-    note_extinction(one, lists)
-    assert lists.notices.lines() == [
-        "2 x document in which no possible path was found, left with its first candidates, first "
-        "at dev.kbest"
-    ]
-    lists.notices = Notices(strict=True)
-    with pytest.raises(InputError, match="no possible path"):
-        note_extinction(one, lists)
 
 
 def test_a_scale_under_which_all_paths_are_impossible_leaves_the_first_candidates() -> None:
     """Scores times the scale overflow to −inf, in silence; the path's own score is finite."""
-    (found,) = searched([document(PAIRS)], np.array([-1.0, 1.0]), asked("smc", alpha=1.7e308))
+    (found,) = search_documents(
+        [document(PAIRS)], np.array([-1.0, 1.0]), asked("smc", alpha=1.7e308)
+    )
     assert found.posterior is not None
     assert found.posterior.extinct
     assert found.choices == (0, 0)
@@ -305,10 +297,10 @@ def test_a_scale_under_which_all_paths_are_impossible_leaves_the_first_candidate
 def test_a_scale_that_takes_scores_beyond_float64_is_refused(method: str) -> None:
     how = asked(method, alpha=1.7e308, **NEEDING[method])
     with pytest.raises(RerankError, match=r"below 1\.8e308.*another --alpha"):
-        searched([document(PAIRS)], np.array([9.0, 1.0]), how)
+        search_documents([document(PAIRS)], np.array([9.0, 1.0]), how)
 
 
 @pytest.mark.parametrize("method", ["greedy", "viterbi", "exhaustive"])
 def test_a_path_whose_score_is_beyond_float64_is_refused(method: str) -> None:
     with pytest.raises(RerankError, match=r"sums.*below 1\.8e308.*take smaller weights"):
-        searched([document(PAIRS)], np.array([1e308, 1.0]), Search(method))
+        search_documents([document(PAIRS)], np.array([1e308, 1.0]), Search(method))

@@ -11,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decoders.arrays import HistoryTable, Pairwise
-from decoders.problem import DocumentProblem
+from decoders.problem import DocumentProblem, Path
+from decoders.result import SearchResult
 from decoders.search import Options
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.pipeline.searching import Search, Searched, searched
-from rerank.pipeline.tracing import Traced, stated_error, trace_lines
-from rerank.scorers.features import Document, Space
+from rerank.pipeline.searching import Search, search_documents
+from rerank.pipeline.tracing import Trace, stated_error, trace_lines
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 SIZES = (3, 0, 2, 1, 4)  # the second sentence has no candidates
 LENGTHS = tuple(size for size in SIZES if size)
@@ -39,13 +40,13 @@ def kbest(sparse: bool = False) -> KBest:
     return document
 
 
-def document(problem: DocumentProblem, lists: KBest) -> Document:
+def document(problem: DocumentProblem, lists: KBest) -> DocumentFeatures:
     """Three features of the list, one of a scorer in context, and one of it that is static."""
-    space = Space.of(lists.labels, [Named()], total=False)
+    space = FeatureSpace.of(lists.labels, [Named()], total=False)
     static = np.column_stack([lists.dense, np.zeros(lists.n), np.arange(lists.n) / 4])
     sparse = lists.sparse.dot({"tag_x": 0.75})
     offsets = np.cumsum([0, *LENGTHS])
-    return Document(
+    return DocumentFeatures(
         "tälk", space, static, sparse, (problem,), offsets, np.flatnonzero(lists.counts)
     )
 
@@ -70,7 +71,7 @@ def unbounded(seed: int) -> HistoryTable:
     return HistoryTable([rng.integers(-32, 0, LENGTHS[: t + 1]) / 8 for t in range(len(LENGTHS))])
 
 
-def score(one: Document, path: Sequence[int]) -> float:
+def score(one: DocumentFeatures, path: Sequence[int]) -> float:
     """Of a path, by features and weights of its own candidates."""
     return float((one.under(path)[one.rows(path)] @ WEIGHTS + one.sparse[one.rows(path)]).sum())
 
@@ -78,13 +79,13 @@ def score(one: Document, path: Sequence[int]) -> float:
 def traced(problem: DocumentProblem, how: Search, sparse: bool = False) -> list[dict[str, Any]]:
     lists = kbest(sparse)
     one = document(problem, lists)
-    (found,) = searched([one], WEIGHTS, how)
+    (found,) = search_documents([one], WEIGHTS, how)
     return lines_of(lists, one, found)
 
 
-def lines_of(lists: KBest, one: Document, found: Searched) -> list[dict[str, Any]]:
-    trace = Traced.of(one, WEIGHTS, found.choices)
-    written = list(trace_lines(lists, one, WEIGHTS, found, trace))
+def lines_of(lists: KBest, one: DocumentFeatures, found: SearchResult) -> list[dict[str, Any]]:
+    trace = Trace.of(one, WEIGHTS, found, (0.0,))
+    written = list(trace_lines(lists, one, WEIGHTS, trace))
     assert all(line.endswith(b"\n") and line.count(b"\n") == 1 for line in written)
     return [json.loads(line) for line in written]
 
@@ -96,7 +97,7 @@ def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
 ) -> None:
     lists = kbest(sparse)
     one = document(problem, lists)
-    (found,) = searched([one], WEIGHTS, Search("greedy"))
+    (found,) = search_documents([one], WEIGHTS, Search("greedy"))
     lines = lines_of(lists, one, found)
     assert [line["sentence"] for line in lines] == [0, 2, 3, 4]
     assert {line["document"] for line in lines} == {"tälk"}
@@ -122,8 +123,8 @@ def test_a_path_margin_is_that_of_the_best_paths_with_and_without_a_candidate(se
     problem = pairs(seed)
     one = document(problem, kbest())
     scores = {path: score(one, path) for path in PATHS}
-    (found,) = searched([one], WEIGHTS, Search("greedy"))
-    margins = Traced.of(one, WEIGHTS, found.choices).path_margins
+    (found,) = search_documents([one], WEIGHTS, Search("greedy"))
+    margins = Trace.of(one, WEIGHTS, found, (0.0,)).result.path_margins
     assert margins is not None
     for s, (choice, k) in enumerate(zip(found.choices, LENGTHS, strict=True)):
         through = [max(value for path, value in scores.items() if path[s] == c) for c in range(k)]
@@ -139,7 +140,8 @@ def test_a_margin_is_to_the_best_other_candidate_after_the_same_sentences(
 ) -> None:
     one = document(kind(seed), kbest())
     path = PATHS[seed % len(PATHS)]
-    margins = Traced.of(one, WEIGHTS, path).margins
+    margins = Trace.of(one, WEIGHTS, SearchResult((Path(path, 0.0),)), (0.0,)).result.margins
+    assert margins is not None
     for s, k in enumerate(LENGTHS):
         # other sentences before s are the same, so that the difference is that of sentence s
         rows = [int(one.rows((*path[:s], c, *path[s + 1 :]))[s]) for c in range(k)]
@@ -157,7 +159,7 @@ def test_marginals_of_order_one_are_sums_over_all_paths(method: str) -> None:
     probabilities = np.exp(scores - scores.max())
     probabilities /= probabilities.sum()
     how = Search(method, Options(alpha=alpha))
-    (found,) = searched([one], WEIGHTS, how, [lists])
+    (found,) = search_documents([one], WEIGHTS, how, [lists])
     for s, line in enumerate(lines_of(lists, one, found)):
         for c, marginal in enumerate(line["marginals"]):
             chosen = [p for p, path in zip(probabilities, PATHS, strict=True) if path[s] == c]
@@ -190,25 +192,27 @@ def test_two_equal_candidates_are_a_near_tie_where_scores_may_err() -> None:
     lists = kbest()
     matrices = [matrix.copy() for matrix in pairs(5).matrices]
     one = document(Pairwise(matrices), lists)
-    path = searched([one], WEIGHTS, Search())[0].choices
-    error = stated_error(one, WEIGHTS, (1e-4,))
-    assert Traced.of(one, WEIGHTS, path).near_ties(error) == 0
+    (found,) = search_documents([one], WEIGHTS, Search())
+    path = found.choices
+    assert Trace.of(one, WEIGHTS, found, (1e-4,)).result.near_ties == 0
     other = (path[3] + 1) % 4
     matrices[3][:, other] = matrices[3][:, path[3]]
     one.static[one.rows((0, 0, 0, other))[3]] = one.static[one.rows(path)[3]]
-    again = searched([one], WEIGHTS, Search())[0].choices
-    trace = Traced.of(one, WEIGHTS, again)
-    assert trace.near_ties(error) == 1
-    assert trace.near_ties(0.0) == 0  # then the rule of ties decides, always alike
+    (again,) = search_documents([one], WEIGHTS, Search())
+    assert Trace.of(one, WEIGHTS, again, (1e-4,)).result.near_ties == 1
+    # without an error the rule of ties decides, always alike
+    assert Trace.of(one, WEIGHTS, again, (0.0,)).result.near_ties == 0
 
 
 def test_the_error_of_a_path_is_that_of_all_of_its_sentences_under_the_weights() -> None:
     one = document(pairs(6), kbest())
     assert stated_error(one, WEIGHTS, (2e-4,)) == pytest.approx(4 * 1.5 * 2e-4)
     assert stated_error(one, -WEIGHTS, (2e-4,)) == pytest.approx(4 * 1.5 * 2e-4)
-    none = Document("x", Space((), (), 0, False), np.zeros((9, 0)), np.zeros(9), (), *one_and(one))
+    none = DocumentFeatures(
+        "x", FeatureSpace((), (), 0, False), np.zeros((9, 0)), np.zeros(9), (), *one_and(one)
+    )
     assert stated_error(none, np.zeros(0), ()) == 0.0
 
 
-def one_and(one: Document) -> tuple[Any, Any]:
+def one_and(one: DocumentFeatures) -> tuple[Any, Any]:
     return one.offsets, one.present

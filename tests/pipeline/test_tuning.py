@@ -30,7 +30,7 @@ from rerank.pipeline import (
     decode,
     tune_mert,
 )
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
@@ -440,7 +440,7 @@ def test_a_feature_that_is_none_is_told_before_anything_is_scored(
     def scoring(*_: object) -> None:
         raise AssertionError("scored")
 
-    monkeypatch.setattr(Opened, "prepared", scoring)
+    monkeypatch.setattr(KBestSource, "prepared", scoring)
     with pytest.raises(UsageError, match="--features LM1: no such feature"):
         tuned(lists(), features=["LM1"])
 

@@ -22,7 +22,7 @@ from rerank.metrics.ter import Ter
 from rerank.notices import Notices
 from rerank.pipeline import Aims, Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
 from rerank.pipeline.tuning_outcome import by_name, figures, flatness, reached, scored
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.surface import NEAR, Section
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
@@ -98,7 +98,7 @@ def test_figures_are_told_in_a_line() -> None:
 
 
 def test_weights_have_the_widths_of_their_features() -> None:
-    space = Space((Label("LM0", 1), Label("TM0", 3), Label("x", 1)), (), 4, False)
+    space = FeatureSpace((Label("LM0", 1), Label("TM0", 3), Label("x", 1)), (), 4, False)
     found = by_name(np.arange(5.0), space)
     assert found == {"LM0": (0.0,), "TM0": (1.0, 2.0, 3.0), "x": (4.0,)}
 

@@ -21,14 +21,14 @@ from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_plan import POOLS, Plan, Task
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.algorithms import ALGORITHMS
 from rerank.tuning.ascent import Optimum
 from rerank.tuning.criterion import Criterion
 from rerank.tuning.mert import Settings
 from rerank.tuning.rounds import Step
 
-SPACE = Space((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
+SPACE = FeatureSpace((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
 PAIRS = Pairwise([np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -1.0, -8.0]])])
 ALONE = Unary([np.array([-1.0, -2.0]), np.array([-3.0, -4.0, -5.0])])
 STATISTICS = np.arange(45).reshape(5, 9)
@@ -45,7 +45,7 @@ def task(
     """One document: lists of 2 and 3 candidates; a feature of order 1, one that never varies."""
     static = np.array([[k, 0.0, 1.0] for k in (1.0, 2.0, 3.0, 4.0, 5.0)])
     sparse = options.pop("sparse", np.zeros(5))
-    document = Document(
+    document = DocumentFeatures(
         "a", SPACE, static, sparse, (problem,), np.array([0, 2, 5]), np.array([0, 1])
     )
     corpus = TuningSet(((document,),), (STATISTICS,), np.zeros((1, 9), np.int64))

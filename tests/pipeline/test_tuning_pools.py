@@ -24,14 +24,14 @@ from rerank.pipeline.tuning_plan import POOLS, Plan, Task
 from rerank.pipeline.tuning_pools import KINDS, make_pools
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.document_pools import DocumentPools
 from rerank.tuning.exact_documents import ExactDocuments
 from rerank.tuning.mert import Settings
 from rerank.tuning.rounds import Round, tune_in_rounds
 from rerank.tuning.sentence_pools import CompletePool, ConditionalPools
 
-SPACE = Space((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
+SPACE = FeatureSpace((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
 PAIRS = Pairwise([np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -1.0, -8.0]])])
 ALONE = Unary([np.array([-1.0, -2.0]), np.array([-3.0, -4.0, -5.0])])
 QUICK = Settings(random_starts=2, kicks=2)
@@ -69,7 +69,9 @@ def small(
     """One document: lists of 2 and 3 candidates; a feature of order 1, one that never varies."""
     static = np.array([[k, 0.0, 1.0] for k in (1.0, 2.0, 3.0, 4.0, 5.0)])
     offsets, present = np.array([0, 2, 5]), np.array([0, 1])
-    document = Document("a", SPACE, static, np.array(sparse, float), (problem,), offsets, present)
+    document = DocumentFeatures(
+        "a", SPACE, static, np.array(sparse, float), (problem,), offsets, present
+    )
     statistics = np.arange(45).reshape(5, 9)
     return task_on(TuningSet(((document,),), (statistics,), np.zeros((1, 9), int)), plan, **options)
 
@@ -80,7 +82,7 @@ def documents(seed: int, n_documents: int = 5, n_sentences: int = 5, k: int = 4)
     One more row of gaps is that of documents without any candidate.
     """
     rng = np.random.default_rng(seed)
-    groups: list[list[Document]] = []
+    groups: list[list[DocumentFeatures]] = []
     counts = []
     for d in range(n_documents):
         quality = rng.uniform(0.3, 0.9, (n_sentences, k))
@@ -97,7 +99,7 @@ def documents(seed: int, n_documents: int = 5, n_sentences: int = 5, k: int = 4)
         offsets, present = offsets_of(np.full(n_sentences, k)), np.arange(n_sentences)
         sparse = np.zeros(n_sentences * k)
         groups[-1].append(
-            Document(f"d{d}", SPACE, static, sparse, (Pairwise(pairs),), offsets, present)
+            DocumentFeatures(f"d{d}", SPACE, static, sparse, (Pairwise(pairs),), offsets, present)
         )
     gaps = np.zeros((n_documents + 1, 9), np.int64)
     gaps[:, 8] = 4
@@ -196,7 +198,7 @@ def test_exact_searches_need_but_one_pool_where_no_context_counts() -> None:
 def test_exact_searches_refuse_what_looks_further_back(order: int | None) -> None:
     made = small(Plan())
     (document,) = made.corpus.documents
-    far = Document(
+    far = DocumentFeatures(
         "a",
         SPACE,
         document.static,

@@ -16,11 +16,11 @@ from rerank.metrics import Metric
 from rerank.metrics.bleu import Tokenizer, corpus_bleu
 from rerank.notices import Notices
 from rerank.pipeline import Aims, Lists
-from rerank.pipeline.lists import Opened
+from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_reading import read_set
 from rerank.pipeline.tuning_set import TuningSet
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 from rerank.tuning.rounds import total
 
 ALL = Aims((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
@@ -34,10 +34,10 @@ def read(name: str) -> list[str]:
 
 def made(
     aims: Aims = ALL, notices: Notices | None = None, wanted: Wanted | None = None, **options: Any
-) -> tuple[TuningSet, Space, tuple[Metric, ...]]:
+) -> tuple[TuningSet, FeatureSpace, tuple[Metric, ...]]:
     lists, notices = Lists("dev.kbest", "dev.docs", **options), notices or Notices()
     documents, lines = read_with_documents(lists.docs, lists.no_docs, ["dev.ref"], notices)
-    with Opened(lists, notices, documents=documents) as opened:
+    with KBestSource.open(lists, notices, documents=documents) as opened:
         metrics = aims.metrics(Tokenizer("none"), opened.given, opened.copied, notices)
         wanted = wanted or Wanted((), START, "start.json")
         return *read_set(opened, lines, metrics, wanted, lambda line: None), metrics
@@ -122,7 +122,7 @@ def test_names_that_are_none_are_refused_before_anything_is_scored(
     def scoring(*_: object) -> None:
         raise AssertionError("scored")
 
-    monkeypatch.setattr(Opened, "prepared", scoring)
+    monkeypatch.setattr(KBestSource, "prepared", scoring)
     for wanted, told in (
         (Wanted(("LM1",), None, ""), "--features LM1"),
         (Wanted((), None, "", {"LM1": (0, 1)}), "--range LM1"),

@@ -9,10 +9,10 @@ from rerank.formats.moses import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import TuningSet
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.scale import fit_scale
 
-SPACE = Space((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
+SPACE = FeatureSpace((Label("LM0", 1), Label("x", 1)), (1,), 1, False)
 PAIRS = [np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -7.0, -8.0]])]
 STATISTICS = np.arange(45).reshape(5, 9)
 GAPS = np.array([[0, 0, 0, 0, 0, 0, 0, 0, 7]])
@@ -22,7 +22,7 @@ def tuning_set() -> TuningSet:
     """One document: lists of 2 and 3 candidates, and a gap whose reference has 7 words."""
     static = np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0], [5.0, 0.0]])
     sparse = np.array([0.0, 0.5, 0.0, 0.0, 0.0])
-    document = Document(
+    document = DocumentFeatures(
         "a", SPACE, static, sparse, (Pairwise(PAIRS),), np.array([0, 2, 5]), np.array([0, 2])
     )
     return TuningSet(((document,),), (STATISTICS,), GAPS)

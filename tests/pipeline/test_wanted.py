@@ -24,9 +24,9 @@ from rerank.pipeline import (
     tune_mert,
 )
 from rerank.pipeline.wanted import Wanted
-from rerank.scorers.features import Space
+from rerank.scorers.features import FeatureSpace
 
-SPACE = Space((Label("LM0", 1), Label("TM0", 2), Label("one", 1)), (), 4, False)
+SPACE = FeatureSpace((Label("LM0", 1), Label("TM0", 2), Label("one", 1)), (), 4, False)
 START = Weights({"LM0": (0.5,), "TM0": (0.25, -1.0), "one": (0.0,)}, {}, None, {})
 ALONE = Lists("dev.kbest", "dev.docs")
 PAIRED = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("pairs", Path("dev.pairs")),)})

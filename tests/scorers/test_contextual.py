@@ -20,7 +20,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers import Scored
+from rerank.scorers import ScoredDocument
 from rerank.scorers.contextual import Contextual, advanced
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
@@ -53,7 +53,7 @@ def kbest(lists: Sequence[Sequence[str]]) -> KBest:
     return document
 
 
-def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[Scored]:
+def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[ScoredDocument]:
     return scorer.score([(str(n), kbest(own)) for n, own in enumerate(lists)])
 
 
@@ -217,7 +217,7 @@ def test_documents_searched_together_are_found_as_each_alone(
         assert found.paths[0].choices == expected.paths[0].choices
         tolerance = 0 if deterministic else 1e-4
         assert found.paths[0].score == pytest.approx(expected.paths[0].score, abs=tolerance)
-        assert found.first.score == pytest.approx(
+        assert found.baseline_score == pytest.approx(
             path_score(alone.problem, [0] * len(lists)), abs=1e-4
         )
 

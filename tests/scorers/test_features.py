@@ -1,7 +1,6 @@
 """Feature columns of a document against sums written out by hand, and made-up scorers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -17,8 +16,8 @@ from rerank.corpus.kbest import KBest, Label, documents_of
 from rerank.errors import InputError
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers import Scored
-from rerank.scorers.features import Document, Space, prepare
+from rerank.scorers import FeatureSource, ScoredDocument
+from rerank.scorers.features import DocumentFeatures, FeatureSpace, prepare
 
 COUNTS = (2, 0, 3, 2)  # candidates of each sentence
 LINES = (
@@ -54,21 +53,22 @@ ALONE = [-RNG.integers(0, 64, k) / 8 for k in (2, 3, 2)]
 PATHS: list[tuple[int, ...]] = [*product(range(2), range(3), range(2))]
 
 
-@dataclass(frozen=True)
-class Made:
-    """A scorer whose problem and columns are given."""
+class Made(FeatureSource):
+    """A source whose problem and columns are given."""
 
-    name: str
-    problem: DocumentProblem
-    static: NDArray[np.float64]
-    columns: Sequence[str] = ()
+    def __init__(
+        self,
+        name: str,
+        problem: DocumentProblem,
+        static: NDArray[np.float64],
+        columns: Sequence[str] = (),
+    ) -> None:
+        super().__init__(name)
+        self.columns, self.order = columns, problem.order
+        self._scored = ScoredDocument(problem, static)
 
-    @property
-    def order(self) -> int | None:
-        return self.problem.order
-
-    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[Scored]:
-        return [Scored(self.problem, self.static) for _ in documents]
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+        return [self._scored for _ in documents]
 
 
 PAIR = Made("pair", Pairwise(PAIRS), np.arange(7.0)[:, None], ("pairoov",))
@@ -83,9 +83,9 @@ def kbest(lines: Sequence[str] = LINES) -> KBest:
 
 def prepared(
     *scorers: Made, total: bool = False, sparse: Mapping[str, float] | None = None
-) -> Document:
+) -> DocumentFeatures:
     lists = kbest()
-    space = Space.of(lists.labels, scorers, total=total)
+    space = FeatureSpace.of(lists.labels, scorers, total=total)
     return prepare([("evening", lists)], scorers, space, sparse or {})[0]
 
 
@@ -99,14 +99,14 @@ def by_hand(path: Sequence[int]) -> NDArray[np.float64]:
 
 
 def test_columns_are_the_lists_own_then_the_total_then_each_scorers() -> None:
-    space = Space.of(kbest().labels, [PAIR, PLAIN], total=True)
+    space = FeatureSpace.of(kbest().labels, [PAIR, PLAIN], total=True)
     names = [label.name for label in space.labels]
     assert names == ["LM0", "TM0", "total", "pair", "pairoov", "plain"]
     assert (space.width, space.list_width, space.contextual) == (7, 4, (4, 6))
 
 
 def test_columns_without_total_and_scorers_are_the_lists() -> None:
-    space = Space.of((Label("LM0", 1), Label("TM0", 2)), [], total=False)
+    space = FeatureSpace.of((Label("LM0", 1), Label("TM0", 2)), [], total=False)
     assert (space.width, space.list_width, space.contextual) == (3, 3, ())
 
 
@@ -172,7 +172,7 @@ def test_sparse_features_without_weights_count_nothing() -> None:
 
 def test_a_total_that_is_used_must_be_there() -> None:
     lists = kbest([LINES[0], *(line.rpartition(" |||")[0] for line in LINES[1:])])
-    space = Space.of(lists.labels, [], total=True)
+    space = FeatureSpace.of(lists.labels, [], total=True)
     with pytest.raises(InputError, match=r"dev\.kbest:1: expected a total .*'total'.*found none"):
         prepare([("evening", lists)], [], space, {})
 
@@ -181,7 +181,7 @@ def test_a_document_without_candidates_has_one_path() -> None:
     rows = read_rows((line.encode() for line in LINES), Notices())
     empty = list(documents_of(rows, Documents(("x", "y"), (0, 4, 6)), Notices()))[1]
     scorer = Made("pair", Pairwise([]), np.zeros((0, 1)), ("pairoov",))
-    space = Space.of(empty.labels, [scorer], total=False)
+    space = FeatureSpace.of(empty.labels, [scorer], total=False)
     (document,) = prepare([("y", empty)], [scorer], space, {"tag_x": 1.0})
     assert document.under(document.first()).shape == (0, space.width)
     assert path_score(document.problem(np.ones(space.width)), ()) == 0.0

@@ -13,8 +13,8 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, read_documents
 from rerank.errors import InputError
 from rerank.notices import Notices
+from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores
-from rerank.scorers.outside import Given
 
 IDS = (0, 0, 0, 1, 3, 3, 4)  # sentence of each line; documents x = 0-1, y = 2, z = 3-4
 VALUES = (0.5, -1.25, 3.0, 1e-3, -0.0, 17.0, 0.1)
@@ -45,7 +45,7 @@ def scorer(
     clip: float | None = None,
     notices: Notices | None = None,
 ) -> HypothesisScores:
-    given = Given(DOCUMENTS, "dev.kbest", lambda: last_line, clip_inf=clip)
+    given = ListInfo(DOCUMENTS, "dev.kbest", lambda: last_line, clip_inf=clip)
     return HypothesisScores("qe", Path(path), given, notices or Notices())
 
 

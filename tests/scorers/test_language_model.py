@@ -194,6 +194,8 @@ def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
 ) -> None:
     """It did not know a quarter of its training text: more than twice that and 0.01 is told."""
     notices, scorer = Notices(), LanguageModel("lm", saved["rnnlm"])
+    lists = [[*(f"w{i} " * (12 - i) for i in range(12)), "the lamp"], ["unheard lamp"] * 2]
+    scorer.score([("evening", kbest([[" ".join(lists[0])], lists[1]]))])
     scorer.oov, scorer.words = 51, 100
     scorer.finish("dev.kbest", notices)
     assert notices.lines() == []
@@ -202,19 +204,21 @@ def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
     (told,) = notices.lines()
     assert told.startswith("52 x word unknown to lm (52.0% of the list's words, 25.0% of its")
     assert "dev.kbest" in told
+    assert f"most frequent: {', '.join(map(repr, [f'w{i}' for i in range(10)]))})" in told
 
 
 def test_what_a_model_did_is_told_in_a_line(saved: dict[str, Saved]) -> None:
     scorer = LanguageModel("lm", saved["codclm"])
     assert scorer.report() == "lm: nothing to score"
+    assert scorer.details() == ""
     scorer.remembered = 3
     work = scorer.work
     work.seconds, work.tokens, work.nodes = 1.26, 26_000, 10_000
     work.normalisers, work.recomputed = 10_000, 25
     assert scorer.seconds == 1.26
-    assert scorer.report() == (
-        "lm: 3 documents from the cache, 26,000 tokens read as 10,000 trie nodes (2.60 a node) "
-        "in 1.3 s, 10,000 normalisers of pairs, 0.25% of them formed twice"
+    assert scorer.report() == "lm: 3 documents from the cache, 26,000 tokens scored in 1.3 s"
+    assert scorer.details() == (
+        "lm: 10,000 trie nodes (2.60 tokens a node), 10,000 normalisers, 0.25% recomputed directly"
     )
 
 

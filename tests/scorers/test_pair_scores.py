@@ -17,7 +17,7 @@ from rerank.corpus.kbest import KBest, read_documents
 from rerank.errors import InputError
 from rerank.notices import Notices
 from rerank.scorers import pair_lines
-from rerank.scorers.outside import Given
+from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.pair_scores import PairScores
 
 SIZES = {"x": (0, 2, 3), "gap": (0, 0), "y y": (2, 0, 2), "é": (1,)}  # candidates of each sentence
@@ -84,7 +84,7 @@ def scorer(
     clip: float | None = None,
     notices: Notices | None = None,
 ) -> PairScores:
-    about = Given(documents, "dev.kbest", lambda: 0, top, clip)
+    about = ListInfo(documents, "dev.kbest", lambda: 0, top, clip)
     return PairScores("qe", Path(path), about, notices or Notices())
 
 

@@ -4,7 +4,7 @@ A line of standard input is a program: its arguments, folder, environment and th
 its standard streams. Standard output tells [process, null] when it begins and [process, exit
 code] when it has ended. `signal_at` is [number, n]: the signal comes before the n-th time that
 the program syncs or renames a file. `together` stands for the numbers in
-`rerank.pipeline.lists.TOGETHER`.
+`rerank.pipeline.sources.TOGETHER`.
 """
 
 import itertools
@@ -20,7 +20,7 @@ import numpy as np
 import rerank.scorers.language_model  # noqa: F401  torch
 from lm.trie import Candidates, build
 from rerank.cli import main
-from rerank.pipeline import lists
+from rerank.pipeline import sources
 
 SECONDS = 60  # after which a program that hangs is ended
 
@@ -38,7 +38,7 @@ def program(run: dict[str, Any]) -> NoReturn:
     sys.stdin = os.fdopen(0, closefd=False)  # not the buffer, which may hold lines of ours
     sys.stdout = os.fdopen(1, "w", closefd=False)
     if run["together"]:
-        lists.TOGETHER = dict.fromkeys(lists.TOGETHER, run["together"])
+        sources.TOGETHER = dict.fromkeys(sources.TOGETHER, run["together"])
     if run["signal_at"]:
         fall_at(*run["signal_at"])
     sys.argv = ["rerank", *run["arguments"]]

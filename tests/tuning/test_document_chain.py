@@ -12,7 +12,7 @@ from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.kbest import Label
 from rerank.metrics.bleu import WIDTH
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.document_chain import Couplings, DocumentChain, flattened
 
 SIZES = (3, 1, 4, 2)
@@ -26,16 +26,16 @@ def matrices(rng: np.random.Generator) -> list[NDArray[np.float32]]:
     return [m.reshape(-1, k) for m, k in zip(np.split(flat, ends[:-1]), SIZES, strict=True)]
 
 
-def document(*problems: DocumentProblem) -> Document:
+def document(*problems: DocumentProblem) -> DocumentFeatures:
     """Two features of the list and a column of each scorer."""
     rng = np.random.default_rng(1)
     labels = (Label("a", 2), *(Label(f"scorer{i}", 1) for i in range(len(problems))))
     contextual = tuple(range(2, 2 + len(problems)))
     static = np.zeros((OFFSETS[-1], 2 + len(problems)))
     static[:, :2] = rng.standard_normal((OFFSETS[-1], 2))
-    return Document(
+    return DocumentFeatures(
         "d",
-        Space(labels, contextual, 2, False),
+        FeatureSpace(labels, contextual, 2, False),
         static,
         rng.standard_normal(OFFSETS[-1]),
         problems,

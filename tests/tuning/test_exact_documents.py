@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from decoders.arrays import Pairwise
 from rerank.corpus.kbest import Label
 from rerank.notices import Notices
-from rerank.scorers.features import Document, Space
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.ascent import Optimum
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.document_ascent import document_ascent
@@ -199,11 +199,11 @@ class Known:
     statistics: Sums
 
     def chain(self) -> DocumentChain:
-        space = Space((Label("x", 1), Label("pairs", 1)), (1,), 1, False)
+        space = FeatureSpace((Label("x", 1), Label("pairs", 1)), (1,), 1, False)
         features = np.column_stack([self.static, np.zeros(len(self.static))])
         sparse, problems = np.zeros(len(self.static)), (Pairwise(self.tables),)
         places = np.arange(len(self.tables))
-        document = Document("d", space, features, sparse, problems, self.offsets, places)
+        document = DocumentFeatures("d", space, features, sparse, problems, self.offsets, places)
         return DocumentChain.of(document, self.statistics)
 
     def best(self, weights: Floats) -> Sums:

@@ -1,19 +1,20 @@
-"""What is said of a document's choices, and of all documents' together."""
+"""Results of documents and of a run, as text and as JSON."""
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from decoders.posterior import Posterior
+from decoders.problem import Path
+from decoders.result import SearchResult
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.files.outputs import to_json
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.pipeline.choices import Choice, Decoding, finite, ranks
-from rerank.pipeline.searching import Searched
+from rerank.pipeline.results import Decoding, DocumentResult, finite, ranks
 
 
 def kbest(top: int | None = None) -> KBest:
@@ -28,17 +29,29 @@ def kbest(top: int | None = None) -> KBest:
     return document
 
 
-def found(log_normaliser: float | None = None, score: float = -2.0) -> Searched:
-    none = np.zeros((0, 3), np.intp)
-    posterior = None
-    if log_normaliser is not None:
-        rows = (np.ones(3) / 3, np.ones(1), np.ones(4) / 4)
-        posterior = Posterior(rows, log_normaliser, True, none, np.zeros(0))
-    return Searched((2, 0, 3), score, -3.5, False, "smc", -1.5, True, posterior)
-
-
-ONE = Choice("x", -2.0, -3.5, -1.5, True, False, "smc", (2, None, 0, 3), 1)
-TWO = Choice("y", -1.0, -1.0, -1.0, False, True, "beam", (0, 1), 2)
+FOUND = SearchResult(
+    (Path((2, 0, 3), -2.0), Path((2, 0, 1), -2.5)),
+    decoder="smc",
+    baseline_score=-3.5,
+    best_score=-1.5,
+    optimal=True,
+    log_normaliser=-7.25,
+    margins=(0.5, math.inf, -0.25),
+    near_ties=1,
+)
+ONE = DocumentResult("x", FOUND, ((2, None, 0, 3), (2, None, 0, 1)))
+TWO = DocumentResult(
+    "y",
+    SearchResult(
+        (Path((0, 1), -1.0),),
+        decoder="beam",
+        exact=True,
+        baseline_score=-1.0,
+        best_score=-1.0,
+        near_ties=2,
+    ),
+    ((0, 1),),
+)
 
 
 def test_sentences_without_candidates_have_no_choice() -> None:
@@ -46,34 +59,34 @@ def test_sentences_without_candidates_have_no_choice() -> None:
     assert ranks(kbest(), (0, 0, 0)) == (0, None, 0, 0)
 
 
-def test_a_choice_among_kept_candidates_is_told_as_its_place_in_the_file() -> None:
+def test_a_choice_among_kept_candidates_is_given_as_its_place_in_the_file() -> None:
     lists = kbest(top=2)
     lists.ranks[:] = [0, 2, 0, 1, 3]  # as a diverse choice of two might have kept them
     assert ranks(lists, (1, 0, 1)) == (2, None, 0, 3)
 
 
-def test_a_choice_says_what_was_found_and_what_is_the_best_known() -> None:
-    choice = Choice.of("x", kbest(), found(), 1)
-    assert choice == ONE
-    assert choice.gap == 0.5
-    said = choice.to_dict()
+def test_a_document_says_what_was_found_and_what_is_the_best_known() -> None:
+    result = DocumentResult.of("x", kbest(), FOUND)
+    assert result == ONE
+    said = result.to_dict()
     assert said["choices"] == [2, None, 0, 3]
+    assert said["further"] == [{"score": -2.5, "choices": [2, None, 0, 1]}]
     assert (said["best"], said["best_score"], said["gap"]) == ("optimum", -1.5, 0.5)
+    assert (said["log_normaliser"], said["near_ties"]) == (-7.25, 1)
     assert TWO.to_dict()["best"] == "best known"
 
 
-@pytest.mark.parametrize(("log_z", "told"), [(None, None), (-7.25, -7.25), (-math.inf, None)])
-def test_the_normaliser_is_that_of_a_search_that_samples(
-    log_z: float | None, told: float | None
-) -> None:
-    said = Choice.of("x", kbest(), found(log_z), None).to_dict()
-    assert (said["log_normaliser"], said["near_ties"]) == (told, None)
+def test_margins_stand_beside_the_choices_of_sentences_with_candidates() -> None:
+    assert ONE.margins == (0.5, None, math.inf, -0.25)
+    known = replace(FOUND, path_margins=(0.5, math.inf, 0.125))
+    assert replace(ONE, search=known).margins == (0.5, None, math.inf, 0.125)
+    assert TWO.margins == (None, None)  # they were not computed
 
 
 def test_a_document_without_candidates_is_exact_and_scores_nothing() -> None:
-    empty = Choice.empty("x", 2)
-    assert empty.choices == (None, None)
-    assert (empty.score, empty.gap, empty.exact, empty.near_ties) == (0.0, 0.0, True, 0)
+    empty = DocumentResult.of("x", kbest(top=0))
+    assert empty.choices == (None,) * 4
+    assert (empty.score, empty.exact, empty.search.gap, empty.search.near_ties) == (0, True, 0, 0)
 
 
 def test_totals_are_sums_over_the_documents() -> None:
@@ -84,7 +97,7 @@ def test_totals_are_sums_over_the_documents() -> None:
 
 
 def test_near_ties_that_were_not_counted_of_one_document_are_not_known_of_all() -> None:
-    uncounted = Choice("z", 0.0, 0.0, 0.0, True, True, "beam", (0,))
+    uncounted = DocumentResult("z", replace(FOUND, near_ties=None), ONE.ranks)
     assert Decoding((ONE, uncounted)).to_dict()["near_ties"] is None
 
 
@@ -99,8 +112,10 @@ def test_the_line_for_people_says_how_far_the_best_known_path_is() -> None:
 
 
 def test_impossible_paths_are_valid_json_and_have_no_gap_to_one_another() -> None:
-    impossible = Choice("x", -math.inf, -math.inf, -math.inf, True, True, "viterbi", (0,), 0)
-    assert impossible.gap == 0.0
+    worst = -math.inf
+    paths = (Path((0,), worst),)
+    search = SearchResult(paths, baseline_score=worst, best_score=worst, optimal=True, near_ties=0)
+    impossible = DocumentResult("x", search, ((0,),))
     said = json.loads(to_json(Decoding((impossible, ONE)).to_dict()))
     assert said["score"] is said["documents"][0]["score"] is None
     assert said["gap"] == 0.5

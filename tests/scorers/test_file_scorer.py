@@ -12,7 +12,8 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers.outside import Given, Outside, Zeros
+from rerank.scorers import ZeroScores
+from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 LINES = (b"0 ||| a ||| A= 1 ||| 1", b"0 ||| b ||| A= 1 ||| 1", b"2 ||| c ||| A= 1 ||| 1")
 COUNTS = [2, 1]  # of the sentences that have candidates
@@ -38,8 +39,8 @@ def shapes(problem: DocumentProblem) -> list[tuple[int, ...]]:
 
 
 def test_a_file_is_known_by_the_digest_of_its_bytes_and_is_off_by_nothing(path: Path) -> None:
-    given = Given(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
-    found = Outside("qe", path, given, Notices())
+    given = ListInfo(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
+    found = FileScorer("qe", path, given, Notices())
     assert found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (found.error, found.seconds, found.passes(100)) == (0, 0, 1)
     assert found.report() == f"qe: 0 documents from {path}"
@@ -49,15 +50,15 @@ def test_a_file_is_known_by_the_digest_of_its_bytes_and_is_off_by_nothing(path: 
 def test_zeros_have_the_shape_of_scores(
     order: int, expected: list[tuple[int, ...]], kbest: KBest
 ) -> None:
-    (found,) = Zeros("qe", ("a", "b"), order).score([("x", kbest)])
+    (found,) = ZeroScores("qe", ("a", "b"), order).score([("x", kbest)])
     assert (found.problem.order, list(found.problem.lengths)) == (order, COUNTS)
     assert shapes(found.problem) == expected
     assert np.array_equal(found.columns, np.zeros((3, 2)))
 
 
 def test_what_measures_time_reads_nothing(path: Path, kbest: KBest) -> None:
-    given = Given(Documents(("x",), (0, 3)), "dev.kbest", lambda: 3)
-    found = Outside("qe", path, given, Notices())
+    given = ListInfo(Documents(("x",), (0, 3)), "dev.kbest", lambda: 3)
+    found = FileScorer("qe", path, given, Notices())
     assert shapes(found.forgetful().score([("x", kbest)])[0].problem) == [(2,), (1,)]
     assert found.documents == 0
     assert found.remembers(kbest)

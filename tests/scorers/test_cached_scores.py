@@ -12,7 +12,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, documents_of
 from rerank.formats.rows import read_rows
 from rerank.notices import Notices
-from rerank.scorers.kept import Kept, Memory, Texts
+from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache
 
 Lists = list[list[str]]
 texts = st.lists(
@@ -33,8 +33,8 @@ def kbest(lists: Lists) -> KBest:
     return document
 
 
-def texts_of(lists: Lists) -> Texts:
-    return Texts.of(kbest(lists))
+def texts_of(lists: Lists) -> ListTexts:
+    return ListTexts.of(kbest(lists))
 
 
 @given(texts)
@@ -56,9 +56,9 @@ def test_lists_begin_longer_ones_and_are_found_by_the_same_name(
 ) -> None:
     k = data.draw(st.integers(1, 4))
     shorter, longer = texts_of([k_best[:k] for k_best in lists]), texts_of(lists)
-    assert shorter.begins(longer)
+    assert shorter.is_prefix_of(longer)
     assert shorter.name() == longer.name()
-    assert longer.begins(shorter) == (k >= max(map(len, lists)))
+    assert longer.is_prefix_of(shorter) == (k >= max(map(len, lists)))
 
 
 @given(texts, texts)
@@ -67,12 +67,12 @@ def test_other_lists_are_never_taken_for_the_same(one: Lists, other: Lists) -> N
     expected = len(one) == len(other) and all(
         b[: len(a)] == a for a, b in zip(one, other, strict=False)
     )
-    assert texts_of(one).begins(texts_of(other)) == expected
+    assert texts_of(one).is_prefix_of(texts_of(other)) == expected
 
 
 def test_a_word_is_no_beginning_of_a_longer_word() -> None:
-    assert not texts_of([["a"]]).begins(texts_of([["ab"]]))
-    assert not texts_of([["a"]]).begins(texts_of([["ab", "a"]]))
+    assert not texts_of([["a"]]).is_prefix_of(texts_of([["ab"]]))
+    assert not texts_of([["a"]]).is_prefix_of(texts_of([["ab", "a"]]))
 
 
 @pytest.mark.parametrize("order", [0, 1])
@@ -88,7 +88,7 @@ def test_kept_scores_are_cut_to_the_candidates_asked_for(
     blocks = [rng.normal(size=shape) for shape in zip(before, sizes, strict=True)]
     words = rng.integers(9, size=sum(sizes))
     arrays = {"scores": np.concatenate([b.ravel() for b in blocks]), "words": words}
-    kept = Kept(texts_of(lists), texts_of([k_best[:k] for k_best in lists]), arrays)
+    kept = CachedScores(texts_of(lists), texts_of([k_best[:k] for k_best in lists]), arrays)
     for block, found in zip(blocks, kept.scores(order), strict=True):
         truth = block[: k if len(block) > 1 else 1, :k]
         np.testing.assert_array_equal(found, truth if order else truth[0])
@@ -98,7 +98,7 @@ def test_kept_scores_are_cut_to_the_candidates_asked_for(
 
 def test_what_was_kept_is_recalled_for_the_same_texts_and_scorer_alone(tmp_path: Path) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
-    memory, other = Memory(cache, "a" * 32), Memory(cache, "b" * 32)
+    memory, other = ScorerCache(cache, "a" * 32), ScorerCache(cache, "b" * 32)
     lists = [["a b", "a"], ["b"]]
     assert memory.recall(texts_of(lists)) is None
     memory.keep(texts_of(lists), {"scores": np.arange(3.0)})
@@ -112,13 +112,13 @@ def test_what_was_kept_is_recalled_for_the_same_texts_and_scorer_alone(tmp_path:
 
 
 def test_without_a_cache_nothing_is_kept() -> None:
-    memory = Memory(None, "a" * 32)
+    memory = ScorerCache(None, "a" * 32)
     memory.keep(texts_of([["a"]]), {})
     assert memory.recall(texts_of([["a"]])) is None
 
 
 def test_where_bits_matter_only_whole_lists_are_found(tmp_path: Path) -> None:
-    memory = Memory(Cache(tmp_path, Notices(), 10**9), "a" * 32, whole=True)
+    memory = ScorerCache(Cache(tmp_path, Notices(), 10**9), "a" * 32, whole=True)
     memory.keep(texts_of([["a b", "a"], ["b"]]), {"scores": np.arange(3.0)})
     assert memory.recall(texts_of([["a b", "a"], ["b"]])) is not None
     assert memory.recall(texts_of([["a b"], ["b"]])) is None
@@ -126,7 +126,7 @@ def test_where_bits_matter_only_whole_lists_are_found(tmp_path: Path) -> None:
 
 def test_a_peek_saves_the_next_recall_the_reading(tmp_path: Path) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
-    memory, lists = Memory(cache, "a" * 32), texts_of([["a"]])
+    memory, lists = ScorerCache(cache, "a" * 32), texts_of([["a"]])
     memory.keep(lists, {"scores": np.zeros(1)})
     assert memory.peek(lists) is memory.recall(lists)
     assert cache.hits == 1
@@ -141,7 +141,7 @@ def test_lists_divided_elsewhere_are_other_lists(tmp_path: Path) -> None:
     one, other = texts_of([["a", "b", "b"], ["b"]]), texts_of([["a", "b"], ["b", "b"]])
     assert (one.text, one.name()) == (other.text, other.name())
     for whole in (False, True):
-        memory = Memory(Cache(tmp_path / str(whole), Notices(), 10**9), "a" * 32, whole=whole)
+        memory = ScorerCache(Cache(tmp_path / str(whole), Notices(), 10**9), "a" * 32, whole=whole)
         memory.keep(one, {"scores": np.arange(4.0)})
         assert memory.peek(other) is None
         assert memory.recall(other) is None
@@ -151,10 +151,10 @@ def test_lists_divided_elsewhere_are_other_lists(tmp_path: Path) -> None:
 def test_chosen_candidates_do_not_take_the_place_of_the_whole_list() -> None:
     lines = [f"0 ||| {text} ||| LM0= 0 ||| 0".encode() for text in ("a", "a b", "c d e")]
 
-    def kept(top: int, diverse: bool) -> Texts:
+    def kept(top: int, diverse: bool) -> ListTexts:
         rows = read_rows(lines, Notices())
         (document,) = documents_of(rows, Documents.one(1), Notices(), top=top, diverse=diverse)
-        return Texts.of(document)
+        return ListTexts.of(document)
 
     assert kept(2, True).lists() == [b"a\nc d e\n"]
     assert kept(3, False).name() == kept(2, False).name() != kept(2, True).name()

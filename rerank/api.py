@@ -1,0 +1,227 @@
+"""Reranking in memory: what the shell does with files, for Python objects.
+
+>>> from rerank import Document, Reranker
+>>> talk = Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})]])
+>>> (result,) = Reranker({"tm": 1.0}).decode([talk])
+>>> result.choices, result.texts, result.score, result.exact
+((0,), ('the cat',), -1.0, True)
+
+Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from decoders.search import Options
+from rerank.corpus.document import Document
+from rerank.corpus.documents import Documents
+from rerank.files.lines import display
+from rerank.formats.weights import Weights, read_weights
+from rerank.notices import Notices, PythonWarnings
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.memory import DocumentReader, MemorySource
+from rerank.pipeline.models import LM, Scoring, check_names, open_models
+from rerank.pipeline.results import DocumentResult
+from rerank.pipeline.run_loop import LinearModel
+from rerank.pipeline.searching import FLAGS, Search, choose_search
+from rerank.pipeline.sources import log
+from rerank.pipeline.tracing import Trace
+from rerank.report.evaluation import Evaluation, Text
+from rerank.scorers import FeatureSource, PlainScorer, Scorer
+from rerank.scorers.plugin import PluginScorer
+
+WeightsLike = Mapping[str, float | Sequence[float]] | Weights | str | Path
+
+
+class DecodeOptions(TypedDict, total=False):
+    """Options of `rerank decode`, by their names in the shell; `rerank decode --help`."""
+
+    alpha: float
+    beam: int
+    beam_threshold: float
+    block: int
+    cache: Path | str
+    default_weight: float
+    deterministic: bool
+    device: str
+    dtype: str
+    ess: float
+    gap: int
+    gibbs: int
+    horizon: int
+    lag: int
+    merge: str
+    n_best: int
+    no_cache: bool
+    particles: int
+    resampling: str
+    samples: int
+    seed: int
+    temper: float
+    utility: str
+
+
+class Reranker:
+    """Weights, scorers and a search, which choose a candidate for every sentence of documents.
+
+    weights: of each feature, by name, or what `rerank.tune` returned, or a weights file; scorers:
+    functions or objects that score candidates (`rerank.scorers.Scorer`), by feature name; lm:
+    folders of language models, by feature name; sparse: weights of features that a candidate may
+    lack. `TypeError` for an option that `rerank decode` does not have.
+    """
+
+    def __init__(
+        self,
+        weights: WeightsLike,
+        *,
+        scorers: Mapping[str, Scorer | PlainScorer] | None = None,
+        lm: Mapping[str, str | Path] | None = None,
+        sparse: Mapping[str, float] | None = None,
+        search: str = "auto",
+        **options: Unpack[DecodeOptions],
+    ) -> None:
+        _refuse_unknown(options)
+        notices = PythonWarnings()
+        name = display(weights) if isinstance(weights, str | Path) else "weights"
+        found = _weights(weights, sparse or {}, notices)
+        self.model = LinearModel(found, name, options.get("default_weight"))
+        self.search = _search(search, options).at(found.alpha)
+        self.scorers = _opened(scorers or {}, lm or {}, options, notices)
+
+    def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
+        """The result for each document, in order; documents are read as they are needed.
+
+        Several are scored and searched together; neither that nor their order changes a result.
+        """
+        source = MemorySource(documents, self.scorers, self.model.weights.sparse)
+        search = choose_search(source, self.search, log.info)
+        errors = tuple(scorer.error for scorer in self.scorers)
+        results = []
+        for batch in self.model.run(source, search):
+            for name, kbest, document, result in batch.each():
+                texts = [b""] * len(kbest)
+                if document is not None:
+                    result = Trace.of(document, batch.weights, result, errors).result
+                    texts = document.texts(kbest, result.choices)
+                found = DocumentResult.of(name, kbest, result)
+                results.append(replace(found, texts=tuple(text.decode() for text in texts)))
+        source.warn()
+        source.report(log.info)
+        return results
+
+
+def read(
+    kbest: str | Path,
+    docs: str | Path | None = None,
+    *,
+    no_docs: str | None = None,
+    top: int | None = None,
+    diverse: bool = False,
+    first_id: int = 0,
+    clip_inf: float | None = None,
+    max_k: int = 1_000_000,
+) -> DocumentReader:
+    """Documents of a k-best list and of a file with the document id of each source line.
+
+    The options are those of `rerank decode`.
+    """
+    return DocumentReader(
+        Lists(
+            kbest,
+            docs,
+            no_docs,
+            top=top,
+            diverse=diverse,
+            first_id=first_id,
+            clip_inf=clip_inf,
+            max_k=max_k,
+        )
+    )
+
+
+def evaluate(
+    systems: Mapping[str, Sequence[Sequence[str]]],
+    references: Sequence[Sequence[str | Sequence[str]]],
+    *,
+    tokenize: str = "none",
+    seed: int = 1,
+) -> Evaluation:
+    """Scores of systems, the first of them the baseline: texts of each document's sentences.
+
+    references: one or several of each sentence of each document. `to_text()` is the table of
+    `rerank evaluate`.
+    """
+    from rerank.metrics.bleu import Tokenizer
+    from rerank.report.evaluation import evaluate as judge
+
+    sizes = [len(document) for document in references]
+    for name, texts in systems.items():
+        if [len(document) for document in texts] != sizes:
+            raise ValueError(f"system {name!r}: expected a text for each sentence with references")
+    sentences = [one for document in references for one in document]
+    return judge(
+        Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
+        [[line.encode() for line in ([one] if isinstance(one, str) else one)] for one in sentences],
+        [
+            Text(name, [line.encode() for document in texts for line in document])
+            for name, texts in systems.items()
+        ],
+        tokenizer=Tokenizer(tokenize),
+        seed=seed,
+    )
+
+
+def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) -> Weights:
+    """Weights from any of the forms that `Reranker` takes."""
+    if isinstance(given, str | Path):
+        given = read_weights(given, notices)
+    elif not isinstance(given, Weights):
+        given = Weights({n: tuple(np.array(w, float, ndmin=1).tolist()) for n, w in given.items()})
+    return replace(given, sparse={**given.sparse, **sparse})
+
+
+def _search(method: str, options: DecodeOptions) -> Search:
+    """The search that the options ask for."""
+    names = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
+    names |= {"n_best": "n_best", "gap": "gap"}
+    given: dict[str, Any] = {names[name]: v for name, v in options.items() if name in names}
+    utility = given.pop("utility", None)
+    return Search(method, Options(**given), utility)
+
+
+def _opened(
+    scorers: Mapping[str, Scorer | PlainScorer],
+    lm: Mapping[str, str | Path],
+    options: DecodeOptions,
+    notices: Notices,
+) -> list[FeatureSource]:
+    """Language models, then the other scorers, in the order of their features."""
+    folders = tuple((name, Path(folder)) for name, folder in lm.items())
+    check_names({LM: folders, "scorer": [(name, Path(name)) for name in scorers]})
+    cache = options.get("cache")
+    scoring = Scoring(
+        device=options.get("device", "auto"),
+        dtype=options.get("dtype", "float32"),
+        deterministic=options.get("deterministic", False),
+        cache=None if cache is None else Path(cache),
+        no_cache=options.get("no_cache", False),
+    )
+    models = open_models(folders, scoring, scoring.open_cache(notices) if folders else None)
+    return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
+
+
+def _refuse_unknown(options: Mapping[str, object]) -> None:
+    """TypeError for an option that there is not, with the nearest that there is."""
+    known = DecodeOptions.__annotations__
+    for name in options.keys() - known.keys():
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        raise TypeError(f"no option {name!r}; {hint}")

@@ -1,0 +1,91 @@
+"""Documents in memory, and documents read lazily from a k-best list, as a run goes through them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rerank.corpus.document import Document
+from rerank.corpus.kbest import KBest, Label
+from rerank.errors import InputError
+from rerank.notices import PythonWarnings
+from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.sources import DocumentSource, NamedLists
+from rerank.scorers import FeatureSource
+
+
+class MemorySource(DocumentSource):
+    """Documents in memory, or read by `rerank.read`.
+
+    sparse: names of the features that a candidate may lack.
+    """
+
+    def __init__(
+        self,
+        documents: Iterable[Document],
+        scorers: Sequence[FeatureSource],
+        sparse: Collection[str] = (),
+    ) -> None:
+        origins = {scorer.name: f"scorer {scorer.name!r}" for scorer in scorers}
+        super().__init__((), scorers, PythonWarnings(), name="documents", origins=origins)
+        self._given, self._sparse = documents, sparse
+
+    def read(self) -> Iterator[NamedLists]:
+        """Each document in order, with the features of the first one that has candidates."""
+        labels: Sequence[Label] = ()
+        for document in self._given:
+            kbest = document.kbest
+            if kbest is None:
+                kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
+            if kbest.n:
+                labels = labels or kbest.labels
+                kbest = _relabelled(kbest, labels)
+            yield document.id, kbest
+
+    def mean_k(self) -> float:
+        """Mean number of candidates of a sentence; of an iterator all documents are read."""
+        if isinstance(self._given, DocumentReader):
+            return self._given.mean_k()
+        self._given = list(self._given)
+        sizes = [len(sentence) for document in self._given for sentence in document.sentences]
+        return sum(sizes) / max(1, len(sizes))
+
+
+class DocumentReader:
+    """Documents of a k-best list, read again whenever they are iterated, one at a time."""
+
+    def __init__(self, lists: Lists) -> None:
+        self._notices = PythonWarnings()
+        self._file = KBestFile(Path(lists.kbest), lists)
+        self._documents = self._file.documents(self._notices)
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def __iter__(self) -> Iterator[Document]:
+        for name, kbest in self._file.read(self._documents, self._notices):
+            yield Document.of(name, kbest)
+
+    def mean_k(self) -> float:
+        """Mean number of candidates of a sentence."""
+        return self._file.survey.lines / max(1, self._documents.n_lines)
+
+
+def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:
+    """The lists with their features in the order of these labels; InputError for other features."""
+    if tuple(labels) == kbest.labels:
+        return kbest
+    ends = np.cumsum([label.width for label in kbest.labels])
+    columns = dict(zip(kbest.labels, np.split(np.arange(kbest.dense.shape[1]), ends), strict=False))
+    if columns.keys() != set(labels):
+        expected, found = (", ".join(one.name for one in those) for those in (labels, columns))
+        raise InputError(
+            f"expected the features of the first document, {expected}, found {found or 'none'}; "
+            "give every candidate the same features, or name those that may be missing in `sparse`",
+            source=kbest.source,
+        )
+    dense = kbest.dense[:, np.concatenate([columns[label] for label in labels])]
+    return replace(kbest, dense=dense, labels=tuple(labels))

@@ -1,0 +1,160 @@
+"""Results of a run, document by document and in total, as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from decoders.result import NO_CANDIDATES, SearchResult
+from rerank.corpus.kbest import KBest
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentResult:
+    """Result of a search in one document, and where its candidates stand in the lists.
+
+    search: of the sentences that have candidates; ranks: of each path found, best first, the index
+    in the input's list of every sentence's candidate, None where a sentence has none; texts: of the
+    chosen candidates, only of documents in memory.
+    """
+
+    id: str
+    search: SearchResult
+    ranks: tuple[tuple[int | None, ...], ...]
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, kbest: KBest, search: SearchResult = NO_CANDIDATES) -> Self:
+        """The result of a document with these lists."""
+        return cls(name, search, tuple(ranks(kbest, path.choices) for path in search.paths))
+
+    @property
+    def choices(self) -> tuple[int | None, ...]:
+        """Index in the input's list of each sentence's choice; None where it has no candidates."""
+        return self.ranks[0]
+
+    @property
+    def score(self) -> float:
+        """Score of the path found."""
+        return self.search.score
+
+    @property
+    def exact(self) -> bool:
+        """Whether no path can be better."""
+        return self.search.exact
+
+    @property
+    def margins(self) -> tuple[float | None, ...]:
+        """Lead of each choice over the best other candidate, in the score of the document.
+
+        Where scores depend on more than one earlier sentence, in that of the sentence alone; below
+        0 if the other sentences decided against it, infinite if there is no other candidate.
+        """
+        known = iter(self.search.clearest_margins or ())
+        return tuple(None if choice is None else next(known, None) for choice in self.choices)
+
+    def to_dict(self) -> dict[str, object]:
+        """The document in a `--summary`."""
+        search, (first, *further) = self.search, self.ranks
+        return {
+            "id": self.id,
+            "score": finite(search.score),
+            "baseline_score": finite(search.baseline_score),
+            "best_score": finite(search.best_score),
+            "best": "optimum" if search.optimal else "best known",
+            "gap": finite(search.gap),
+            "exact": search.exact,
+            "search": search.decoder,
+            "near_ties": search.near_ties,
+            "log_normaliser": search.log_normaliser,
+            "choices": list(first),
+            "further": [
+                {"score": finite(path.score), "choices": list(choices)}
+                for path, choices in zip(search.paths[1:], further, strict=True)
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """Results of all documents, and their totals; `signature`: of the run."""
+
+    documents: tuple[DocumentResult, ...]
+    signature: str = ""
+
+    def to_dict(self) -> dict[str, object]:
+        """The `--summary` object."""
+        near_ties = [one.near_ties for one in self._searches]
+        return {
+            "schema": 1,
+            "signature": self.signature,
+            "documents": [d.to_dict() for d in self.documents],
+            **{name: finite(value) for name, value in self.totals().items()},
+            "best": "optimum" if self.optimal else "best known",
+            "exact": self.exact,
+            "sentences": self.sentences,
+            "changed": self.changed,
+            "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
+        }
+
+    @property
+    def _searches(self) -> list[SearchResult]:
+        return [document.search for document in self.documents]
+
+    def totals(self) -> dict[str, float]:
+        """Sums over the documents of their scores, and of the gaps to the best known path."""
+        names = ("score", "baseline_score", "best_score", "gap")
+        return {name: sum(getattr(one, name) for one in self._searches) for name in names}
+
+    @property
+    def sentences(self) -> int:
+        """Source sentences, with candidates or without."""
+        return sum(len(d.choices) for d in self.documents)
+
+    @property
+    def changed(self) -> int:
+        """Sentences whose first candidate was not taken."""
+        return sum(1 for d in self.documents for c in d.choices if c)
+
+    @property
+    def exact(self) -> bool:
+        """Whether no path of any document can be better."""
+        return all(one.exact for one in self._searches)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the best score of every document is known to be the optimum."""
+        return all(one.optimal for one in self._searches)
+
+    def to_text(self) -> str:
+        """One line for people."""
+        searches = sorted({one.decoder for one in self._searches})
+        total = self.totals()
+        best = "optimum" if self.optimal else "best known"
+        return (
+            f"{len(self.documents)} documents, {self.sentences} sentences, {self.changed} "
+            f"changed; model score {total['score']:.3f} (first candidates "
+            f"{total['baseline_score']:.3f}, {best} {total['best_score']:.3f}, gap "
+            f"{total['gap']:.3f}); search {', '.join(searches)}, "
+            + ("exact" if self.exact else "not exact")
+            + (f"\n{self.signature}" if self.signature else "")
+        )
+
+
+def finite(value: float) -> float | None:
+    """A number for JSON: None if it is infinite or NaN."""
+    return float(value) if math.isfinite(value) else None
+
+
+def ranks(kbest: KBest, choices: Sequence[int]) -> tuple[int | None, ...]:
+    """Index in the input's list of each sentence's candidate; None where it has no candidates.
+
+    choices: (S,) of the sentences with candidates, among the candidates that `--top` kept.
+    """
+    chosen = iter(choices)
+    return tuple(
+        int(kbest.ranks[kbest.rows(t)[next(chosen)]]) if kbest.counts[t] else None
+        for t in range(len(kbest))
+    )

@@ -1,0 +1,161 @@
+"""Scores of a document in the cache, found by the texts of its hypotheses.
+
+The key is the text itself. A shard is found by the first candidates of its document, so that
+`--top` finds the scores of longer lists; a hit if each requested list is a prefix of the cached
+one. The texts are compared, not only their digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decoders.arrays import Pairwise, Unary
+from decoders.problem import DocumentProblem
+from rerank.cache import Cache
+from rerank.corpus.columns import places_of
+from rerank.corpus.kbest import KBest
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListTexts:
+    """Hypotheses of a document's T non-empty lists, one LF-ended line each.
+
+    counts: (T,) candidates of each list; chosen: whether these are not the first candidates of
+    the lists in the file but a selection (`--diverse`).
+    """
+
+    text: bytes
+    counts: NDArray[np.int64]
+    chosen: bool = False
+
+    @classmethod
+    def of(cls, kbest: KBest) -> ListTexts:
+        """The hypotheses of k-best lists."""
+        lines = [kbest.blob[start:stop] for start, stop in kbest.text_spans.tolist()]
+        text = b"".join(line + b"\n" for line in lines)
+        chosen = not np.array_equal(kbest.ranks, places_of(kbest.counts))
+        return cls(text, kbest.counts[kbest.counts > 0], chosen)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """(T + 1,) index of each list's first candidate among all candidates."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """(T + 1,) index of each list's first byte in the text."""
+        ends = np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n")) + 1
+        return np.concatenate([[0], ends])[self.offsets]
+
+    def lists(self) -> list[bytes]:
+        """The text of each list."""
+        starts = self.starts.tolist()
+        return [self.text[a:b] for a, b in pairwise(starts)]
+
+    def name(self) -> str:
+        """Digest of the first candidate of each list; of all candidates if they are `chosen`."""
+        if self.chosen:
+            return hashlib.sha256(self.text).hexdigest()
+        first = (part[: part.index(b"\n") + 1] for part in self.lists())
+        return hashlib.sha256(b"".join(first)).hexdigest()
+
+    def equals(self, other: ListTexts) -> bool:
+        """Whether the lists are equal."""
+        return self.text == other.text and np.array_equal(self.counts, other.counts)
+
+    def is_prefix_of(self, cached: ListTexts) -> bool:
+        """Whether each list is a prefix of the cached list at its place."""
+        if self.equals(cached):
+            return True
+        if len(self.counts) != len(cached.counts) or (self.counts > cached.counts).any():
+            return False
+        pairs = zip(self.lists(), cached.lists(), strict=True)
+        return all(theirs.startswith(ours) for ours, theirs in pairs)
+
+
+def flat(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Scores of all lists in one array, as `CachedScores.scores` reads them."""
+    return np.concatenate([np.zeros(0, np.float32), *(own.ravel() for own in scores)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CachedScores:
+    """Arrays about the candidates of `cached` lists, for `requested` lists that begin them."""
+
+    cached: ListTexts
+    requested: ListTexts
+    arrays: Arrays
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One value for each requested candidate, (n,)."""
+        counts, offsets = self.requested.counts, self.cached.offsets
+        within = np.arange(counts.sum()) - np.repeat(self.requested.offsets[:-1], counts)
+        column: NDArray[Any] = self.arrays[name][np.repeat(offsets[:-1], counts) + within]
+        return column
+
+    def scores(self, order: int) -> list[NDArray[Any]]:
+        """Scores of the requested candidates: (K_t,) of each list; (K_{t-1}, K_t) at order 1."""
+        flat, found, begin = self.arrays["scores"], [], 0
+        before = (1, 1)
+        for cached, requested in zip(
+            self.cached.counts.tolist(), self.requested.counts.tolist(), strict=True
+        ):
+            end = begin + before[0] * cached
+            block = flat[begin:end].reshape(before[0], cached)[: before[1], :requested]
+            found.append(block if order else block[0])
+            begin, before = end, (cached, requested) if order else (1, 1)
+        return found
+
+    def problem(self, order: int) -> DocumentProblem:
+        """The search problem of order 0 or 1 with these scores."""
+        return Pairwise(self.scores(1)) if order else Unary(self.scores(0))
+
+
+@dataclass(slots=True, eq=False)
+class ScorerCache:
+    """A cache as one scorer uses it; `group` identifies the scorer. No `cache`: always a miss.
+
+    whole: only lists of the same length are a hit, not prefixes of longer ones, whose scores may
+    differ in the last bits.
+    """
+
+    cache: Cache | None
+    group: str
+    whole: bool = False
+    _peeked: tuple[ListTexts, CachedScores | None] | None = None
+
+    def peek(self, requested: ListTexts) -> CachedScores | None:
+        """Result of the next `recall` of these lists, which will not read the cache again."""
+        found = self.recall(requested)
+        self._peeked = requested, found
+        return found
+
+    def recall(self, requested: ListTexts) -> CachedScores | None:
+        """Cached arrays for these lists; None is a miss."""
+        peeked, self._peeked = self._peeked, None
+        if peeked is not None and peeked[0].equals(requested):
+            return peeked[1]
+        if self.cache is None:
+            return None
+        arrays = self.cache.get(self.group, requested.name())
+        if arrays is None or not arrays.keys() >= {"text", "counts"}:
+            return None
+        cached = ListTexts(arrays["text"].tobytes(), arrays["counts"])
+        hit = requested.equals(cached) if self.whole else requested.is_prefix_of(cached)
+        return CachedScores(cached, requested, arrays) if hit else None
+
+    def keep(self, texts: ListTexts, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Write arrays of these lists to the cache."""
+        if self.cache is not None:
+            text = np.frombuffer(texts.text, dtype=np.uint8)
+            own: Arrays = {"text": text, "counts": texts.counts}
+            self.cache.put(self.group, texts.name(), {**arrays, **own})
