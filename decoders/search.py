@@ -129,7 +129,7 @@ def refuse_options(
     """UnsuitedDecoder for an option that has no effect here, or where the scale is missing.
 
     `EVERYWHERE` lists options that every decoder accepts; `auto` accepts a width too, since it may
-    choose a decoder without one.
+    choose a decoder without one. table: the decoders that messages name.
     """
     given = options.given()
     for name in (one for one in given if one not in EVERYWHERE):
@@ -142,7 +142,7 @@ def refuse_options(
 
 
 class UnknownOption(UnsuitedDecoder):
-    """An option that a decoder does not use; the message names those that do."""
+    """An option that a decoder does not use."""
 
     def __init__(self, row: Decoder, option: str, table: Mapping[str, Decoder] = DECODERS) -> None:
         self.decoder, self.option = row, option

@@ -265,8 +265,7 @@ def test_mbr_refuses_without_a_utility() -> None:
 
 def test_other_peoples_decoders_join_by_a_row() -> None:
     row = dataclasses.replace(DECODERS["greedy"], name="mine", exact_to=ANY)
-    table = {**DECODERS, "mine": row}
-    found = decode(TABLE, "mine", table=table)
+    found = decode(TABLE, "mine", table={**DECODERS, "mine": row})
     assert (found.decoder, found.exact, found.paths) == ("mine", True, (greedy(TABLE),))
     row = dataclasses.replace(DECODERS["beam"], name="mine")
     with pytest.raises(UnknownOption, match=r"it is for beam, .*, mine$"):
