@@ -156,7 +156,8 @@ def _check_run(then: object, now: dict[str, object], path: Path) -> None:
 
 def _own(model: DocumentLM) -> dict[str, Tensor]:
     """The model's tensors, each under one name (tied weights have two)."""
-    again = {"head.embedding.weight"} if model.config.tied else set()
+    names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    again = names - {name for name, _ in model.named_parameters()}
     return {name: tensor for name, tensor in model.state_dict().items() if name not in again}
 
 

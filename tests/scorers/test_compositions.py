@@ -184,10 +184,10 @@ def test_a_search_from_the_cache_computes_nothing_and_finds_the_same(
 ) -> None:
     cache = Cache(tmp_path, Notices(), 10**9)
     found = []
-    for method in ("beam", "viterbi", "viterbi"):  # a narrow beam, then all that it left out
+    searches = [("beam", Options(width=1)), *[("viterbi", Options())] * 2]
+    for method, options in searches:  # a narrow beam, then all that it left out
         scorer = LanguageModel("lm", saved["bags"], cache=cache)
         (scored,) = scorer.score([("evening", kbest(LISTS))])
-        options = Options(width=1) if method == "beam" else Options()
         found.append(decode(scored.problem, method, options).paths[0])
         scored.keep()
     assert found[1] == found[2]
