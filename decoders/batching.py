@@ -27,7 +27,6 @@ from decoders.problem import (
     check_path,
     checked,
     checked_sums,
-    errors_of_problem,
 )
 
 
@@ -86,11 +85,13 @@ def run_batch(
         requests: list[list[tuple[DocumentProblem, Request]]] = [[] for _ in searches]
         for d, received in enumerate(answers):
             for answer in received:  # one, until the search ends
-                with errors_of_problem(d):
-                    try:
-                        requests[d].append((problems[d], searches[d].send(answer)))
-                    except StopIteration as end:
-                        results[d] = end.value
+                try:
+                    requests[d].append((problems[d], searches[d].send(answer)))
+                except StopIteration as end:
+                    results[d] = end.value
+                except ScoreError as fault:
+                    fault.problem = d
+                    raise
         answers = answer_all(requests)
     return [results[d] for d in range(len(searches))]
 

@@ -16,8 +16,7 @@ candidate of every sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -56,16 +55,6 @@ class ScoreError(ValueError):
         where += "" if candidate is None else f", candidate {candidate}"
         where += "" if part is None else f", scorer {part}"
         super().__init__(f"{where} (counted from 0): {fault}")
-
-
-@contextmanager
-def errors_of_problem(position: int) -> Iterator[None]:
-    """A block of which each ScoreError gets the position of its problem."""
-    try:
-        yield
-    except ScoreError as fault:
-        fault.problem = position
-        raise
 
 
 class UnsuitedDecoder(ValueError):
@@ -118,7 +107,7 @@ class DocumentProblem(Protocol):
         problems are of this class, and may differ in everything else: document, t, N, the model
         behind them. Errors: ScoreError with `problem`, the position of the request.
         """
-        return _each(requests, lambda problem, states, t: problem.extend(states, t))
+        return apply_to_each(requests, lambda problem, states, t: problem.extend(states, t))
 
     def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
         """Sums (N,) of the scores of sentences t … t + horizon of each path, cut at the last one.
@@ -147,7 +136,7 @@ class DocumentProblem(Protocol):
 
         Batching and errors as in `extend_together`.
         """
-        return _each(requests, lambda problem, *arguments: problem.rescore(*arguments))
+        return apply_to_each(requests, lambda problem, *arguments: problem.rescore(*arguments))
 
     def average(self, successors: Successors, weights: Array) -> States:
         """The K_t weighted means of the states of N histories, one after each candidate.
@@ -215,10 +204,15 @@ def check_path(problem: DocumentProblem, choices: Sequence[int]) -> None:
             raise ValueError(f"sentence {t} has {length} candidates, no candidate {choice}")
 
 
-def _each(requests: Sequence[tuple[Any, ...]], method: Callable[..., Returned]) -> list[Returned]:
-    """What the method returns for each request; its first argument is the problem."""
-    returned = []
-    for n, request in enumerate(requests):
-        with errors_of_problem(n):
+def apply_to_each(
+    requests: Iterable[tuple[Any, ...]], method: Callable[..., Returned]
+) -> list[Returned]:
+    """What the method returns for each request; a ScoreError gets the position of its request."""
+    returned: list[Returned] = []
+    try:
+        for request in requests:
             returned.append(method(*request))
+    except ScoreError as fault:
+        fault.problem = len(returned)
+        raise
     return returned

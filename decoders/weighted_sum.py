@@ -19,8 +19,8 @@ from decoders.problem import (
     ScoreError,
     States,
     Successors,
+    apply_to_each,
     checked,
-    errors_of_problem,
 )
 
 
@@ -83,11 +83,8 @@ class WeightedSum(DocumentProblem):
                 for total, states, t in requests
             ]
         )
-        summed: list[Answer] = []
-        for n, ((total, _, t), of_parts) in enumerate(zip(requests, answers, strict=True)):
-            with errors_of_problem(n):
-                summed.append(total._answer(of_parts, t))
-        return summed
+        sums = [(total, found, t) for (total, _, t), found in zip(requests, answers, strict=True)]
+        return apply_to_each(sums, lambda total, found, t: total._answer(found, t))
 
     def select(
         self, successors: tuple[Successors, ...], parents: Indices, choices: Indices
@@ -111,12 +108,12 @@ class WeightedSum(DocumentProblem):
                 for total, paths, t, horizon in requests
             ]
         )
-        sums = []
-        for n, ((total, paths, t, _), of_parts) in enumerate(zip(requests, answers, strict=True)):
-            with errors_of_problem(n):
-                # from zeros: a sum of −0.0 alone would be −0.0
-                sums.append(np.zeros(len(paths)) + total._sum(of_parts, t))
-        return sums
+        sums = [
+            (total, found, len(paths), t)
+            for (total, paths, t, _), found in zip(requests, answers, strict=True)
+        ]
+        # from zeros: a sum of −0.0 alone would be −0.0
+        return apply_to_each(sums, lambda total, found, n, t: np.zeros(n) + total._sum(found, t))
 
     def average(self, successors: tuple[Successors, ...], weights: Array) -> tuple[States, ...]:
         """The mean states of the parts."""
