@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, read_documents
+from rerank.corpus.kbest import KBest
 from rerank.example import EMBEDDED, Set
 from rerank.files.lines import read_lines
+from rerank.formats.table import read_documents
 from rerank.formats.weights import read_weights, vector
 from rerank.notices import Notices
 
@@ -89,7 +90,7 @@ def test_lists_have_the_oddities_of_real_ones(chosen: Set) -> None:
     found, notices = read(chosen)
     assert {notice.kind for notice in notices} == {
         "line with sparse features (labels with '_')",
-        "hypothesis that its list has already, kept",
+        "duplicate hypothesis, kept",
     }
     assert 0 < sum(kbest.sparse.indptr[-1] for kbest in found) < sum(kbest.n for kbest in found)
     columns = {kbest.line(row).count(b"|||") for kbest in found for row in range(kbest.n)}

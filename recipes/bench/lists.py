@@ -13,7 +13,7 @@ import numpy as np
 
 from lm.vocabulary import SPECIAL, Vocabulary
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
+from rerank.formats.table import read_documents
 from rerank.notices import Notices
 
 KBest = list[list[int]]

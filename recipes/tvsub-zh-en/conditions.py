@@ -21,10 +21,10 @@ from lm.scorer import Scorer
 from lm.scoring import after
 from lm.trie import Candidates
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
 from rerank.formats.moses_writing import append_features
+from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.pipeline.progress import progress
 

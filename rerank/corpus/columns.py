@@ -1,28 +1,50 @@
-"""K-best lists as columns: candidates of many sentences in arrays, text left where it was.
+"""Columns of k-best lists other than numbers: texts, sparse features, and where lists begin.
 
-T source sentences, K candidates of a sentence, n candidates of all of them, F dense feature
-values. Logarithms are natural; larger scores are better.
+T source sentences, K candidates of a sentence, n candidates of all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.formats.moses import Label
 
-__all__ = [
-    "KBest",
-    "Label",
-    "SparseColumns",
-    "column_names",
-    "offsets_of",
-    "places_of",
-    "split_words",
-]
+@dataclass(frozen=True, slots=True, eq=False)
+class TextColumn:
+    """n byte strings in one block of memory, which may hold other bytes as well."""
+
+    blob: bytes
+    spans: NDArray[np.int64]  # (n, 2)
+
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> TextColumn:
+        """A column of these texts, joined by LF."""
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        return cls(b"\n".join(texts), joined_spans(sizes))
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def __getitem__(self, row: int) -> bytes:
+        start, stop = self.spans[row]
+        return self.blob[start:stop]
+
+    def to_list(self) -> list[bytes]:
+        """All texts."""
+        return list(map(self.blob.__getitem__, map(slice, *self.spans.T.tolist())))
+
+    def take(self, rows: NDArray[np.int64]) -> TextColumn:
+        """The given rows in the given order; no bytes are copied."""
+        return TextColumn(self.blob, self.spans[rows])
+
+
+def joined_spans(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Spans (n, 2) of byte strings of these sizes (n,) once they are joined by one byte."""
+    stops = np.cumsum(sizes + 1) - 1
+    return np.stack([stops - sizes, stops], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +74,12 @@ class SparseColumns:
         nothing = np.zeros(0, np.int64)
         return cls((), np.zeros(n + 1, np.int64), nothing, nothing.astype(np.float64))
 
+    def row(self, row: int) -> dict[str, float]:
+        """The features of a row by name."""
+        entries = slice(*self.indptr[row : row + 2].tolist())
+        names = [self.names[i] for i in self.indices[entries].tolist()]
+        return dict(zip(names, self.values[entries].tolist(), strict=True))
+
     def take(self, rows: NDArray[np.int64]) -> SparseColumns:
         """The given rows, in the given order."""
         sizes = np.diff(self.indptr)[rows]
@@ -66,100 +94,6 @@ class SparseColumns:
         sums = np.zeros(len(self.indptr) - 1)
         np.add.at(sums, row, self.values * by_name[self.indices])
         return sums
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KBest:
-    """Candidates of T consecutive source sentences, best first as in the file."""
-
-    source: str  # file name for messages
-    first: int  # number of the first of the T sentences, from 0, in the source
-    offsets: NDArray[np.int64]  # (T+1,): sentence t has the rows offsets[t]:offsets[t + 1]
-    blob: bytes  # the lines as they are in the file, joined by LF
-    spans: NDArray[np.int64]  # (n, 2) of the lines in `blob`
-    text_spans: NDArray[np.int64]  # (n, 2) of the hypotheses, without blanks around them
-    line_numbers: NDArray[np.int64]  # (n,) in the file, from 1
-    ranks: NDArray[np.int64]  # (n,) places in the lists of the file, from 0; rising in each list
-    dense: NDArray[np.float64]  # (n, F)
-    totals: NDArray[np.float64] | None  # (n,); None if any line of the document has none
-    sparse: SparseColumns
-    labels: tuple[Label, ...]  # their widths sum to F
-
-    @classmethod
-    def of(cls, lists, *, source="", sparse=()):  # type: ignore
-        """TEMPORARY."""
-        rows = [c for s in lists for c in s]
-        names = [n for _, f in rows[:1] for n in f if n not in sparse]
-        from itertools import accumulate
-        blob = b"\n".join(text.strip(" ").encode() for text, _ in rows)
-        lengths = [len(text.strip(" ").encode()) for text, _ in rows]
-        starts = [0, *accumulate(n + 1 for n in lengths)][:-1] if rows else []
-        spans = np.array([(s, s + n) for s, n in zip(starts, lengths)], np.int64).reshape(-1, 2)
-        counts = np.array([len(s) for s in lists], np.int64)
-        return cls(source, 0, offsets_of(counts), blob, spans, spans, np.arange(len(rows)) + 1, places_of(counts),
-            np.array([[f[n] for n in names] for _, f in rows], np.float64).reshape(len(rows), len(names)), None,
-            SparseColumns.of([{n: v for n, v in f.items() if n in sparse} for _, f in rows]), tuple(Label(n, 1) for n in names))
-
-    def __len__(self) -> int:
-        """T, sentences without candidates included."""
-        return len(self.offsets) - 1
-
-    @property
-    def n(self) -> int:
-        """Number of candidates."""
-        return len(self.spans)
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """K of each sentence, (T,)."""
-        return np.diff(self.offsets)
-
-    def rows(self, t: int) -> range:
-        """Rows of the candidates of sentence t."""
-        return range(int(self.offsets[t]), int(self.offsets[t + 1]))
-
-    def line(self, row: int) -> bytes:
-        """The line of a candidate as it is in the file."""
-        start, stop = self.spans[row]
-        return self.blob[start:stop]
-
-    def tokens(self, row: int) -> list[bytes]:
-        """Words of a candidate: what ASCII spaces separate."""
-        start, stop = self.text_spans[row]
-        return split_words(self.blob[start:stop])
-
-    def text(self, row: int) -> bytes:
-        """Words of a candidate, joined by single spaces."""
-        return b" ".join(self.tokens(row))
-
-    def top(self, k: int) -> KBest:
-        """The first k candidates of each sentence."""
-        kept = np.flatnonzero(places_of(self.counts) < k)
-        return replace(
-            self,
-            offsets=offsets_of(np.minimum(self.counts, k)),
-            spans=self.spans[kept],
-            text_spans=self.text_spans[kept],
-            line_numbers=self.line_numbers[kept],
-            ranks=self.ranks[kept],
-            dense=self.dense[kept],
-            totals=None if self.totals is None else self.totals[kept],
-            sparse=self.sparse.take(kept),
-        )
-
-
-def column_names(labels: Iterable[Label]) -> list[str]:
-    """Names of the F feature values: `LM0`, or `TM0_0`, `TM0_1`, … where one label has several."""
-    return [
-        label.name if label.width == 1 else f"{label.name}_{i}"
-        for label in labels
-        for i in range(label.width)
-    ]
-
-
-def split_words(text: bytes) -> list[bytes]:
-    """Words of a hypothesis: what ASCII spaces separate."""
-    return [word for word in text.split(b" ") if word]
 
 
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:

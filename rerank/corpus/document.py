@@ -58,13 +58,11 @@ class _RowFeatures(Mapping[str, float]):
         self._kbest, self._row = kbest, row
 
     def _values(self) -> dict[str, float]:
-        from rerank.corpus.columns import column_names
+        from rerank.corpus.labels import column_names
 
         kbest, row = self._kbest, self._row
         values = dict(zip(column_names(kbest.labels), kbest.dense[row].tolist(), strict=True))
-        entries = slice(*kbest.sparse.indptr[row : row + 2].tolist())
-        names = (kbest.sparse.names[i] for i in kbest.sparse.indices[entries].tolist())
-        return values | dict(zip(names, kbest.sparse.values[entries].tolist(), strict=True))
+        return values | kbest.sparse.row(row)
 
     def __getitem__(self, name: str) -> float:
         return self._values()[name]

@@ -104,7 +104,7 @@ def note_escaping(
     notices: Notices,
     *,
     source: str = "",
-    numbers: Sequence[int] | None = None,
+    numbers: Sequence[int | None] | None = None,
 ) -> None:
     """Add a notice if of two samples only one has Moses' escapes, such as `&apos;`.
 
@@ -136,7 +136,7 @@ def note_normalization(
     notices: Notices,
     *,
     source: str = "",
-    numbers: Sequence[int] | None = None,
+    numbers: Sequence[int | None] | None = None,
 ) -> None:
     """Add a notice if one sample decomposes characters (NFD) that the other composes (NFC).
 
@@ -186,6 +186,6 @@ def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:
     ]
 
 
-def _number(place: int, numbers: Sequence[int] | None) -> int:
+def _number(place: int, numbers: Sequence[int | None] | None) -> int | None:
     """Line number of a place in a sample."""
-    return place + 1 if numbers is None else int(numbers[place])
+    return place + 1 if numbers is None else numbers[place]

@@ -1,275 +1,241 @@
-"""Grammar of Moses k-best lists: a line taken apart.
-
-    id ||| text ||| LM0= -38.1 TM0= -4.2 -5.3 tag_np= 2 ||| total [||| further columns]
-
-Read generously: `|||` with or without blanks, old labels (`lm: -3`), values glued to their labels
-and alignments before the features (Marian), no labels, no total. A label with `_`
-in it is a sparse feature, as in Moses: one value, absent is 0. A label that comes twice has
-several values. Numbers are finite ASCII decimals: what else Python takes (`1_0`, `nan`) is refused.
-
-Sources: moses/Manager.cpp (OutputNBest) and mert/FeatureArray.cpp of
-https://github.com/moses-smt/mosesdecoder; src/translator/output_printer.h of
-https://github.com/marian-nmt/marian-dev.
-"""
+"""Moses k-best lists, and those of tools that write nearly the same: see `moses_grammar`."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import TextColumn
+from rerank.corpus.kbest import KBest
+from rerank.corpus.rows import Rows
 from rerank.errors import InputError
-from rerank.formats.tokens import NUMBER, Number, number, shown
+from rerank.formats import moses_grammar as grammar
+from rerank.formats import tokens
+from rerank.formats.format import Survey
+from rerank.formats.moses_writing import append_features, format_line
+from rerank.notices import Notices
 
-SEPARATOR = b"|||"
-MAX_ID = 2**31 - 1
-_WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
-
-_ID = re.compile(rb"[0-9]+")
-_NUMBER_LIKE = re.compile(rb"%s|[+-]?(?:nan|inf|infinity)" % NUMBER.pattern, re.IGNORECASE)
-_LABELLED = re.compile(rb"\s*(?!WordScores=)[-+.,0-9]*[^-+.,0-9=\s][^=\s]*(?:=|:\s)")
-_GLUED = re.compile(rb"[=:][-+.0-9][^=\s]*(?:\s|$)")
-_BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|\s*(?:[0-9]+-[0-9]+(?:\s+|$))*")
-
-NO_TOTAL = "no total column"
-SPARSE = "line with sparse features (labels with '_')"
-BAR_IN_TEXT = "hypothesis that contains '|||', kept; escape it as &#124;&#124;&#124;"
+_CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A dense feature function: its name and how many values it has."""
+class Moses:
+    """The format of Moses' n-best lists."""
 
-    name: str
-    width: int
+    name = "moses"
+    description = "Moses and Marian n-best lists: id ||| text ||| features ||| total"
+    suffixes = (".nbest", ".kbest", ".nbest.gz")
+    example = b"0 ||| the text ||| LM0= -38.1 TM0= -4.2 -5.3 ||| -12.6"
 
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether the first line that is not blank has three columns or more."""
+        return next(line for line in head if line.strip()).count(grammar.SEPARATOR) >= 2
 
-class Value(NamedTuple):
-    """One number of a feature column; `label` as written before it, empty inside a block."""
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[Rows]:
+        """The hypotheses, one a line: see `read_rows`."""
+        return read_rows(lines, notices, source=source, clip=clip)
 
-    label: bytes
-    name: str
-    number: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What the first line of a list says about all of them."""
-
-    fields: int  # columns of a line
-    column: int  # the one that holds the features; the next one is the total
-    labels: tuple[Label, ...]
-    values: tuple[tuple[bytes, int], ...]  # per dense value: label before it, its place in a row
-    dialect: tuple[str, ...]  # how the list differs from what Moses writes today
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One hypothesis: sentence id, span of its text in the line, features, total."""
-
-    sentence: int
-    text: tuple[int, int]
-    dense: list[float]  # in the order of `Layout.labels`
-    sparse: dict[str, float]
-    total: float | None
-    oddities: tuple[str, ...]  # kinds of notices
-
-
-def layout(line: bytes) -> Layout:
-    """Columns and labels of a list, from its first line; `InputError` if it is no such list."""
-    fields = line.split(SEPARATOR)
-    labelled = [c for c in range(2, len(fields)) if _LABELLED.match(fields[c])]
-    columns = feature_columns(fields) or labelled  # `parse` says what is wrong with the total
-    if not columns:
-        raise InputError(
-            "expected 'id ||| text ||| features ||| total' as Moses and Marian write it, "
-            f"found {_columns(len(fields))}: {shown(line)}"
-        )
-    column = columns[0]
-    for field in fields[2:column]:
-        if _BEFORE_FEATURES.fullmatch(field) is None:
-            raise InputError(
-                f"expected features or an alignment, found {shown(field)}; "
-                "'|||' inside a hypothesis is written &#124;&#124;&#124;"
-            )
-    values = list(feature_values(fields[column]))
-    dense = [v for v in values if not (is_sparse(v.name) or v.name == _WORD_SCORES)]
-    widths = Counter(v.name for v in dense)
-    rank = {name: i for i, name in enumerate(widths)}
-    order = sorted(range(len(dense)), key=lambda j: rank[dense[j].name])
-    places = sorted(range(len(dense)), key=order.__getitem__)  # the inverse permutation
-    return Layout(
-        fields=len(fields),
-        column=column,
-        labels=tuple(Label(*item) for item in widths.items()),
-        values=tuple((v.label, place) for v, place in zip(dense, places, strict=True)),
-        dialect=tuple(_dialect(fields, column, values)),
-    )
-
-
-def feature_columns(fields: Sequence[bytes]) -> list[int]:
-    """Columns that may hold features: labelled, last or before a number; else bare numbers."""
-
-    def before_total(c: int) -> bool:
-        return c + 1 == len(fields) or _NUMBER_LIKE.fullmatch(fields[c + 1].strip()) is not None
-
-    columns = [c for c in range(2, len(fields)) if before_total(c)]
-    return [c for c in columns if _LABELLED.match(fields[c])] or [
-        c for c in columns if all(map(_NUMBER_LIKE.fullmatch, fields[c].split()))
-    ]
-
-
-def feature_values(field: bytes) -> Iterator[Value]:
-    """The numbers of a feature column (or of a line of a weights file) with their names.
-
-    Numbers before any label are called F0, F1, …; a number after the value of a sparse feature
-    continues the dense one before it, as in Moses.
-    """
-    label, name, block, bare = b"", "", "", 0
-    for token in field.split():
-        head, mark, number = token.rpartition(b"=" if b"=" in token else b":")
-        if mark:
-            if label:
-                break
-            label, name = head + mark, _decoded(head)
-            if not is_sparse(name):
-                block = name
-            if not number:
+    def survey(self, lines: Iterable[bytes], *, source: str, top: int | None) -> Survey:
+        """Figures of the list; features are not parsed."""
+        candidates = words = last_id = last_line = 0
+        seen: Counter[bytes] = Counter()
+        for number, line in enumerate(lines, 1):
+            fields = line.split(grammar.SEPARATOR, 2)
+            if len(fields) < 3:
+                if line.strip():
+                    raise InputError(
+                        "expected 'id ||| text ||| features ||| total', found "
+                        f"{tokens.shown(line)}; is the file complete?",
+                        source=source,
+                        line=number,
+                    )
                 continue
-        elif not label:
-            name = block or f"F{bare}"
-            bare += not block
-        yield Value(label, name, number)
-        label = b""
-    if label:
-        raise InputError(f"expected a number after {shown(label)}, found none")
+            last_line = number
+            name = fields[0].strip()
+            if name.isdigit() and len(name) < 19:  # `read` refuses longer ones
+                last_id = max(last_id, int(name))
+            seen[name] += 1
+            if top is None or seen[name] <= top:
+                candidates += 1
+                words += len(fields[1].split())
+        return Survey(candidates, words, last_id, last_line)
+
+    def write(
+        self,
+        kbest: KBest,
+        names: Sequence[str],
+        values: NDArray[np.float64],
+        totals: NDArray[np.float64] | None,
+        *,
+        first_id: int = 0,
+    ) -> Iterator[bytes]:
+        """The lines of the file with features appended, or new lines for candidates in memory."""
+        for row, added in enumerate(values.tolist()):
+            features = list(zip(names, added, strict=True))
+            line = _new_line(kbest, row, first_id) if kbest.lines is None else kbest.lines[row]
+            total = None if totals is None else float(totals[row])
+            yield append_features(line, features, total)
 
 
-def is_sparse(name: str) -> bool:
-    """Whether a feature is sparse: Moses' rule, a `_` in its name."""
-    return "_" in name
-
-
-def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Dense and sparse features of a feature column."""
-    dense: dict[str, list[float]] = {}
-    sparse: dict[str, float] = {}
-    for _, name, token in feature_values(field):
-        if name == _WORD_SCORES:
-            continue
-        if not is_sparse(name):
-            dense.setdefault(name, []).append(number(token, name))
-        elif name in sparse:
-            raise InputError(f"expected one value of the sparse feature {name}, found two")
-        else:
-            sparse[name] = number(token, name)
-    return dense, sparse
-
-
-def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
-    """One line of a list of the given layout; `InputError` where it differs. O(bytes)."""
-    fields = line.split(SEPARATOR)
-    column = layout.column
-    if len(fields) != layout.fields:
-        column = _only_feature_column(fields, layout)
-    start = len(fields[0]) + len(SEPARATOR)
-    stop = start + len(SEPARATOR.join(fields[1 : 2 + column - layout.column]))
-    dense, sparse = features(fields[column], number)
-    total = None
-    if column + 1 < len(fields):
-        total = number(fields[column + 1].strip(), "the total")
-    oddities = (
-        (BAR_IN_TEXT, column > layout.column),
-        (SPARSE, bool(sparse)),
-        (NO_TOTAL, total is None and layout.column + 1 < layout.fields),
-    )
-    return Line(
-        sentence=_sentence(fields[0].strip()),
-        text=_trimmed(line, start, stop),
-        dense=_in_order(dense, layout.labels),
-        sparse=sparse,
+def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
+    """A line for a candidate that comes from no file."""
+    sentence = int(np.searchsorted(kbest.offsets, row, side="right")) - 1
+    values = iter(kbest.dense[row].tolist())
+    dense = [(label.name, [next(values) for _ in range(label.width)]) for label in kbest.labels]
+    total = None if kbest.totals is None else float(kbest.totals[row])
+    return format_line(
+        first_id + kbest.first + sentence,
+        kbest.texts[row],
+        dense,
+        sparse=kbest.sparse.row(row),
         total=total,
-        oddities=tuple(kind for kind, present in oddities if present),
     )
 
 
-# Parts
+# Reading
 
 
-def _only_feature_column(fields: Sequence[bytes], layout: Layout) -> int:
-    """The feature column of a line with another number of columns than the first one."""
-    columns = feature_columns(fields)
-    if len(columns) != 1 or columns[0] < layout.column:
-        raise InputError(
-            f"expected {_columns(layout.fields)} as on the first line, found {len(fields)}; "
-            "'|||' inside a hypothesis is written &#124;&#124;&#124;"
+class Columns(NamedTuple):
+    """Arrays in which lines are stored, one row each."""
+
+    sentences: NDArray[np.int64]  # (n,) ids as written
+    text_spans: NDArray[np.int64]  # (n, 2) of the hypotheses, without blanks around them
+    dense: NDArray[np.float64]  # (n, F)
+    totals: NDArray[np.float64]  # (n,), NaN where there is none
+    done: NDArray[np.bool_]  # (n,)
+
+    @classmethod
+    def empty(cls, n: int, n_features: int) -> Columns:
+        """Columns of n rows, none of them done."""
+        return cls(
+            sentences=np.zeros(n, np.int64),
+            text_spans=np.zeros((n, 2), np.int64),
+            dense=np.zeros((n, n_features)),
+            totals=np.full(n, np.nan),
+            done=np.zeros(n, np.bool_),
         )
-    return columns[0]
 
 
-def _columns(n: int) -> str:
-    return f"{n} column" if n == 1 else f"{n} columns"
+def read_rows(
+    lines: Iterable[bytes], notices: Notices, *, source: str = "", clip: float | None = None
+) -> Iterator[Rows]:
+    """The rows of a Moses list in chunks of about 1 MiB, or one longer line.
+
+    The first line that is not blank sets columns and labels; `InputError` at a line that does not
+    fit. clip: magnitude to read for an infinite number, which is otherwise an error.
+    """
+    reader = _Reader(notices, source, clip)
+    for chunk in _chunks(lines):
+        rows = reader.rows(chunk)
+        if rows is not None:
+            yield rows
 
 
-def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> Iterator[str]:
-    """Kinds of notices about a list that is not as Moses writes it today."""
-    if any(value.label.endswith(b":") for value in values):
-        yield "old Moses labels, as in 'lm: -3.2'"
-    if _GLUED.search(fields[column]):
-        yield "labels glued to their values, as in Marian's 'F0=-3.2'"
-    if any(value.name == _WORD_SCORES for value in values):
-        yield "Marian's word scores among the features, not read as features"
-    if values and not values[0].label:
-        yield "features without labels, called F0, F1, …"
-    if column + 1 == len(fields):
-        yield NO_TOTAL
-    blanks = [f[-1:] + g[:1] for f, g in pairwise(fields)]
-    if any(pair != b"  " for pair in blanks):
-        yield "'|||' without blanks around it"
+def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
+    chunk: list[bytes] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line) + 1
+        if size > _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
-def _sentence(token: bytes) -> int:
-    """A sentence id: ASCII digits, at most 2**31 - 1."""
-    if _ID.fullmatch(token) is None:
-        raise InputError(f"expected a sentence id (digits 0-9), found {shown(token)}")
-    digits = token.lstrip(b"0") or b"0"
-    if len(digits) > len(str(MAX_ID)) or int(digits) > MAX_ID:
-        raise InputError(f"expected a sentence id below 2^31, found {shown(token)}")
-    return int(digits)
+class _Reader:
+    """Reads chunks of lines by the layout of the first line."""
 
+    def __init__(self, notices: Notices, source: str, clip: float | None) -> None:
+        self._notices = notices
+        self._source = source
+        self._layout: grammar.Layout | None = None
+        self._before = 0  # lines in earlier chunks
+        self._line = 0  # number of the current line
+        self._number: tokens.Number = tokens.number
+        if clip is not None:
+            clipped = partial(self._note, "infinite number, clipped")
+            self._number = tokens.clipping(abs(clip), clipped)
 
-def _trimmed(line: bytes, start: int, stop: int) -> tuple[int, int]:
-    """The span without the blanks at its ends."""
-    text = line[start:stop].lstrip(b" ")
-    start = stop - len(text)
-    return start, start + len(text.rstrip(b" "))
+    def rows(self, lines: list[bytes]) -> Rows | None:
+        """The rows of the next chunk; blank lines have none."""
+        if self._layout is None:
+            self._learn(lines)
+        column = TextColumn.of(lines)
+        columns = Columns.empty(len(lines), len(self._layout.values) if self._layout else 0)
+        if self._layout is not None and len(column.blob) >= _CHUNK:
+            from rerank.formats import moses_line_kernel  # loads numba
 
+            template = moses_line_kernel.template(self._layout)
+            blob = np.frombuffer(column.blob, np.uint8)
+            moses_line_kernel.read_lines(blob, column.spans, template, columns)
+        sparse = self._read_others(lines, column.spans, columns)
+        numbers = np.arange(self._before + 1, self._before + 1 + len(lines))
+        self._before += len(lines)
+        if self._layout is None:
+            return None
+        rows = Rows(
+            labels=self._layout.labels,
+            lines=column,
+            text_spans=columns.text_spans,
+            line_numbers=numbers,
+            sentences=columns.sentences,
+            dense=columns.dense,
+            totals=columns.totals,
+            sparse=sparse,
+        )
+        return rows if columns.done.all() else rows.take(np.flatnonzero(columns.done))
 
-def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list[float]:
-    """Values in the order of the labels; `InputError` if there are not the same of each."""
-    found = {name: len(values) for name, values in dense.items()}
-    expected = {label.name: label.width for label in labels}
-    if found == expected:
-        return [value for name in expected for value in dense[name]]
-    faults = [
-        f"{name} has {found.get(name, 0)} instead of {expected.get(name, 0)}"
-        for name in [*expected, *(found.keys() - expected)]
-        if found.get(name) != expected.get(name)
-    ]
-    raise InputError(
-        f"expected {sum(expected.values())} feature values as on the first line, "
-        f"found {sum(found.values())}: {', '.join(faults[:5])}"
-    )
+    def _learn(self, lines: Sequence[bytes]) -> None:
+        """Set the layout from the first line that is not blank, if there is one."""
+        for number, line in enumerate(lines, self._before + 1):
+            if line.strip():
+                self._line = number
+                with self._placed():
+                    self._layout = grammar.layout(line)
+                for kind in self._layout.dialect:
+                    self._note(kind)
+                return
 
+    def _read_others(
+        self, lines: Sequence[bytes], spans: NDArray[np.int64], columns: Columns
+    ) -> dict[int, dict[str, float]]:
+        """Parse the lines not done so far into `columns`; their sparse features by line number."""
+        sparse = {}
+        for row in np.flatnonzero(~columns.done).tolist():
+            self._line = self._before + row + 1
+            if self._layout is None or not lines[row].strip():
+                self._note("blank line, skipped")
+                continue
+            with self._placed():
+                line = grammar.parse(lines[row], self._layout, self._number)
+            columns.sentences[row] = line.sentence
+            columns.text_spans[row] = spans[row, 0] + np.array(line.text)
+            columns.dense[row] = line.dense
+            columns.totals[row] = np.nan if line.total is None else line.total
+            columns.done[row] = True
+            if line.sparse:
+                sparse[self._line] = line.sparse
+            for kind in line.oddities:
+                self._note(kind)
+        return sparse
 
-def _decoded(name: bytes) -> str:
-    """The name of a feature."""
-    try:
-        if name:
-            return name.decode()
-    except UnicodeDecodeError:
-        pass
-    raise InputError(f"expected a feature name before '=', found {shown(name)}")
+    def _note(self, kind: str) -> None:
+        self._notices.add(kind, source=self._source, line=self._line)
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Add file and line to errors of the grammar."""
+        try:
+            yield
+        except InputError as fault:
+            raise InputError(str(fault), source=self._source, line=self._line) from None

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from rerank.errors import InputError, UsageError
-from rerank.formats.moses import is_sparse
+from rerank.formats.moses_grammar import is_sparse
 from rerank.formats.tokens import NUMBER, shown, written
 from rerank.notices import Notices
 

@@ -29,9 +29,10 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
-from rerank.formats.moses import SPARSE, Label
-from rerank.formats.number_lines import read_numbers
+from rerank.formats.moses_grammar import SPARSE
+from rerank.formats.number_kernel import read_numbers
 from rerank.formats.tokens import NUMBER, shown
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.formats.moses import SEPARATOR, feature_columns
+from rerank.formats.moses_grammar import SEPARATOR, feature_columns
 from rerank.formats.tokens import shown, written
 
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")

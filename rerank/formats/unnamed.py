@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
-from rerank.formats.moses import Label
 
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")
 

@@ -14,9 +14,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
-from rerank.formats.moses import Label, features
+from rerank.formats.moses_grammar import features
 from rerank.formats.moses_ini import (
     COMMENT,
     SECTION,

@@ -23,7 +23,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBest, offsets_of
+from rerank.corpus.columns import offsets_of
+from rerank.corpus.kbest import KBest
 from rerank.metrics import chrf
 
 WORDS = 4  # longest n-gram of BLEU, in words

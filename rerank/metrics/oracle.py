@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBest
+from rerank.corpus.kbest import KBest
 from rerank.metrics.bleu import Statistics, Tokenizer, corpus_bleu, statistics
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBest, offsets_of
+from rerank.corpus.columns import offsets_of
+from rerank.corpus.kbest import KBest
 from rerank.metrics.bleu import ORDER, WIDTH, Statistics, count_row
 from rerank.metrics.ngrams import trie
 
@@ -54,8 +55,8 @@ class Texts:
         """The candidates of each sentence, an empty line for one without; no text is copied."""
         counts = np.maximum(kbest.counts, 1)
         spans = np.zeros((int(counts.sum()), 2), np.int64)
-        spans[np.repeat(kbest.counts > 0, counts)] = kbest.text_spans
-        return cls(np.frombuffer(kbest.blob, np.uint8), spans, offsets_of(counts))
+        spans[np.repeat(kbest.counts > 0, counts)] = kbest.texts.spans
+        return cls(np.frombuffer(kbest.texts.blob, np.uint8), spans, offsets_of(counts))
 
     def __len__(self) -> int:
         """T."""

@@ -15,11 +15,10 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
-from rerank.formats.moses_writing import append_features
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.lists import KBestFile, KBestSource, Lists
 from rerank.pipeline.results import Decoding, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
@@ -171,7 +170,7 @@ def score(
                 paths = found if model else [document.first() for document in batch.documents]
                 filled = (kbest for _, kbest in batch.lists if kbest.n)
                 for kbest, document, choices in zip(filled, batch.documents, paths, strict=True):
-                    _write_list(file, kbest, document, choices)
+                    _write_list(file, source.file, kbest, document, choices)
             source.warn()
         source.report(announce, details)
 
@@ -199,8 +198,9 @@ def _written(
                 texts = document.texts(kbest, result.choices) if document else [b""] * len(kbest)
                 files["out"].writelines(text + b"\n" for text in texts)
                 if document is not None and "kbest" in files:
-                    file = files["kbest"]
-                    overtaken += _write_list(file, kbest, document, result.choices, batch.weights)
+                    overtaken += _write_list(
+                        files["kbest"], source.file, kbest, document, result.choices, batch.weights
+                    )
             # its marginals would make memory grow with the number of documents
             yield DocumentResult.of(name, kbest, replace(result, posterior=None))
     if overtaken:
@@ -212,6 +212,7 @@ def _written(
 
 def _write_list(
     file: BinaryIO,
+    original: KBestFile,
     kbest: KBest,
     document: DocumentFeatures,
     choices: Sequence[int],
@@ -226,10 +227,9 @@ def _write_list(
     totals = None if weights is None else features @ weights + document.sparse
     added = features[:, space.list_width :]
     names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-    for row in range(kbest.n):
-        values = list(zip(names, added[row].tolist(), strict=True))
-        total = None if totals is None else float(totals[row])
-        file.write(append_features(kbest.line(row), values, total) + b"\n")
+    first_id = original.lists.first_id
+    for line in original.format.write(kbest, names, added, totals, first_id=first_id):
+        file.write(line + b"\n")
     if totals is None or not len(document.present):
         return 0
     largest = np.maximum.reduceat(totals, document.offsets[:-1])

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
 from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, write_json
+from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.pipeline.decoding import decode
 from rerank.pipeline.evaluation import evaluate

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import KBest
 from rerank.corpus.diversity import Diversity
 from rerank.corpus.diversity import diversity as measure
+from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,15 +39,15 @@ def estimate(source: KBestSource, search: Search, announce: Announce) -> float:
         survey = source.file.survey
         seconds = taken * survey.words / max(1, words)
         announce(
-            f"{counts}, {survey.lines:,} candidates, {survey.words:,} words; about "
-            f"{duration(seconds)}" + (f" with {models}" if models else "")
+            f"{counts}, {survey.candidates:,} candidates, {survey.words:,} words; "
+            f"about {duration(seconds)}" + (f" with {models}" if models else "")
         )
         return seconds
 
 
 def _decode_head(source: KBestSource, name: str, kbest: KBest, search: Search) -> int:
     """Decode a document's first sentences; returns the number of their words."""
-    head = _head(kbest)
+    head = kbest.head(SAMPLE)
     scorers = [scorer.forgetful() for scorer in source.scorers]
     sample = DocumentSource([(name, head)], scorers, Notices(), origins=source.origins)
     search = search if search.options.scale else search.at(1.0)
@@ -62,19 +61,3 @@ def _contextual_only(space: FeatureSpace) -> NDArray[np.float64]:
     weights = np.zeros(space.width)
     weights[list(space.contextual)] = 1.0
     return weights
-
-
-def _head(kbest: KBest) -> KBest:
-    """The first sentences of a document's lists."""
-    n = int(kbest.offsets[min(SAMPLE, len(kbest))])
-    return replace(
-        kbest,
-        offsets=kbest.offsets[: SAMPLE + 1],
-        spans=kbest.spans[:n],
-        text_spans=kbest.text_spans[:n],
-        line_numbers=kbest.line_numbers[:n],
-        ranks=kbest.ranks[:n],
-        dense=kbest.dense[:n],
-        totals=None if kbest.totals is None else kbest.totals[:n],
-        sparse=kbest.sparse.take(np.arange(n)),
-    )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
 from rerank.corpus.references import (
     check_length,
     note_escaping,
@@ -17,6 +16,7 @@ from rerank.corpus.references import (
 )
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
+from rerank.formats.table import read_documents
 from rerank.metrics.bleu import Tokenizer
 from rerank.metrics.oracle import Extremes, list_extremes
 from rerank.notices import Notices, PythonWarnings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
 from rerank.errors import InputError, StoppedEarly
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import display, read_lines, spool
+from rerank.files.lines import display, spool
+from rerank.formats.format import KBestFormat, Survey
+from rerank.formats.table import format_of, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
@@ -74,19 +74,6 @@ class Lists:
         return [self.kbest, *([self.docs] if self.docs else []), *others]
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """One quick pass over a list: candidates, words, the highest sentence id, the last line.
-
-    last_line: number of the last line that is not blank, whatever `lines` counts of them.
-    """
-
-    lines: int
-    words: int
-    last_id: int
-    last_line: int
-
-
 class KBestFile:
     """A k-best list on disk, which can be read as often as needed."""
 
@@ -96,7 +83,12 @@ class KBestFile:
     @cached_property
     def survey(self) -> Survey:
         """Figures of the list, counted at the first use."""
-        return _survey(self.path, self.name, self.lists.top)
+        return survey_of(self.path, top=self.lists.top)
+
+    @cached_property
+    def format(self) -> KBestFormat:
+        """The format of the list, in which it is written back."""
+        return format_of(self.path)
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name."""
@@ -131,10 +123,10 @@ class KBestFile:
         """How many source lines there are, from the highest id of the list."""
         survey = self.survey
         n_lines = max(0, survey.last_id - self.lists.first_id + 1)
-        if n_lines > SPARSEST * (survey.lines + 1):
+        if n_lines > SPARSEST * (survey.candidates + 1):
             raise InputError(
                 f"expected ids without large gaps, found id {survey.last_id} in a list of "
-                f"{survey.lines} hypotheses; give --docs FILE, a line per source line",
+                f"{survey.candidates} hypotheses; give --docs FILE, a line per source line",
                 source=self.name,
             )
         return n_lines
@@ -222,7 +214,7 @@ class KBestSource(DocumentSource):
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        return self.file.survey.lines / max(1, self.documents.n_lines)
+        return self.file.survey.candidates / max(1, self.documents.n_lines)
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with a progress bar."""
@@ -234,28 +226,3 @@ class KBestSource(DocumentSource):
         """The first document that has any candidates; gives no notices."""
         found = self.file.read(self.documents, Notices())
         return next(((name, kbest) for name, kbest in found if kbest.n), None)
-
-
-def _survey(path: Path, source: str, top: int | None) -> Survey:
-    """Counts of the first `top` candidates of each list, without parsing features."""
-    lines = words = last = last_line = 0
-    seen: Counter[bytes] = Counter()
-    for number, line in enumerate(read_lines(path, Notices()), 1):
-        last_line = number if line.strip() else last_line
-        fields = line.split(b"|||", 2)
-        if len(fields) < 3:
-            if line.strip():
-                raise InputError(
-                    "expected 'id ||| text ||| features ||| total', found no such columns",
-                    source=source,
-                    line=number,
-                )
-            continue
-        name = fields[0].strip()
-        if name.isdigit() and len(name) < 19:  # longer ones are refused when the list is read
-            last = max(last, int(name))
-        seen[name] += 1
-        if top is None or seen[name] <= top:
-            lines += 1
-            words += len(fields[1].split())
-    return Survey(lines, words, last, last_line)

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from rerank.corpus.document import Document
-from rerank.corpus.kbest import KBest, Label
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.notices import PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
@@ -71,7 +72,7 @@ class DocumentReader:
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        return self._file.survey.lines / max(1, self._documents.n_lines)
+        return self._file.survey.candidates / max(1, self._documents.n_lines)
 
 
 def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:

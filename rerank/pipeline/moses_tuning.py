@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import column_names
+from rerank.corpus.labels import column_names
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from decoders.marginals import max_marginals, serves
 from decoders.result import SearchResult
-from rerank.corpus.kbest import KBest, column_names
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import column_names
 from rerank.pipeline.results import finite
 from rerank.scorers.features import DocumentFeatures
 

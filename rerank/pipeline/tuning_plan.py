@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import column_names
+from rerank.corpus.labels import column_names
 from rerank.errors import UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices

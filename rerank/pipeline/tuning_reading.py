@@ -75,7 +75,7 @@ class _Baseline:
     """First candidates, the numbers of their lines, and the references of their sentences."""
 
     hypotheses: list[bytes]
-    numbers: list[int]
+    numbers: list[int | None]
     references: list[bytes]
 
     def add(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> None:
@@ -83,7 +83,7 @@ class _Baseline:
         for t in np.flatnonzero(kbest.counts).tolist():
             row = kbest.rows(t)[0]
             self.hypotheses.append(kbest.text(row))
-            self.numbers.append(int(kbest.line_numbers[row]))
+            self.numbers.append(kbest.line_number(row))
             self.references.extend(references[kbest.first + t])
 
     def note_oddities(self, opened: KBestSource) -> None:

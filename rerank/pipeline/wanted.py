@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import column_names
+from rerank.corpus.labels import column_names
 from rerank.errors import UsageError
 from rerank.formats.unnamed import by_place
 from rerank.formats.weights import Weights, vector

@@ -40,8 +40,7 @@ class ListTexts:
     @classmethod
     def of(cls, kbest: KBest) -> ListTexts:
         """The hypotheses of k-best lists."""
-        lines = [kbest.blob[start:stop] for start, stop in kbest.text_spans.tolist()]
-        text = b"".join(line + b"\n" for line in lines)
+        text = b"".join(line + b"\n" for line in kbest.texts.to_list())
         chosen = not np.array_equal(kbest.ranks, places_of(kbest.counts))
         return cls(text, kbest.counts[kbest.counts > 0], chosen)
 

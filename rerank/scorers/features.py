@@ -16,7 +16,8 @@ from decoders.chains import Unary
 from decoders.lockstep import forced
 from decoders.problem import DocumentProblem, checked_sums
 from decoders.weighted import WeightedSum
-from rerank.corpus.kbest import KBest, Label
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.scorers import FeatureSource, ScoredDocument
 
@@ -145,7 +146,7 @@ def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
             "expected a total on every line, because the feature 'total' is used, found none; "
             "leave it out of the features",
             source=kbest.source,
-            line=int(kbest.line_numbers[0]) if kbest.n else None,
+            line=kbest.line_number(0) if kbest.n else None,
         )
     return np.column_stack([kbest.dense, kbest.totals])
 

@@ -54,6 +54,8 @@ class HypothesisScores(FileScorer):
     def values(self, kbest: KBest) -> NDArray[np.float64]:
         """The numbers (n,) of a document's candidates."""
         numbers = kbest.line_numbers
+        if numbers is None:
+            raise self.fault("expected candidates of a file, found candidates made in memory")
         if not len(numbers):
             return np.zeros(0)
         first, last = int(numbers.min()), int(numbers.max())

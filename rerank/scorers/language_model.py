@@ -20,8 +20,7 @@ from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
-from rerank.corpus.columns import split_words
-from rerank.corpus.kbest import KBest
+from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource, ScoredDocument

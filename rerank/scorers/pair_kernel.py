@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from rerank.formats.moses_kernel import Bytes, Floats, Ints, number
+from rerank.formats.number_kernel import Bytes, Floats, Ints, number
 from rerank.scorers.pair_grid import Grid
 
 _TAB, _LF, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E = b"\t\n+-.09e"

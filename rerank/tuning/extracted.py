@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import SparseColumns
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
-from rerank.formats.moses import Label
 from rerank.formats.moses_tuning import Block, FeatureBlock, feature_blocks, statistics_blocks
 from rerank.notices import Notices
 from rerank.tuning.pool import Pool

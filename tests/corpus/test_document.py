@@ -2,8 +2,8 @@
 
 from rerank.corpus.document import Document
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 
 LINES = (

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import Label
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.formats.moses_tuning import (
     Block,

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, RerankError, UsageError
-from rerank.formats.moses import Label, layout, parse
+from rerank.formats.moses_grammar import layout, parse
 from rerank.formats.moses_writing import append_features, format_line
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import Label
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.formats.unnamed import by_place
 from rerank.formats.weights import Weights, vector, weights_from_lines

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import Label
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import (
     Weights,
@@ -279,7 +279,7 @@ def test_json_is_json() -> None:
 def test_the_weights_of_the_system_explain_its_totals() -> None:
     # Moses prints six digits and adds -100 for each unknown word, which is no feature
     from rerank.corpus.documents import Documents
-    from rerank.corpus.kbest import read_documents
+    from rerank.formats.table import read_documents
 
     weights = read_weights(DATA / "tvsub-zh-en" / "moses.rescore.ini", Notices())
     lists = read_documents(

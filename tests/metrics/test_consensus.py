@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sacrebleu.metrics.chrf import CHRF
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.moses import read_rows
 from rerank.metrics.consensus import UTILITIES, ExpectedChrf, LinearBleu
 from rerank.notices import Notices
 

@@ -12,8 +12,9 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, read_documents
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
+from rerank.formats.table import read_documents
 from rerank.metrics import Metric, TextMetric, bleu
 from rerank.metrics.chrf import Chrf
 from rerank.metrics.corpus_bleu import Bleu

@@ -7,7 +7,7 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
+from rerank.formats.table import read_documents
 from rerank.metrics import bleu
 from rerank.metrics.oracle import find_extremes, list_extremes
 from rerank.notices import Notices

@@ -10,11 +10,11 @@ import pytest
 
 from rerank.cli import cli
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import read_documents
 from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
+from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.pipeline.demo import DOCUMENT_LM, SENTENCE_LM, Demo, demo, shuffle
 from rerank.pipeline.language_models import Recipe

@@ -62,7 +62,7 @@ def test_ids_are_those_of_the_file(kbest: Path) -> None:
 def test_ids_may_fall_within_documents_that_are_named(kbest: Path, tmp_path: Path) -> None:
     lines = kbest.read_text().splitlines(True)
     kbest.write_text("".join(lines[4:] + lines[:4]))
-    with pytest.raises(InputError, match="found 0; sort the list"):
+    with pytest.raises(InputError, match=r"found 0 .interleaved ids.; sort"):
         diversity(Lists(kbest), notices=Notices())
     docs = tmp_path / "dev.docs"
     docs.write_text("x\nx\nx\nx\n")

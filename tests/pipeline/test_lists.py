@@ -172,7 +172,7 @@ def test_standard_input_is_copied_and_read_as_often_as_needed(
     content = gzip.compress(Path("dev.kbest").read_bytes())
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     with KBestSource.open(Lists("-", no_docs="one"), Notices()) as opened:
-        assert opened.file.survey.lines == len(LINES)
+        assert opened.file.survey.candidates == len(LINES)
         for _ in range(2):
             (((_, kbest),),) = opened.batches()
             assert (kbest.n, kbest.source) == (len(LINES), "<stdin>")
@@ -251,7 +251,7 @@ def test_the_survey_counts_what_is_kept(
             for _, kbest in batch
             for row in range(kbest.n)
         ]
-    assert (survey.lines, survey.words) == figures
+    assert (survey.candidates, survey.words) == figures
     assert figures == (len(kept), sum(len(kbest.tokens(row)) for row, kbest in kept))
     assert (survey.last_id, survey.last_line) == (3, 6)
 
@@ -259,10 +259,10 @@ def test_the_survey_counts_what_is_kept(
 def test_the_last_line_is_the_last_that_is_not_blank(folder: Path) -> None:
     write("dev.kbest", ("", *LINES[:2], "", LINES[3], "", ""))
     with KBestSource.open(Lists("dev.kbest", "dev.docs", top=1), Notices()) as opened:
-        assert (opened.file.survey.lines, opened.file.survey.last_line) == (2, 5)
+        assert (opened.file.survey.candidates, opened.file.survey.last_line) == (2, 5)
 
 
 def test_a_list_without_the_columns_of_one_is_refused(folder: Path) -> None:
     write("dev.kbest", ("", "the lamp is lit"))
-    with pytest.raises(InputError, match=r"dev\.kbest:2: expected 'id \|\|\| text"):
+    with pytest.raises(InputError, match=r"dev\.kbest:2: expected a k-best list"):
         read(Lists("dev.kbest", no_docs="each"))

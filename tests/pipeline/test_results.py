@@ -10,9 +10,10 @@ import pytest
 from decoders.problem import Path
 from decoders.result import SearchResult
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
 from rerank.files.outputs import to_json
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.results import Decoding, DocumentResult, finite, ranks
 

@@ -11,9 +11,10 @@ from decoders.chains import Unary
 from decoders.problem import DocumentProblem
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline import sources
 from rerank.pipeline.run_loop import run_loop

@@ -15,10 +15,11 @@ from decoders.search import Options
 from decoders.table import DECODERS
 from decoders.tables import HistoryTable
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import Label
 from rerank.errors import RerankError, UsageError
-from rerank.formats.moses import Label
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource

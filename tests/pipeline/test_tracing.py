@@ -16,8 +16,9 @@ from decoders.result import SearchResult
 from decoders.search import Options
 from decoders.tables import HistoryTable
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tracing import Trace, stated_error, trace_lines

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from rerank.corpus.kbest import Label, column_names
+from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import Weights, read_weights
 from rerank.metrics.bleu import Tokenizer

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from decoders.chains import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.columns import offsets_of
-from rerank.corpus.kbest import Label
+from rerank.corpus.labels import Label
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights
 from rerank.notices import Notices

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from decoders.chains import Pairwise
-from rerank.formats.moses import Label
+from rerank.corpus.labels import Label
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning_set import TuningSet

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rerank.corpus.kbest import Label
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import Weights
 from rerank.notices import Notices

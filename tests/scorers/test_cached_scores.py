@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache
 

@@ -17,8 +17,9 @@ from lm.recurrence import RECURRENCES
 from lm.scorer import Scorer
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
 from rerank.scorers.contextual import Contextual, advanced

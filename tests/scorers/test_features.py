@@ -12,9 +12,11 @@ from decoders.exhaustive import exhaustive
 from decoders.lockstep import path_score
 from decoders.problem import DocumentProblem
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, Label, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.corpus.labels import Label
 from rerank.errors import InputError
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource, ScoredDocument
 from rerank.scorers.features import DocumentFeatures, FeatureSpace, prepare

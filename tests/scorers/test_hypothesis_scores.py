@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, read_documents
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores

@@ -21,9 +21,10 @@ from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
 from lm.zoo import ZOO
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.language_model import LanguageModel
 

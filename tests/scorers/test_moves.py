@@ -15,9 +15,10 @@ from lm.machine import Machine
 from lm.scoring import ScoreError
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import moves
 from rerank.scorers.contextual import Contextual

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.pair_grid import Grid
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.pair_grid import Grid
 from rerank.scorers.pair_kernel import place_lines
@@ -15,8 +15,16 @@ from rerank.scorers.pair_kernel import place_lines
 SIZES = (2, 0, 3)
 NAME = "d é"
 LISTS = [f"{t} ||| w ||| A= 1 ||| 1".encode() for t, size in enumerate(SIZES) for _ in range(size)]
-KBEST = next(documents_of(read_rows(LISTS, Notices()), Documents((NAME,), (0, 3)), Notices()))
-GRID = Grid.of(KBEST, None)
+
+
+def grid(top: int | None = None) -> Grid:
+    """The grid of the first candidates of each list."""
+    rows = read_rows(LISTS, Notices())
+    (kbest,) = documents_of(rows, Documents((NAME,), (0, 3)), Notices(), top=top)
+    return Grid.of(kbest, top)
+
+
+GRID = grid()
 BEFORE: dict[int, list[int | None]] = {0: [None], 2: [0, 1]}
 
 
@@ -86,7 +94,7 @@ def test_a_pair_that_has_its_value_is_left_to_the_grammar() -> None:
     ("previous", "index", "taken"), [(1, 1, True), (2, 0, True), (0, 7, True), (0, 0, True)]
 )
 def test_candidates_that_were_cut_are_passed_over(previous: int, index: int, taken: bool) -> None:
-    grid = Grid.of(KBEST.top(1), 1)
-    n, found = placed(f"{NAME}\t2\t{previous}\t{index}\t1.5", grid)
+    cut = grid(top=1)
+    n, found = placed(f"{NAME}\t2\t{previous}\t{index}\t1.5", cut)
     assert n == taken
-    assert found == ({grid.place(2, 0, 0): 1.5} if previous == index == 0 else {})
+    assert found == ({cut.place(2, 0, 0): 1.5} if previous == index == 0 else {})

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import documents_of
-from rerank.formats.rows import read_rows
+from rerank.corpus.grouping import documents_of
+from rerank.formats.moses import read_rows
 from rerank.formats.tokens import number as parsed
 from rerank.notices import Notices
 from rerank.scorers import pair_lines

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, read_documents
+from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.scorers import pair_lines
 from rerank.scorers.file_scorer import ListInfo

@@ -14,9 +14,10 @@ from decoders.problem import DocumentProblem
 from rerank.cache import Cache
 from rerank.corpus.document import Document
 from rerank.corpus.documents import Documents
-from rerank.corpus.kbest import KBest, documents_of
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.formats.rows import read_rows
+from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource
 from rerank.scorers.plugin import PluginScorer

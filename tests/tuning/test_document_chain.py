@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from decoders.chains import Pairwise, Unary
 from decoders.problem import DocumentProblem
-from rerank.corpus.kbest import Label
+from rerank.corpus.labels import Label
 from rerank.metrics.bleu import WIDTH
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.document_chain import Couplings, DocumentChain, flattened

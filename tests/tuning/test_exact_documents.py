@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from decoders.chains import Pairwise
-from rerank.corpus.kbest import Label
+from rerank.corpus.labels import Label
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.ascent import Optimum

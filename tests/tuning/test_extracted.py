@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import Label
+from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.tuning.extracted import Extracted, read_extracted

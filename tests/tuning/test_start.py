@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rerank.corpus.columns import Label, column_names
+from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError
 from rerank.notices import Notices
 from rerank.tuning.start import Start, read_init_opt

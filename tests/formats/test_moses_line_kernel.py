@@ -1,4 +1,4 @@
-"""Machine code against the grammar: what it stores is what `moses.parse` gives, bit for bit."""
+"""Machine code against the grammar: what it stores is what `grammar.parse` gives, bit for bit."""
 
 import gzip
 from pathlib import Path
@@ -8,17 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rerank.corpus.columns import joined_spans
 from rerank.errors import InputError
-from rerank.formats import moses
-from rerank.formats.moses_kernel import read_lines, template
-from rerank.formats.rows import Columns, line_spans
+from rerank.formats import moses_grammar as grammar
+from rerank.formats.moses import Columns
+from rerank.formats.moses_line_kernel import read_lines, template
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 FIRST = b"0 ||| a ||| A= 1 B= 2 3 C= 4 ||| -5"
 
 
-def read(lines: list[bytes], layout: moses.Layout) -> Columns:
-    spans = line_spans(np.array([len(line) for line in lines]))
+def read(lines: list[bytes], layout: grammar.Layout) -> Columns:
+    spans = joined_spans(np.array([len(line) for line in lines]))
     columns = Columns.empty(len(lines), len(layout.values))
     blob = np.frombuffer(b"\n".join(lines), np.uint8)
     read_lines(blob, spans, template(layout), columns)
@@ -27,10 +28,10 @@ def read(lines: list[bytes], layout: moses.Layout) -> Columns:
 
 def stored(line: bytes, first: bytes) -> bool:
     """Whether the kernel took the line; what it took is checked against the grammar."""
-    layout = moses.layout(first)
+    layout = grammar.layout(first)
     columns = read([b"x", line, b"x"], layout)  # the neighbours must not matter
     if columns.done[1]:
-        expected = moses.parse(line, layout)
+        expected = grammar.parse(line, layout)
         total = np.nan if expected.total is None else expected.total
         assert columns.sentences[1] == expected.sentence
         assert tuple(columns.text_spans[1] - 2) == expected.text
@@ -52,7 +53,7 @@ printed = (
 
 def assert_python_bits(tokens: list[str]) -> float:
     """Compare the numbers taken with float(); the share that was taken."""
-    layout = moses.layout(b"0 ||| a ||| A= 1")
+    layout = grammar.layout(b"0 ||| a ||| A= 1")
     columns = read([b"0 ||| a ||| A= %s" % token.encode() for token in tokens], layout)
     taken = [float(token) for token, done in zip(tokens, columns.done, strict=True) if done]
     assert columns.dense[columns.done, 0].tobytes() == np.array(taken).tobytes()
@@ -175,5 +176,5 @@ def test_a_line_is_as_the_grammar_reads_it_or_left(first: bytes, data: st.DataOb
 def test_no_line_of_a_real_list_is_left(name: str) -> None:
     with gzip.open(DATA / name) as file:
         lines = file.read().splitlines()
-    assert read(lines, moses.layout(lines[0])).done.all()
+    assert read(lines, grammar.layout(lines[0])).done.all()
     assert all(stored(line, lines[0]) for line in lines[::100])

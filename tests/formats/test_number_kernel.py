@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.formats.number_lines import read_numbers
+from rerank.formats.number_kernel import read_numbers
 
 numbers = st.floats(allow_nan=False, allow_infinity=False).map("{:.6g}".format)
 odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1", "1\t2"])

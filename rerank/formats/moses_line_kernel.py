@@ -1,31 +1,24 @@
-"""Lines of a Moses k-best list read by machine code: the common shape, or left to the grammar.
+"""Compiled reader of Moses k-best lists, for lines of the common shape.
 
-A line is taken if it has exactly the columns and labels of the first one, only blanks as white
-space, and numbers that need no more than one rounding; then what is stored is what
-`moses.parse` would give, bit for bit. Any other line, right or wrong, is marked as not done.
-Indices into the bytes are −1 once a line has left the common shape.
+A line has the common shape if it has exactly the columns and labels of the first line, no white
+space but blanks, and numbers that need at most one rounding. Its values are those of
+`moses_grammar.parse`, bit for bit. Any other line, valid or not, is marked as not done and left to
+the grammar. Indices into the bytes are −1 from where a line departs from the common shape.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from rerank.formats.moses import Layout
-from rerank.formats.rows import Columns
+from rerank.formats.moses import Columns
+from rerank.formats.moses_grammar import Layout
+from rerank.formats.number_kernel import Bytes, Floats, Ints, number, skip_blanks
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
-
-_BLANK, _BAR, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _E = b" |+-.09e"
+_BLANK, _BAR, _ZERO, _NINE = b" |09"
 _ID_DIGITS = 9  # of a sentence id
-_DIGITS = 18  # of a number: so many fit int64
-_EXACT = 2**53  # integers up to here are float64s,
-_POWERS = np.array([10.0**n for n in range(23)])  # and so are these powers of ten
 
 
 class Template(NamedTuple):
@@ -64,7 +57,7 @@ def read_lines(blob: Bytes, spans: Ints, template: Template, columns: Columns) -
         if fields < template.fields:
             columns.totals[row], i = number(blob, _after_bars(blob, i, end), end)
             fields += 1
-        i = _skip_blanks(blob, i, end)
+        i = skip_blanks(blob, i, end)
         complete = i == end
         i = _after_bars(blob, i, end)
         while i >= 0:  # further columns
@@ -76,7 +69,7 @@ def read_lines(blob: Bytes, spans: Ints, template: Template, columns: Columns) -
 @njit(cache=True)
 def _read_text(blob: Bytes, i: int, end: int, columns: Columns, row: int) -> int:
     """Start of the third column, or −1; id and span of the text are stored."""
-    i = _skip_blanks(blob, i, end)
+    i = skip_blanks(blob, i, end)
     first, sentence = i, 0
     while i < end and _ZERO <= blob[i] <= _NINE:
         sentence = 10 * sentence + (blob[i] - _ZERO)
@@ -99,7 +92,7 @@ def _read_text(blob: Bytes, i: int, end: int, columns: Columns, row: int) -> int
 def _read_dense(blob: Bytes, i: int, end: int, template: Template, dense: Floats) -> int:
     """Index after the feature values that start at `i`, or −1; `dense` (F,) is filled."""
     for j in range(len(template.places)):
-        i = _skip_blanks(blob, i, end)
+        i = skip_blanks(blob, i, end)
         for b in range(template.ends[j], template.ends[j + 1]):
             if i < 0 or i == end or blob[i] != template.labels[b]:
                 return -1
@@ -111,64 +104,9 @@ def _read_dense(blob: Bytes, i: int, end: int, template: Template, dense: Floats
 
 
 @njit(cache=True)
-def number(blob: Bytes, i: int, end: int) -> tuple[float, int]:
-    """The number at `i`, after blanks, and the index behind it; −1 where it is not simple.
-
-    One correctly rounded operation on two exact operands gives the float64 nearest to a decimal:
-    Clinger (1990), https://doi.org/10.1145/93542.93557, section 3.
-    """
-    i = _skip_blanks(blob, i, end)
-    if i < 0 or i == end:
-        return 0.0, -1
-    negative = blob[i] == _MINUS
-    i += negative or blob[i] == _PLUS
-    first, mantissa, scale = i, 0, 0
-    while i < end and _ZERO <= blob[i] <= _NINE:
-        mantissa = 10 * mantissa + (blob[i] - _ZERO)
-        i += 1
-    digits = i - first
-    if i < end and blob[i] == _POINT:
-        i += 1
-        first = i
-        while i < end and _ZERO <= blob[i] <= _NINE:
-            mantissa = 10 * mantissa + (blob[i] - _ZERO)
-            i += 1
-        scale = first - i
-        digits -= scale
-    if i < end and blob[i] | 0x20 == _E:
-        exponent, i = _exponent(blob, i + 1, end)
-        scale += exponent
-    if not 0 < digits <= _DIGITS or mantissa > _EXACT or abs(scale) >= len(_POWERS):
-        return 0.0, -1
-    value = mantissa * _POWERS[scale] if scale >= 0 else mantissa / _POWERS[-scale]
-    return (-value if negative else value), i
-
-
-@njit(cache=True)
-def _exponent(blob: Bytes, i: int, end: int) -> tuple[int, int]:
-    """The signed integer at `i`, at most 999 in size, and the index behind it, or −1."""
-    negative = i < end and blob[i] == _MINUS
-    if i < end and (negative or blob[i] == _PLUS):
-        i += 1
-    first, exponent = i, 0
-    while i < end and _ZERO <= blob[i] <= _NINE:
-        exponent = min(10 * exponent + (blob[i] - _ZERO), 999)
-        i += 1
-    return (-exponent if negative else exponent), (i if i > first else -1)
-
-
-@njit(cache=True)
-def _skip_blanks(blob: Bytes, i: int, end: int) -> int:
-    """The first index from `i` that is no blank."""
-    while 0 <= i < end and blob[i] == _BLANK:
-        i += 1
-    return i
-
-
-@njit(cache=True)
 def _after_bars(blob: Bytes, i: int, end: int) -> int:
     """The index after blanks and the `|||` at `i`, or −1 if it is not there."""
-    i = _skip_blanks(blob, i, end)
+    i = skip_blanks(blob, i, end)
     if i < 0 or i + 3 > end or not blob[i] == blob[i + 1] == blob[i + 2] == _BAR:
         return -1
     return i + 3

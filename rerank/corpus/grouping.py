@@ -1,0 +1,258 @@
+"""K-best lists grouped by document, in memory bounded by the largest document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.columns import offsets_of, places_of
+from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.labels import Label
+from rerank.corpus.rows import MAX_ID, Rows, concatenate
+from rerank.errors import InputError
+from rerank.notices import Notices
+
+MAX_K = 1_000_000
+_NAMED = 5  # ids listed in a message
+_SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
+
+
+def documents_of(
+    rows: Iterable[Rows],
+    documents: Documents,
+    notices: Notices,
+    *,
+    source: str = "",
+    top: int | None = None,
+    diverse: bool = False,
+    first_id: int = 0,
+    max_k: int = MAX_K,
+) -> Iterator[KBest]:
+    """One `KBest` per document, with one document and one chunk of lines in memory at a time.
+
+    Sentence t has id `first_id + t`. Within a document ids may be interleaved; a document must be
+    one run of rows. top: number of candidates to keep of each sentence, the first ones; diverse:
+    keep those of `rerank.corpus.diversity.farthest_first` instead, chosen from the whole list.
+    `InputError` for a sentence from which more than `max_k` candidates would be read.
+    O(n log n) per document, and the cost of `farthest_first`.
+    """
+    top = max_k + 1 if top is None else top
+    grouping = _Grouping(
+        documents, notices, source, top=top, diverse=diverse, first_id=first_id, max_k=max_k
+    )
+    expected = 0
+    for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
+        for empty in range(expected, d):
+            yield grouping.document(empty, ())
+        yield grouping.document(d, (part for _, part in group))
+        expected = d + 1
+    if expected == 0:
+        raise InputError("expected a k-best list, found no hypotheses", source=source)
+    for empty in range(expected, len(documents)):
+        yield grouping.document(empty, ())
+    grouping.report()
+
+
+class _Grouping:
+    """Groups rows by document and sentence, and counts what the user should know about."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        notices: Notices,
+        source: str,
+        *,
+        top: int,
+        diverse: bool,
+        first_id: int,
+        max_k: int,
+    ) -> None:
+        self._documents, self._notices, self._source = documents, notices, source
+        self._top, self._first_id, self._max_k = top, first_id, max_k
+        self._read = max_k + 1 if diverse else top  # candidates of each sentence
+        self._labels: tuple[Label, ...] = ()
+        self._lowest_id = MAX_ID
+        self._largest_k = 0
+        self._missing: list[int] = []
+
+    def parts(self, chunks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
+        """The rows split where the document changes: (document, its rows)."""
+        starts = np.array(self._documents.starts)
+        latest = 0
+        for rows in chunks:
+            self._labels = rows.labels
+            self._check_ids(rows)
+            owners = np.searchsorted(starts, rows.sentences - self._first_id, side="right") - 1
+            before = np.maximum.accumulate(np.append(latest, owners))
+            self._check_return(rows, owners < before[:-1])
+            latest = int(before[-1])
+            for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owners)) + 1):
+                yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
+
+    def document(self, d: int, parts: Iterable[Rows]) -> KBest:
+        """The k-best lists of document d from its rows in the order of the file."""
+        start, stop = self._documents.span(d)
+        first = self._first_id + start
+        counts = np.zeros(stop - start, np.int64)
+        pieces = []
+        for part in parts:
+            ranks = _ranks(part.sentences - first, counts)
+            self._check_k(part, ranks)
+            kept = np.flatnonzero(ranks < self._read)
+            pieces.append(part if len(kept) == len(part) else part.take(kept))
+        self._largest_k = max(self._largest_k, counts.max(initial=0))
+        self._missing += (first + np.flatnonzero(counts == 0)).tolist()
+        rows = self._sorted(concatenate(pieces) if pieces else Rows.empty(self._labels))
+        rows, ranks = self._chosen(rows, np.minimum(counts, self._read))
+        kbest = KBest(
+            source=self._source,
+            first=start,
+            offsets=offsets_of(np.minimum(counts, self._top)),
+            texts=rows.texts,
+            ranks=ranks,
+            labels=self._labels,
+            dense=rows.dense,
+            sparse=rows.sparse_columns(),
+            totals=None if np.isnan(rows.totals).any() else rows.totals,
+            lines=rows.lines,
+            line_numbers=rows.line_numbers,
+        )
+        self._note_texts(kbest, rows)
+        return kbest
+
+    def report(self) -> None:
+        """Add the notices that need all documents."""
+        if self._missing:
+            named = ", ".join(map(str, self._missing[:_NAMED]))
+            more = ", …" if len(self._missing) > _NAMED else ""
+            self._notices.add(
+                f"source line without hypotheses (ids {named}{more})",
+                source=self._source,
+                count=len(self._missing),
+            )
+        if self._largest_k == 1:
+            self._notices.add(
+                "list with one hypothesis per sentence, so there is nothing to rerank",
+                source=self._source,
+            )
+
+    def _check_ids(self, rows: Rows) -> None:
+        """`InputError` at an id outside the range of the source sentences."""
+        n = self._documents.n_lines
+        self._lowest_id = min(self._lowest_id, int(rows.sentences.min()))
+        places = rows.sentences - self._first_id
+        wrong = np.flatnonzero((places < 0) | (places >= n))
+        if not len(wrong):
+            return
+        sentence, place = int(rows.sentences[wrong[0]]), int(places[wrong[0]])
+        message = f"expected ids from {self._first_id} on, found {sentence}"
+        if place >= n:
+            cure = "is it the list of another source?"
+            if self._first_id == 0 and self._lowest_id == 1 and place == n:
+                cure = "ids look 1-based; use --first-id 1"
+            message = (
+                f"expected ids of {n} source lines, found id {sentence}, "
+                f"which needs {place + 1}; {cure}"
+            )
+        raise self._error(message, rows, wrong)
+
+    def _check_return(self, rows: Rows, returned: NDArray[np.bool_]) -> None:
+        """`InputError` at a row of an earlier document."""
+        wrong = np.flatnonzero(returned)
+        if len(wrong):
+            raise self._error(
+                f"expected ids of this document or a later one, found {rows.sentences[wrong[0]]} "
+                "(interleaved ids); sort the list with: sort -s -t'|' -k1,1n",
+                rows,
+                wrong,
+            )
+
+    def _check_k(self, rows: Rows, ranks: NDArray[np.int64]) -> None:
+        """`InputError` at the first candidate of a sentence after its `max_k` first ones."""
+        wrong = np.flatnonzero((ranks == self._max_k) & (ranks < self._read))
+        if len(wrong):
+            whole = self._read > self._top
+            cure = "leave out --diverse" if whole else "give --top to keep the first ones"
+            raise self._error(
+                f"expected at most {self._max_k} hypotheses of a sentence, found more of sentence "
+                f"{rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
+                rows,
+                wrong,
+            )
+
+    def _error(self, message: str, rows: Rows, wrong: NDArray[np.int64]) -> InputError:
+        return InputError(message, source=self._source, line=int(rows.line_numbers[wrong[0]]))
+
+    def _sorted(self, rows: Rows) -> Rows:
+        """The rows sorted by sentence, within a sentence in the order of the file."""
+        falls = np.flatnonzero(np.diff(rows.sentences) < 0)
+        if not len(falls):
+            return rows
+        self._note("interleaved ids, grouped by sentence", rows.line_numbers[falls + 1])
+        return rows.take(np.argsort(rows.sentences, kind="stable"))
+
+    def _chosen(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+        """The rows to keep of lists of these sizes (T,), and their ranks."""
+        ranks = places_of(counts)
+        if (counts <= self._top).all():
+            return rows, ranks
+        from rerank.corpus.diversity import farthest_first  # loads numba
+
+        texts, chosen = rows.texts.to_list(), []
+        for start, stop in pairwise(offsets_of(counts).tolist()):
+            candidates = list(map(split_words, texts[start:stop]))
+            chosen.append(start + farthest_first(candidates, self._top))
+        kept = np.concatenate(chosen)
+        return rows.take(kept), ranks[kept]
+
+    def _note_texts(self, kbest: KBest, rows: Rows) -> None:
+        """Count empty and duplicate hypotheses, and those with special words of language models."""
+        starts, stops = kbest.texts.spans.T
+        self._note("empty hypothesis", rows.line_numbers[starts == stops])
+        texts = kbest.texts.to_list()
+        repeated = [row for t in range(len(kbest)) for row in _repeated(texts, kbest.rows(t))]
+        self._note("duplicate hypothesis, kept", rows.line_numbers[repeated])
+        blob = rows.lines.blob
+        if b"<" in blob and any(word in blob for word in _SPECIAL_WORDS):
+            special = [bool(_SPECIAL_WORDS & set(text.split(b" "))) for text in texts]
+            self._note(
+                "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word",
+                rows.line_numbers[special],
+            )
+
+    def _note(self, kind: str, lines: NDArray[np.int64]) -> None:
+        """Add a notice of this kind with the number of these lines, if there are any."""
+        if len(lines):
+            line = int(lines.min())
+            self._notices.add(kind, source=self._source, line=line, count=len(lines))
+
+
+def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:
+    """The rows whose text is that of an earlier row in the range."""
+    if len(set(texts[rows.start : rows.stop])) == len(rows):
+        return
+    seen: set[bytes] = set()
+    for row in rows:
+        if texts[row] in seen:
+            yield row
+        seen.add(texts[row])
+
+
+def _ranks(sentences: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rank of each row in its list, of which `counts` (T,) candidates came in earlier chunks.
+
+    Adds the rows to `counts`, in place.
+    """
+    order = np.argsort(sentences, kind="stable")
+    grouped = sentences[order]
+    n = np.arange(len(order))
+    starts = np.maximum.accumulate(np.where(np.diff(grouped, prepend=-1) > 0, n, 0))
+    ranks = np.empty_like(order)
+    ranks[order] = counts[grouped] + n - starts
+    np.add.at(counts, sentences, 1)
+    return ranks

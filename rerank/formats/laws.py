@@ -1,0 +1,48 @@
+"""Laws that every format of k-best lists obeys; the author of one calls them in a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import documents_of
+from rerank.corpus.kbest import KBest
+from rerank.formats.format import KBestFormat, survey_rows
+from rerank.notices import Notices
+
+
+def check_format(known: KBestFormat, kbest: KBest) -> None:
+    """AssertionError unless lists made in memory (`KBest.of`) are the same after write and read.
+
+    The first and the last sentence have candidates. What is written must be detected as this
+    format, its survey must agree with its content, and, read and written again, its bytes must
+    stay as they are.
+    """
+    first = list(_write(known, kbest))
+    _check(known.detect(first), "detect does not recognise what write has written", first)
+    rows = list(known.read(iter(first), Notices(), source="", clip=None))
+    (found,) = documents_of(rows, Documents.one(len(kbest)), Notices())
+    for name in ("labels", "counts", "dense"):
+        expected, value = getattr(kbest, name), getattr(found, name)
+        _check(np.array_equal(expected, value), f"{name} {expected} read back as {value}", first)
+    _check(found.texts.to_list() == kbest.texts.to_list(), "texts read back differ", first)
+    for row in range(kbest.n):
+        same = found.sparse.row(row) == kbest.sparse.row(row)
+        _check(same, f"sparse features of row {row} read back differ", first)
+    _check(list(_write(known, found)) == first, "lines that were read are written changed", first)
+    for top in (None, 1):
+        survey = known.survey(iter(first), source="", top=top)
+        _check(survey == survey_rows(rows, top), f"{survey} does not fit the rows read", first)
+
+
+def _write(known: KBestFormat, kbest: KBest) -> list[bytes]:
+    """The lines of the lists with nothing appended."""
+    return list(known.write(kbest, (), np.zeros((kbest.n, 0)), None, first_id=0))
+
+
+def _check(holds: bool, fault: str, lines: Sequence[bytes]) -> None:
+    """AssertionError with the lines that were written, unless the law holds."""
+    if not holds:
+        raise AssertionError("\n".join([fault, *map(repr, lines)]))

@@ -1,0 +1,268 @@
+"""Grammar of Moses k-best lists: a line taken apart.
+
+    id ||| text ||| LM0= -38.1 TM0= -4.2 -5.3 tag_np= 2 ||| total [||| further columns]
+
+Read generously: `|||` with or without blanks, old labels (`lm: -3`), values glued to their labels
+and alignments before the features (Marian), no labels, no total. A label with `_`
+in it is a sparse feature, as in Moses: one value, absent is 0. A label that comes twice has
+several values. Numbers are finite ASCII decimals: what else Python takes (`1_0`, `nan`) is refused.
+
+Sources: moses/Manager.cpp (OutputNBest) and mert/FeatureArray.cpp of
+https://github.com/moses-smt/mosesdecoder; src/translator/output_printer.h of
+https://github.com/marian-nmt/marian-dev.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from rerank.corpus.labels import Label
+from rerank.corpus.rows import MAX_ID
+from rerank.errors import InputError
+from rerank.formats.tokens import NUMBER, Number, number, shown
+
+SEPARATOR = b"|||"
+_WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
+
+_ID = re.compile(rb"[0-9]+")
+_NUMBER_LIKE = re.compile(rb"%s|[+-]?(?:nan|inf|infinity)" % NUMBER.pattern, re.IGNORECASE)
+_LABELLED = re.compile(rb"\s*(?!WordScores=)[-+.,0-9]*[^-+.,0-9=\s][^=\s]*(?:=|:\s)")
+_GLUED = re.compile(rb"[=:][-+.0-9][^=\s]*(?:\s|$)")
+_BEFORE_FEATURES = re.compile(rb"\s*WordScores=.*|\s*(?:[0-9]+-[0-9]+(?:\s+|$))*")
+
+NO_TOTAL = "no total column"
+SPARSE = "line with sparse features (labels with '_')"
+BAR_IN_TEXT = "hypothesis that contains '|||', kept; escape it as &#124;&#124;&#124;"
+
+
+class Value(NamedTuple):
+    """One number of a feature column; `label` as written before it, empty inside a block."""
+
+    label: bytes
+    name: str
+    number: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the first line of a list says about all of them."""
+
+    fields: int  # columns of a line
+    column: int  # the one that holds the features; the next one is the total
+    labels: tuple[Label, ...]
+    values: tuple[tuple[bytes, int], ...]  # per dense value: label before it, its place in a row
+    dialect: tuple[str, ...]  # how the list differs from what Moses writes today
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One hypothesis: sentence id, span of its text in the line, features, total."""
+
+    sentence: int
+    text: tuple[int, int]
+    dense: list[float]  # in the order of `Layout.labels`
+    sparse: dict[str, float]
+    total: float | None
+    oddities: tuple[str, ...]  # kinds of notices
+
+
+def layout(line: bytes) -> Layout:
+    """Columns and labels of a list, from its first line; `InputError` if it is no such list."""
+    fields = line.split(SEPARATOR)
+    labelled = [c for c in range(2, len(fields)) if _LABELLED.match(fields[c])]
+    columns = feature_columns(fields) or labelled  # `parse` says what is wrong with the total
+    if not columns:
+        raise InputError(
+            "expected 'id ||| text ||| features ||| total' as Moses and Marian write it, "
+            f"found {_columns(len(fields))}: {shown(line)}"
+        )
+    column = columns[0]
+    for field in fields[2:column]:
+        if _BEFORE_FEATURES.fullmatch(field) is None:
+            raise InputError(
+                f"expected features or an alignment, found {shown(field)}; "
+                "'|||' inside a hypothesis is written &#124;&#124;&#124;"
+            )
+    values = list(feature_values(fields[column]))
+    dense = [v for v in values if not (is_sparse(v.name) or v.name == _WORD_SCORES)]
+    widths = Counter(v.name for v in dense)
+    rank = {name: i for i, name in enumerate(widths)}
+    order = sorted(range(len(dense)), key=lambda j: rank[dense[j].name])
+    places = sorted(range(len(dense)), key=order.__getitem__)  # the inverse permutation
+    return Layout(
+        fields=len(fields),
+        column=column,
+        labels=tuple(Label(*item) for item in widths.items()),
+        values=tuple((v.label, place) for v, place in zip(dense, places, strict=True)),
+        dialect=tuple(_dialect(fields, column, values)),
+    )
+
+
+def feature_columns(fields: Sequence[bytes]) -> list[int]:
+    """Columns that may hold features: labelled, last or before a number; else bare numbers."""
+
+    def before_total(c: int) -> bool:
+        return c + 1 == len(fields) or _NUMBER_LIKE.fullmatch(fields[c + 1].strip()) is not None
+
+    columns = [c for c in range(2, len(fields)) if before_total(c)]
+    return [c for c in columns if _LABELLED.match(fields[c])] or [
+        c for c in columns if all(map(_NUMBER_LIKE.fullmatch, fields[c].split()))
+    ]
+
+
+def feature_values(field: bytes) -> Iterator[Value]:
+    """The numbers of a feature column (or of a line of a weights file) with their names.
+
+    Numbers before any label are called F0, F1, …; a number after the value of a sparse feature
+    continues the dense one before it, as in Moses.
+    """
+    label, name, block, bare = b"", "", "", 0
+    for token in field.split():
+        head, mark, number = token.rpartition(b"=" if b"=" in token else b":")
+        if mark:
+            if label:
+                break
+            label, name = head + mark, _decoded(head)
+            if not is_sparse(name):
+                block = name
+            if not number:
+                continue
+        elif not label:
+            name = block or f"F{bare}"
+            bare += not block
+        yield Value(label, name, number)
+        label = b""
+    if label:
+        raise InputError(f"expected a number after {shown(label)}, found none")
+
+
+def is_sparse(name: str) -> bool:
+    """Whether a feature is sparse: Moses' rule, a `_` in its name."""
+    return "_" in name
+
+
+def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Dense and sparse features of a feature column."""
+    dense: dict[str, list[float]] = {}
+    sparse: dict[str, float] = {}
+    for _, name, token in feature_values(field):
+        if name == _WORD_SCORES:
+            continue
+        if not is_sparse(name):
+            dense.setdefault(name, []).append(number(token, name))
+        elif name in sparse:
+            raise InputError(f"expected one value of the sparse feature {name}, found two")
+        else:
+            sparse[name] = number(token, name)
+    return dense, sparse
+
+
+def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
+    """One line of a list of the given layout; `InputError` where it differs. O(bytes)."""
+    fields = line.split(SEPARATOR)
+    column = layout.column
+    if len(fields) != layout.fields:
+        column = _only_feature_column(fields, layout)
+    start = len(fields[0]) + len(SEPARATOR)
+    stop = start + len(SEPARATOR.join(fields[1 : 2 + column - layout.column]))
+    dense, sparse = features(fields[column], number)
+    total = None
+    if column + 1 < len(fields):
+        total = number(fields[column + 1].strip(), "the total")
+    oddities = (
+        (BAR_IN_TEXT, column > layout.column),
+        (SPARSE, bool(sparse)),
+        (NO_TOTAL, total is None and layout.column + 1 < layout.fields),
+    )
+    return Line(
+        sentence=_sentence(fields[0].strip()),
+        text=_trimmed(line, start, stop),
+        dense=_in_order(dense, layout.labels),
+        sparse=sparse,
+        total=total,
+        oddities=tuple(kind for kind, present in oddities if present),
+    )
+
+
+# Parts
+
+
+def _only_feature_column(fields: Sequence[bytes], layout: Layout) -> int:
+    """The feature column of a line with another number of columns than the first one."""
+    columns = feature_columns(fields)
+    if len(columns) != 1 or columns[0] < layout.column:
+        raise InputError(
+            f"expected {_columns(layout.fields)} as on the first line, found {len(fields)}; "
+            "'|||' inside a hypothesis is written &#124;&#124;&#124;"
+        )
+    return columns[0]
+
+
+def _columns(n: int) -> str:
+    return f"{n} column" if n == 1 else f"{n} columns"
+
+
+def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> Iterator[str]:
+    """Kinds of notices about a list that is not as Moses writes it today."""
+    if any(value.label.endswith(b":") for value in values):
+        yield "old Moses labels, as in 'lm: -3.2'"
+    if _GLUED.search(fields[column]):
+        yield "labels glued to their values, as in Marian's 'F0=-3.2'"
+    if any(value.name == _WORD_SCORES for value in values):
+        yield "Marian's word scores among the features, not read as features"
+    if values and not values[0].label:
+        yield "features without labels, called F0, F1, …"
+    if column + 1 == len(fields):
+        yield NO_TOTAL
+    blanks = [f[-1:] + g[:1] for f, g in pairwise(fields)]
+    if any(pair != b"  " for pair in blanks):
+        yield "'|||' without blanks around it"
+
+
+def _sentence(token: bytes) -> int:
+    """A sentence id: ASCII digits, at most 2**31 - 1."""
+    if _ID.fullmatch(token) is None:
+        raise InputError(f"expected a sentence id (digits 0-9), found {shown(token)}")
+    digits = token.lstrip(b"0") or b"0"
+    if len(digits) > len(str(MAX_ID)) or int(digits) > MAX_ID:
+        raise InputError(f"expected a sentence id below 2^31, found {shown(token)}")
+    return int(digits)
+
+
+def _trimmed(line: bytes, start: int, stop: int) -> tuple[int, int]:
+    """The span without the blanks at its ends."""
+    text = line[start:stop].lstrip(b" ")
+    start = stop - len(text)
+    return start, start + len(text.rstrip(b" "))
+
+
+def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list[float]:
+    """Values in the order of the labels; `InputError` if there are not the same of each."""
+    found = {name: len(values) for name, values in dense.items()}
+    expected = {label.name: label.width for label in labels}
+    if found == expected:
+        return [value for name in expected for value in dense[name]]
+    faults = [
+        f"{name} has {found.get(name, 0)} instead of {expected.get(name, 0)}"
+        for name in [*expected, *(found.keys() - expected)]
+        if found.get(name) != expected.get(name)
+    ]
+    raise InputError(
+        f"expected {sum(expected.values())} feature values as on the first line, "
+        f"found {sum(found.values())}: {', '.join(faults[:5])}"
+    )
+
+
+def _decoded(name: bytes) -> str:
+    """The name of a feature."""
+    try:
+        if name:
+            return name.decode()
+    except UnicodeDecodeError:
+        pass
+    raise InputError(f"expected a feature name before '=', found {shown(name)}")

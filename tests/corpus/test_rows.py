@@ -1,0 +1,70 @@
+"""Hypotheses as columns: plain lists are the truth."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rerank.corpus.columns import TextColumn
+from rerank.corpus.labels import Label
+from rerank.corpus.rows import Rows, concatenate
+
+LABELS = (Label("A", 1),)
+
+
+def made(texts: list[bytes], first: int = 0) -> Rows:
+    """Rows with these texts, each inside a line; the other columns tell the rows apart."""
+    lines = TextColumn.of([b"<%s>" % text for text in texts])
+    numbers = np.arange(first, first + len(texts))
+    return Rows(
+        labels=LABELS,
+        lines=lines,
+        text_spans=lines.spans + np.array([1, -1]),
+        line_numbers=numbers,
+        sentences=numbers % 3,
+        dense=numbers[:, None] / 2,
+        totals=numbers / 4,
+        sparse={n: {"x": float(n)} for n in numbers.tolist() if n % 2},
+    )
+
+
+def content(rows: Rows) -> list[tuple[object, ...]]:
+    """All columns, row by row."""
+    sparse = rows.sparse_columns()
+    return [
+        (
+            rows.lines[row],
+            rows.texts[row],
+            int(rows.line_numbers[row]),
+            int(rows.sentences[row]),
+            rows.dense[row].tolist(),
+            float(rows.totals[row]),
+            sparse.row(row),
+        )
+        for row in range(len(rows))
+    ]
+
+
+texts = st.lists(st.binary(max_size=3), max_size=5)
+
+
+@given(texts, st.data())
+def test_rows_that_are_taken_keep_their_own_lines_only(
+    lines: list[bytes], data: st.DataObject
+) -> None:
+    rows = made(lines)
+    order = data.draw(st.permutations(range(len(rows))))[1:]
+    taken = rows.take(np.array(order, np.int64))
+    assert content(taken) == [content(rows)[row] for row in order]
+    assert taken.lines.blob == b"\n".join([rows.lines[row] for row in order])
+
+
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_pieces_are_put_together_in_their_order(pieces: list[list[bytes]]) -> None:
+    starts = np.cumsum([0, *map(len, pieces)]).tolist()
+    parts = [made(piece, start) for piece, start in zip(pieces, starts, strict=False)]
+    assert content(concatenate(parts)) == [row for part in parts for row in content(part)]
+
+
+def test_no_rows_have_the_columns_of_their_list() -> None:
+    empty = Rows.empty((Label("A", 2), Label("B", 1)))
+    assert (len(empty), empty.dense.shape, content(empty)) == (0, (0, 3), [])

@@ -1,0 +1,83 @@
+"""The table of formats: which one is taken for a file, and formats of other packages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from rerank.corpus.documents import Documents
+from rerank.errors import InputError
+from rerank.formats import table
+from rerank.formats.format import Survey
+from rerank.formats.moses import Moses
+from rerank.formats.table import detect, format_of, formats, read_documents, survey_of
+from rerank.notices import Notices
+
+LINE = b"0 ||| a b ||| A= 1 ||| 2"
+
+
+class Shouted(Moses):
+    """A format of another package: Moses lists under a line of their own."""
+
+    name = "shouted"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        return head[0] == b"SHOUTED"
+
+
+class Point:
+    """An installed entry point."""
+
+    name = "shouted"
+
+    def load(self) -> type[Shouted]:
+        return Shouted
+
+
+def test_formats_have_the_names_of_the_table() -> None:
+    assert [known.name for known in formats()] == list(table.FORMATS)
+
+
+def test_all_lines_of_a_file_are_there_after_its_format_is_known() -> None:
+    lines = [b"", b" ", *[LINE] * 50]
+    known, found = detect(iter(lines))
+    assert known.name == "moses"
+    assert list(found) == lines
+
+
+def test_a_file_of_no_known_format_is_refused_with_its_line_and_the_formats_tried() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"^dev.txt:3: expected a k-best list, found 'a b c'; formats tried: moses; `rerank",
+    ):
+        detect(iter([b"", b"  ", b"a b c", LINE]), source="dev.txt")
+
+
+@pytest.mark.parametrize("lines", [[], [b""], [b"", b"\t"]])
+def test_a_file_without_content_has_no_hypotheses(lines: list[bytes]) -> None:
+    with pytest.raises(InputError, match=r"^dev.txt: expected a k-best list, found no hypotheses"):
+        detect(iter(lines), source="dev.txt")
+
+
+def test_a_file_is_surveyed_and_read_in_the_format_it_is_in(tmp_path: Path) -> None:
+    path = tmp_path / "dev.kbest"
+    path.write_bytes(LINE + b"\n" + LINE + b"\n")
+    assert format_of(path).name == "moses"
+    assert survey_of(path) == Survey(2, 4, 0, 2)
+    assert survey_of(path, top=1) == Survey(1, 2, 0, 2)
+    (kbest,) = read_documents(path, Documents.one(1), Notices())
+    assert kbest.texts.to_list() == [b"a b", b"a b"]
+    assert kbest.source == str(path)
+
+
+def test_a_format_of_another_package_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups: list[str] = []
+
+    def entry_points(*, group: str) -> list[Point]:
+        groups.append(group)
+        return [Point()]
+
+    monkeypatch.setattr(table, "entry_points", entry_points)
+    assert detect(iter([b"SHOUTED", LINE]))[0].name == "shouted"
+    assert detect(iter([LINE]))[0].name == "moses"
+    assert set(groups) == {"rerank.formats"}
