@@ -11,7 +11,7 @@ from rerank.corpus.kbest import KBest
 from rerank.formats.format import KBestFormat, Survey
 from rerank.formats.laws import check_format
 from rerank.formats.moses import Moses
-from rerank.formats.table import FORMATS, formats
+from rerank.formats.table import formats
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\n|"), max_size=6)
@@ -23,14 +23,14 @@ documents = st.tuples(full, st.lists(lists, max_size=2), full).map(
 )
 
 
-@pytest.mark.parametrize("known", formats(), ids=list(FORMATS))
+@pytest.mark.parametrize("known", formats(), ids=lambda known: known.name)
 @settings(deadline=None, max_examples=60)
 @given(documents)
 def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) -> None:
     check_format(known, kbest)
 
 
-@pytest.mark.parametrize("known", formats(), ids=list(FORMATS))
+@pytest.mark.parametrize("known", formats(), ids=lambda known: known.name)
 def test_a_format_recognises_its_own_example_and_nothing_plain(known: KBestFormat) -> None:
     assert known.detect(known.example.splitlines())
     assert not known.detect([b"", b"a line of text"])
@@ -43,8 +43,8 @@ class Blind(Moses):
         return False
 
 
-class Shortened(Moses):
-    """Loses the end of every line that it reads from."""
+class Altering(Moses):
+    """Replaces letters of what it reads."""
 
     def read(self, lines: Iterable[bytes], *others: Any, **options: Any) -> Iterator[Any]:
         return super().read((line.replace(b"a", b"b") for line in lines), *others, **options)
@@ -62,7 +62,7 @@ class Miscounting(Moses):
     ("broken", "message"),
     [
         (Blind, "detect does not recognise"),
-        (Shortened, "texts read back differ"),
+        (Altering, "texts read back differ"),
         (Miscounting, "does not fit the rows"),
     ],
 )
