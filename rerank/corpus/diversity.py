@@ -1,4 +1,4 @@
-"""Diversity of a k-best list: edit distances between candidates, and the candidates that keep it.
+"""Diversity of a k-best list: edit distances between candidates, and a diverse choice of them.
 
 The edit distance of two candidates is Levenshtein's over words: insertions, deletions and
 substitutions cost 1 each. K candidates of a list, L words of all of them.
@@ -26,9 +26,9 @@ Tokens: TypeAlias = Sequence[Hashable]
 class Diversity:
     """How different the candidates of one list are.
 
-    distinct: candidates with words of their own; distance: mean edit distance of all pairs, in
-    words; relative: mean of each pair's distance / the longer length, 0..1, where two empty
-    candidates count 0. Both are None where there is no pair.
+    distinct: number of different candidates; distance: mean edit distance of all pairs, in words;
+    relative: mean over pairs of distance / length of the longer candidate, 0..1, and 0 for two
+    empty candidates. Both are None for a list of one candidate.
     """
 
     candidates: int
@@ -53,11 +53,11 @@ def diversity(candidates: Sequence[Tokens]) -> Diversity:
 def farthest_first(candidates: Sequence[Tokens], k: int) -> NDArray[np.int64]:
     """Ranks (min(k, K),), rising, of candidates that are far from each other.
 
-    The first candidate, then again and again the one whose smallest distance to those chosen is
-    largest, of equals the lower rank (farthest-point clustering, Gonzalez 1985). The largest
-    distance from any candidate to the nearest one chosen is at most twice what it must be with k;
-    those chosen for k − 1 are among them. O(k L ⌈m/64⌉) time for candidates of m words, O(K + L)
-    memory.
+    Farthest-point clustering (Gonzalez 1985): the first candidate, then repeatedly the candidate
+    whose distance to its nearest chosen candidate is largest; ties go to the lower rank. The
+    largest distance from a candidate to its nearest chosen one is at most twice the minimum over
+    all choices of k. The choice for k contains the choice for k − 1.
+    O(k L ⌈m/64⌉) time for candidates of m words, O(K + L) memory.
     """
     if k >= len(candidates):
         return np.arange(len(candidates))
@@ -65,30 +65,23 @@ def farthest_first(candidates: Sequence[Tokens], k: int) -> NDArray[np.int64]:
     chosen = [0]
     nearest = _distances(0, 0, ids, starts, n_words)
     for _ in range(k - 1):
-        nearest[chosen[-1]] = -1  # below the 0 of its doubles
+        nearest[chosen[-1]] = -1  # below the 0 of its duplicates
         chosen.append(int(nearest.argmax()))
         np.minimum(nearest, _distances(chosen[-1], 0, ids, starts, n_words), out=nearest)
     return np.sort(chosen)
 
 
-def edit_distances(candidates: Sequence[Tokens]) -> NDArray[np.int64]:
-    """Edit distances (K, K) of all pairs, in words."""
-    ids, starts, n_words = _numbered(candidates)
-    rows = [_distances(i, 0, ids, starts, n_words) for i in range(len(candidates))]
-    return np.array(rows, np.int64).reshape(len(candidates), len(candidates))
-
-
 def _numbered(candidates: Sequence[Tokens]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Word numbers (L,), where each candidate starts in them (K+1,), and how many words differ."""
+    """Word numbers (L,), starts of the candidates in them (K+1,), size of the vocabulary."""
     vocabulary: defaultdict[Hashable, int] = defaultdict(count().__next__)
     numbers = [vocabulary[token] for tokens in candidates for token in tokens]
     starts = np.cumsum([0, *map(len, candidates)], dtype=np.int64)
     return np.array(numbers, np.int64), starts, len(vocabulary)
 
 
-# The table of the dynamic program has a row for each word of the pattern and a column for each of
-# a text. 64 rows are computed at a time, their differences down a column being bits of a number,
-# from the differences along the row above them.
+# The table of the dynamic program has a row for each word of the pattern and a column for each word
+# of a text. 64 rows are computed at a time: the differences between neighbouring rows of a column
+# are the bits of one number, computed from the differences along the row above the 64.
 _BITS = 64
 _ONE = np.uint64(1)
 _NONE = np.uint64(0)

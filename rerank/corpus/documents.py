@@ -1,4 +1,4 @@
-"""Documents: which consecutive source sentences belong together."""
+"""Documents: ranges of consecutive source sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rerank.notices import Notices
 class Documents:
     """D documents; document d has the source sentences starts[d]:starts[d + 1], from 0."""
 
-    ids: tuple[str, ...]  # (D,), all different; labels, never file names
+    ids: tuple[str, ...]  # (D,), all different; never used as file names
     starts: tuple[int, ...]  # (D+1,)
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class Documents:
     ) -> Documents:
         """Documents of a file with one document id per source line.
 
-        `n_lines`: how many source lines there are, if known; `InputError` if the file has others.
+        n_lines: number of source lines, if known; `InputError` if the file has another number.
         """
         return cls.from_lines(read_lines(path, notices), source=display(path), n_lines=n_lines)
 
@@ -41,7 +41,7 @@ class Documents:
     def from_lines(
         cls, lines: Iterable[bytes], *, source: str = "", n_lines: int | None = None
     ) -> Documents:
-        """The same from the lines of such a file."""
+        """Documents of lines that are document ids, one per source line; see `from_file`."""
         starts: dict[str, int] = {}
         current, n = None, 0
         for n, line in enumerate(lines, 1):
@@ -51,8 +51,8 @@ class Documents:
             if name in starts:
                 raise InputError(
                     f"expected each document in one run of lines, but {_shown(name)}, which began "
-                    f"on line {starts[name] + 1}, resumes here; give this run another id, or sort "
-                    "source, references and lists by document",
+                    f"on line {starts[name] + 1}, continues here; give these lines another id, or "
+                    "sort source, references and lists by document",
                     source=source,
                     line=n,
                 )
@@ -69,19 +69,19 @@ class Documents:
 
     @classmethod
     def each(cls, n: int) -> Documents:
-        """Every one of n lines a document, called by its number from 0, as in k-best lists."""
+        """Each of n lines as a document, whose id is the number of the line from 0."""
         return cls(tuple(map(str, range(n))), tuple(range(n + 1)))
 
     @classmethod
     def one(cls, n: int) -> Documents:
-        """All n lines one document."""
+        """All n lines as one document."""
         return cls(("all",), (0, n))
 
     @classmethod
     def chosen(
         cls, docs: str | Path | None, no_docs: str | None, n_lines: int, notices: Notices
     ) -> Documents:
-        """Documents as options say: a file, or `each`, or `one`; `UsageError` for none or both."""
+        """Documents as the options say, of which exactly one must be given (`UsageError`)."""
         if docs is not None and no_docs is None:
             return cls.from_file(docs, notices, n_lines=n_lines)
         if docs is None and no_docs == "each":
@@ -89,9 +89,9 @@ class Documents:
         if docs is None and no_docs == "one":
             return cls.one(n_lines)
         raise UsageError(
-            "expected to be told what the documents are; give one of --docs FILE (a document id "
-            "per source line), --no-docs each (every line a document) or --no-docs one (all lines "
-            "one document)"
+            "expected one of --docs FILE (a document id per source line), --no-docs each (every "
+            "line a document) and --no-docs one (all lines one document), found "
+            f"{'none' if docs is None else 'both'}; give one"
         )
 
     def __len__(self) -> int:

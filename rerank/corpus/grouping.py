@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import itemgetter
 
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import offsets_of, places_of
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
-from rerank.corpus.labels import Label
 from rerank.corpus.rows import MAX_ID, Rows, concatenate
 from rerank.errors import InputError
 from rerank.notices import Notices
@@ -42,9 +42,7 @@ def documents_of(
     O(n log n) per document, and the cost of `farthest_first`.
     """
     top = max_k + 1 if top is None else top
-    grouping = _Grouping(
-        documents, notices, source, top=top, diverse=diverse, first_id=first_id, max_k=max_k
-    )
+    grouping = _Grouping(documents, notices, source, top, diverse, first_id, max_k)
     expected = 0
     for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
         for empty in range(expected, d):
@@ -58,36 +56,35 @@ def documents_of(
     grouping.report()
 
 
+@dataclass(slots=True, eq=False)
 class _Grouping:
     """Groups rows by document and sentence, and counts what the user should know about."""
 
-    def __init__(
-        self,
-        documents: Documents,
-        notices: Notices,
-        source: str,
-        *,
-        top: int,
-        diverse: bool,
-        first_id: int,
-        max_k: int,
-    ) -> None:
-        self._documents, self._notices, self._source = documents, notices, source
-        self._top, self._first_id, self._max_k = top, first_id, max_k
-        self._read = max_k + 1 if diverse else top  # candidates of each sentence
-        self._labels: tuple[Label, ...] = ()
-        self._lowest_id = MAX_ID
-        self._largest_k = 0
-        self._missing: list[int] = []
+    documents: Documents
+    notices: Notices
+    source: str
+    top: int
+    diverse: bool
+    first_id: int
+    max_k: int
+    no_rows: Rows = field(init=False)  # with the labels of the list
+    lowest_id: int = MAX_ID
+    largest_k: int = 0
+    missing: list[int] = field(default_factory=list)  # ids without candidates
+
+    @property
+    def limit(self) -> int:
+        """Number of candidates to read of each sentence."""
+        return self.max_k + 1 if self.diverse else self.top
 
     def parts(self, chunks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
         """The rows split where the document changes: (document, its rows)."""
-        starts = np.array(self._documents.starts)
+        starts = np.array(self.documents.starts)
         latest = 0
         for rows in chunks:
-            self._labels = rows.labels
+            self.no_rows = rows.take(np.zeros(0, np.int64))
             self._check_ids(rows)
-            owners = np.searchsorted(starts, rows.sentences - self._first_id, side="right") - 1
+            owners = np.searchsorted(starts, rows.sentences - self.first_id, side="right") - 1
             before = np.maximum.accumulate(np.append(latest, owners))
             self._check_return(rows, owners < before[:-1])
             latest = int(before[-1])
@@ -95,27 +92,27 @@ class _Grouping:
                 yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
 
     def document(self, d: int, parts: Iterable[Rows]) -> KBest:
-        """The k-best lists of document d from its rows in the order of the file."""
-        start, stop = self._documents.span(d)
-        first = self._first_id + start
+        """The k-best lists of document d from its rows, in the order of the file."""
+        start, stop = self.documents.span(d)
+        first = self.first_id + start
         counts = np.zeros(stop - start, np.int64)
         pieces = []
         for part in parts:
             ranks = _ranks(part.sentences - first, counts)
             self._check_k(part, ranks)
-            kept = np.flatnonzero(ranks < self._read)
+            kept = np.flatnonzero(ranks < self.limit)
             pieces.append(part if len(kept) == len(part) else part.take(kept))
-        self._largest_k = max(self._largest_k, counts.max(initial=0))
-        self._missing += (first + np.flatnonzero(counts == 0)).tolist()
-        rows = self._sorted(concatenate(pieces) if pieces else Rows.empty(self._labels))
-        rows, ranks = self._chosen(rows, np.minimum(counts, self._read))
+        self.largest_k = max(self.largest_k, counts.max(initial=0))
+        self.missing += (first + np.flatnonzero(counts == 0)).tolist()
+        rows = self._sorted(concatenate(pieces or [self.no_rows]))
+        rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
         kbest = KBest(
-            source=self._source,
+            source=self.source,
             first=start,
-            offsets=offsets_of(np.minimum(counts, self._top)),
+            offsets=offsets_of(np.minimum(counts, self.top)),
             texts=rows.texts,
             ranks=ranks,
-            labels=self._labels,
+            labels=rows.labels,
             dense=rows.dense,
             sparse=rows.sparse_columns(),
             totals=None if np.isnan(rows.totals).any() else rows.totals,
@@ -127,33 +124,33 @@ class _Grouping:
 
     def report(self) -> None:
         """Add the notices that need all documents."""
-        if self._missing:
-            named = ", ".join(map(str, self._missing[:_NAMED]))
-            more = ", …" if len(self._missing) > _NAMED else ""
-            self._notices.add(
+        if self.missing:
+            named = ", ".join(map(str, self.missing[:_NAMED]))
+            more = ", …" if len(self.missing) > _NAMED else ""
+            self.notices.add(
                 f"source line without hypotheses (ids {named}{more})",
-                source=self._source,
-                count=len(self._missing),
+                source=self.source,
+                count=len(self.missing),
             )
-        if self._largest_k == 1:
-            self._notices.add(
+        if self.largest_k == 1:
+            self.notices.add(
                 "list with one hypothesis per sentence, so there is nothing to rerank",
-                source=self._source,
+                source=self.source,
             )
 
     def _check_ids(self, rows: Rows) -> None:
         """`InputError` at an id outside the range of the source sentences."""
-        n = self._documents.n_lines
-        self._lowest_id = min(self._lowest_id, int(rows.sentences.min()))
-        places = rows.sentences - self._first_id
+        n = self.documents.n_lines
+        self.lowest_id = min(self.lowest_id, int(rows.sentences.min()))
+        places = rows.sentences - self.first_id
         wrong = np.flatnonzero((places < 0) | (places >= n))
         if not len(wrong):
             return
         sentence, place = int(rows.sentences[wrong[0]]), int(places[wrong[0]])
-        message = f"expected ids from {self._first_id} on, found {sentence}"
+        message = f"expected ids from {self.first_id} on, found {sentence}"
         if place >= n:
             cure = "is it the list of another source?"
-            if self._first_id == 0 and self._lowest_id == 1 and place == n:
+            if self.first_id == 0 and self.lowest_id == 1 and place == n:
                 cure = "ids look 1-based; use --first-id 1"
             message = (
                 f"expected ids of {n} source lines, found id {sentence}, "
@@ -174,19 +171,19 @@ class _Grouping:
 
     def _check_k(self, rows: Rows, ranks: NDArray[np.int64]) -> None:
         """`InputError` at the first candidate of a sentence after its `max_k` first ones."""
-        wrong = np.flatnonzero((ranks == self._max_k) & (ranks < self._read))
+        wrong = np.flatnonzero((ranks == self.max_k) & (ranks < self.limit))
         if len(wrong):
-            whole = self._read > self._top
+            whole = self.limit > self.top
             cure = "leave out --diverse" if whole else "give --top to keep the first ones"
             raise self._error(
-                f"expected at most {self._max_k} hypotheses of a sentence, found more of sentence "
+                f"expected at most {self.max_k} hypotheses of a sentence, found more of sentence "
                 f"{rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
                 rows,
                 wrong,
             )
 
     def _error(self, message: str, rows: Rows, wrong: NDArray[np.int64]) -> InputError:
-        return InputError(message, source=self._source, line=int(rows.line_numbers[wrong[0]]))
+        return InputError(message, source=self.source, line=int(rows.line_numbers[wrong[0]]))
 
     def _sorted(self, rows: Rows) -> Rows:
         """The rows sorted by sentence, within a sentence in the order of the file."""
@@ -199,14 +196,14 @@ class _Grouping:
     def _chosen(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
         """The rows to keep of lists of these sizes (T,), and their ranks."""
         ranks = places_of(counts)
-        if (counts <= self._top).all():
+        if (counts <= self.top).all():
             return rows, ranks
         from rerank.corpus.diversity import farthest_first  # loads numba
 
         texts, chosen = rows.texts.to_list(), []
         for start, stop in pairwise(offsets_of(counts).tolist()):
             candidates = list(map(split_words, texts[start:stop]))
-            chosen.append(start + farthest_first(candidates, self._top))
+            chosen.append(start + farthest_first(candidates, self.top))
         kept = np.concatenate(chosen)
         return rows.take(kept), ranks[kept]
 
@@ -229,7 +226,7 @@ class _Grouping:
         """Add a notice of this kind with the number of these lines, if there are any."""
         if len(lines):
             line = int(lines.min())
-            self._notices.add(kind, source=self._source, line=line, count=len(lines))
+            self.notices.add(kind, source=self.source, line=line, count=len(lines))
 
 
 def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:

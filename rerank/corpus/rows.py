@@ -31,21 +31,6 @@ class Rows:
     totals: NDArray[np.float64]  # (n,), NaN where there is none
     sparse: Mapping[int, Mapping[str, float]]  # by line number, where there are any
 
-    @classmethod
-    def empty(cls, labels: tuple[Label, ...]) -> Rows:
-        """No hypotheses, of a list with these labels."""
-        none = np.zeros(0, np.int64)
-        return cls(
-            labels=labels,
-            lines=TextColumn.of([]),
-            text_spans=none.reshape(0, 2),
-            line_numbers=none,
-            sentences=none,
-            dense=np.zeros((0, sum(label.width for label in labels))),
-            totals=np.zeros(0),
-            sparse={},
-        )
-
     def __len__(self) -> int:
         return len(self.lines)
 

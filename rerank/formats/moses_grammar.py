@@ -1,11 +1,12 @@
-"""Grammar of Moses k-best lists: a line taken apart.
+"""Grammar of Moses k-best lists: parsing of a line.
 
     id ||| text ||| LM0= -38.1 TM0= -4.2 -5.3 tag_np= 2 ||| total [||| further columns]
 
-Read generously: `|||` with or without blanks, old labels (`lm: -3`), values glued to their labels
-and alignments before the features (Marian), no labels, no total. A label with `_`
-in it is a sparse feature, as in Moses: one value, absent is 0. A label that comes twice has
-several values. Numbers are finite ASCII decimals: what else Python takes (`1_0`, `nan`) is refused.
+Dialects are accepted: `|||` with or without blanks, old labels (`lm: -3`), no blank between label
+and value, alignments before the features (Marian), no labels, no total. As in Moses, a label with
+`_` is a sparse feature, which has one value and is 0 where it is absent. A dense label may be
+repeated; its values are then those of one feature function. Numbers are finite ASCII decimals;
+other spellings that Python accepts (`1_0`, `nan`) are refused.
 
 Sources: moses/Manager.cpp (OutputNBest) and mert/FeatureArray.cpp of
 https://github.com/moses-smt/mosesdecoder; src/translator/output_printer.h of
@@ -41,7 +42,7 @@ BAR_IN_TEXT = "hypothesis that contains '|||', kept; escape it as &#124;&#124;&#
 
 
 class Value(NamedTuple):
-    """One number of a feature column; `label` as written before it, empty inside a block."""
+    """A number of a feature column; label: as written before it, empty for further values."""
 
     label: bytes
     name: str
@@ -50,13 +51,13 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the first line of a list says about all of them."""
+    """Columns and labels of a list, which all lines share."""
 
     fields: int  # columns of a line
     column: int  # the one that holds the features; the next one is the total
     labels: tuple[Label, ...]
     values: tuple[tuple[bytes, int], ...]  # per dense value: label before it, its place in a row
-    dialect: tuple[str, ...]  # how the list differs from what Moses writes today
+    dialect: tuple[str, ...]  # notices: how the list differs from what Moses writes today
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +69,14 @@ class Line:
     dense: list[float]  # in the order of `Layout.labels`
     sparse: dict[str, float]
     total: float | None
-    oddities: tuple[str, ...]  # kinds of notices
+    oddities: tuple[str, ...]  # notices
 
 
 def layout(line: bytes) -> Layout:
-    """Columns and labels of a list, from its first line; `InputError` if it is no such list."""
+    """Columns and labels of a list, from its first line; `InputError` if the line is not valid."""
     fields = line.split(SEPARATOR)
     labelled = [c for c in range(2, len(fields)) if _LABELLED.match(fields[c])]
-    columns = feature_columns(fields) or labelled  # `parse` says what is wrong with the total
+    columns = feature_columns(fields) or labelled  # `parse` refuses the total
     if not columns:
         raise InputError(
             "expected 'id ||| text ||| features ||| total' as Moses and Marian write it, "
@@ -104,7 +105,10 @@ def layout(line: bytes) -> Layout:
 
 
 def feature_columns(fields: Sequence[bytes]) -> list[int]:
-    """Columns that may hold features: labelled, last or before a number; else bare numbers."""
+    """Columns that may hold the features: those followed by a number or by no column.
+
+    If any of them begins with a label, only those that do; else those of numbers alone.
+    """
 
     def before_total(c: int) -> bool:
         return c + 1 == len(fields) or _NUMBER_LIKE.fullmatch(fields[c + 1].strip()) is not None
@@ -116,10 +120,10 @@ def feature_columns(fields: Sequence[bytes]) -> list[int]:
 
 
 def feature_values(field: bytes) -> Iterator[Value]:
-    """The numbers of a feature column (or of a line of a weights file) with their names.
+    """The numbers of a feature column, or of a line of a weights file, with their names.
 
-    Numbers before any label are called F0, F1, …; a number after the value of a sparse feature
-    continues the dense one before it, as in Moses.
+    Numbers before any label are called F0, F1, …. A number after the value of a sparse feature
+    belongs to the dense feature before it, as in Moses.
     """
     label, name, block, bare = b"", "", "", 0
     for token in field.split():
@@ -163,7 +167,7 @@ def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict
 
 
 def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
-    """One line of a list of the given layout; `InputError` where it differs. O(bytes)."""
+    """A line of a list of the given layout; `InputError` if it has another. O(bytes)."""
     fields = line.split(SEPARATOR)
     column = layout.column
     if len(fields) != layout.fields:
@@ -193,7 +197,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
 
 
 def _only_feature_column(fields: Sequence[bytes], layout: Layout) -> int:
-    """The feature column of a line with another number of columns than the first one."""
+    """The feature column of a line that has not as many columns as the first line."""
     columns = feature_columns(fields)
     if len(columns) != 1 or columns[0] < layout.column:
         raise InputError(
@@ -208,13 +212,13 @@ def _columns(n: int) -> str:
 
 
 def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> Iterator[str]:
-    """Kinds of notices about a list that is not as Moses writes it today."""
+    """Notices of a list that differs from what Moses writes today."""
     if any(value.label.endswith(b":") for value in values):
         yield "old Moses labels, as in 'lm: -3.2'"
     if _GLUED.search(fields[column]):
-        yield "labels glued to their values, as in Marian's 'F0=-3.2'"
+        yield "no blank between label and value, as in Marian's 'F0=-3.2'"
     if any(value.name == _WORD_SCORES for value in values):
-        yield "Marian's word scores among the features, not read as features"
+        yield "Marian's word scores among the features, ignored"
     if values and not values[0].label:
         yield "features without labels, called F0, F1, …"
     if column + 1 == len(fields):
@@ -242,7 +246,7 @@ def _trimmed(line: bytes, start: int, stop: int) -> tuple[int, int]:
 
 
 def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list[float]:
-    """Values in the order of the labels; `InputError` if there are not the same of each."""
+    """Values in the order of the labels; `InputError` if a label has another number of values."""
     found = {name: len(values) for name, values in dense.items()}
     expected = {label.name: label.width for label in labels}
     if found == expected:

@@ -1,4 +1,4 @@
-"""Grammar of the files of Moses' extractor: hypotheses as numbers, one block a sentence.
+"""Files of Moses' extractor: features and statistics of hypotheses, in blocks of a sentence.
 
     FEATURES_TXT_BEGIN_0 <sentence> <n> <F> LM0_0 TM0_0 TM0_1 …
     v v v [tag_np=v …]                                             n lines
@@ -8,9 +8,9 @@
     c1 t1 c2 t2 c3 t3 c4 t4 reflen                                 n lines
     SCORES_TXT_END_0
 
-Line j of a block is one hypothesis in both files. A sentence may have several blocks. Moses lets
-`nan` and lines with features too few pass, and its weights are then no weights: here a line that
-is not as its block says is refused.
+Line j of a block is the same hypothesis in both files. A sentence may have several blocks. Moses
+accepts `nan` and lines with too few features, and then tunes weights that are useless; here a line
+that does not fit its block is refused.
 
 Source: mert/FeatureArray.cpp, FeatureStats.cpp, ScoreArray.cpp and BleuScorer.cpp of
 https://github.com/moses-smt/mosesdecoder.
@@ -46,8 +46,8 @@ _OURS = [0, 2, 4, 6, 1, 3, 5, 7, 8]  # columns of theirs in the order of `rerank
 class Block:
     """The n hypotheses of a block.
 
-    line: number of its first line in the file; values: (n, W), features, or statistics as
-    `rerank.metrics.bleu` orders them; sparse: by row, where there are any.
+    line: number of the block's first line in the file; values: (n, W), features, or statistics in
+    the order of `rerank.metrics.bleu`; sparse: sparse features by row, of rows that have any.
     """
 
     line: int
@@ -69,7 +69,7 @@ class FeatureBlock(Block):
 def feature_blocks(
     lines: Iterable[bytes], notices: Notices, *, source: str = ""
 ) -> Iterator[FeatureBlock]:
-    """The blocks of features.dat; `InputError` for what is no such file. O(bytes)."""
+    """The blocks of features.dat; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "FEATURES", source, notices)
     names: list[bytes] = []
     labels: tuple[Label, ...] = ()
@@ -95,7 +95,7 @@ def feature_blocks(
 def statistics_blocks(
     lines: Iterable[bytes], notices: Notices, *, source: str = ""
 ) -> Iterator[Block]:
-    """The blocks of scores.dat, of BLEU; `InputError` for what is no such file. O(bytes)."""
+    """The blocks of scores.dat for BLEU; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "SCORES", source, notices)
     for line, sentence, n, width, found in reader.headers("BLEU"):
         if found != [b"BLEU"] or width != WIDTH:
@@ -118,13 +118,13 @@ def statistics_blocks(
 
 
 def _impossible(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows (n, 9), in their order of columns, are no statistics of BLEU."""
+    """Which rows (n, 9), with the columns of the file, cannot be statistics of BLEU."""
     counts = (values == np.rint(values)) & (values >= 0) & (values < 2**31)
     return np.asarray(~counts.all(axis=1) | (values[:, 0:8:2] > values[:, 1:8:2]).any(axis=1))
 
 
 def _ellipsis(names: Sequence[bytes], j: int) -> str:
-    """The j-th of some names, and how many there are."""
+    """Number of the names, and the j-th name."""
     name = shown(names[j]) if j < len(names) else "no more"
     return f"{len(names)} with {name} at place {j + 1}"
 
@@ -140,8 +140,8 @@ def _labels(names: Sequence[bytes], reader: _Reader, line: int) -> tuple[Label, 
 def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
     """Labels of the columns that extractor calls `LM0_0 TM0_0 TM0_1`: LM0, and TM0 of two values.
 
-    `_0 _1`, of lists without labels, are F0 and F1, as in lists themselves. A name without a
-    number is a label of its own. `InputError` for a column that comes twice or out of its place.
+    `_0 _1`, from lists without labels, are F0 and F1, as in the lists. A name without a number is
+    a label of one value. `InputError` for a duplicate or misplaced column.
     """
     counts: Counter[str] = Counter()
     for column in names:
@@ -165,11 +165,11 @@ def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
 
 
 _Header: TypeAlias = tuple[int, int, int, int, list[bytes]]
-"""Number of the line, sentence, hypotheses, width of a line, and what stands behind that."""
+"""Line number, sentence, number of hypotheses, width of a line, and the tokens after these."""
 
 
 class _Reader:
-    """Lines of one file, taken block by block, with the number of the line in hand."""
+    """Reads a file block by block and counts its lines."""
 
     def __init__(self, lines: Iterable[bytes], what: str, source: str, notices: Notices) -> None:
         self._lines = iter(lines)
@@ -183,7 +183,7 @@ class _Reader:
         raise InputError(message, source=self._source, line=line)
 
     def headers(self, tail: str) -> Iterator[_Header]:
-        """The first line of each block; `rows` has to be called for each."""
+        """The first line of each block; call `rows` after each."""
         form = f"{self._begin.decode()} <sentence> <hypotheses> <numbers> {tail}"
         for text in self._lines:
             self._line += 1
@@ -211,7 +211,7 @@ class _Reader:
     def rows(
         self, n: int, width: int, sentence: int, what: str
     ) -> tuple[NDArray[np.float64], dict[int, dict[str, float]]]:
-        """The n lines of a block and its end: values (n, width), sparse features by row."""
+        """Values (n, width) and sparse features by row, of the n lines of a block."""
         lines = list(islice(self._lines, n + 1))
         block = f"{n} hypotheses of sentence {sentence}"
         end = self._end.decode()
@@ -220,7 +220,7 @@ class _Reader:
         for row in others:
             line = self._line + 1 + row
             if lines[row].strip() == self._end:
-                self.refuse(line, f"expected {block} as said where the block begins, found {row}")
+                self.refuse(line, f"expected {block} as the block's first line says, found {row}")
             values[row] = self._dense(lines[row], width, line, what)
         sparse = {row: self._sparse(tail, self._line + 1 + row) for row, tail in tails.items()}
         self._line += len(lines)
@@ -235,18 +235,18 @@ class _Reader:
         return values, sparse
 
     def _dense(self, text: bytes, width: int, line: int, what: str) -> list[float]:
-        """The values of a line that have no name."""
+        """The dense values of a line."""
         tokens = [token for token in text.split() if b"=" not in token]
         values = [self._number(t, f"value {j}", line) for j, t in enumerate(tokens, 1)]
         if len(values) != width:
             self.refuse(
                 line,
-                f"expected {width} {what} as said where the block begins, found {len(values)}",
+                f"expected {width} {what} as the block's first line says, found {len(values)}",
             )
         return values
 
     def _sparse(self, tokens: Sequence[bytes], line: int) -> dict[str, float]:
-        """The values of a line that have a name, which may hold a `=` itself."""
+        """The sparse features of a line, whose names may contain `=`."""
         sparse: dict[str, float] = {}
         for token in tokens:
             head, _, number = token.rpartition(b"=")
@@ -265,15 +265,15 @@ class _Reader:
             self.refuse(
                 line,
                 f"expected a finite decimal number for {what}, found {shown(token)}; "
-                "mend the list that extractor has read",
+                "correct the list that extractor has read",
             )
         return value
 
 
 def _parted(lines: Sequence[bytes]) -> tuple[list[bytes], dict[int, list[bytes]]]:
-    """Lines as far as values have no names, and by row the named ones of those that have some.
+    """Lines without their sparse features, and the tokens of these features by row.
 
-    A line with values of both kinds in another order than extractor's is left whole.
+    A line with a dense value after a sparse one, which extractor does not write, stays whole.
     """
     heads, tails = list(lines), {}
     for row, line in enumerate(lines):

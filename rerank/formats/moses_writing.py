@@ -1,7 +1,7 @@
-"""Writing of Moses k-best lists: features appended to a line, and lines made from values.
+"""Writing of Moses k-best lists: features appended to a line, and new lines.
 
-What is written is what the strictest readers take: names of letters and digits, one blank between
-tokens, finite numbers without capital E or `+`. mert-moses.pl dies on anything else.
+Output is restricted to what the strictest reader, mert-moses.pl, accepts: names of letters and
+digits, one blank between tokens, finite numbers without capital E or `+`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
 def append_features(
     line: bytes, features: Sequence[tuple[str, float]], total: float | None = None
 ) -> bytes:
-    """The line with ` Name= v` appended to its features and, if given, another total.
+    """The line with ` Name= v` appended to its features and, if given, its total replaced.
 
-    All other bytes stay as they are; a missing total column is added. Numbers have nine significant
-    digits. `RerankError` where one is not finite, `UsageError` for a name Moses would not read.
+    A missing total column is added; all other bytes are unchanged. Numbers have nine significant
+    digits. `RerankError` for infinity and NaN, `UsageError` for a name that Moses cannot read.
     """
     fields = line.split(SEPARATOR)
     columns = feature_columns(fields)
@@ -54,7 +54,7 @@ def format_line(
     sparse: Mapping[str, float] | None = None,
     total: float | None = None,
 ) -> bytes:
-    """A line as Moses writes it, with numbers that read back to the same bits.
+    """A new line as Moses writes it, with numbers that read back to the same bits.
 
     `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
     """
@@ -72,7 +72,7 @@ def format_line(
 
 
 def _checked(name: str, pattern: re.Pattern[str]) -> bytes:
-    """The name of a feature, fit to be written."""
+    """The name of a feature; `UsageError` if Moses cannot read it."""
     if pattern.fullmatch(name) is None:
         raise UsageError(f"expected a feature name of letters and digits, found {name!r}")
     return name.encode()

@@ -1,4 +1,4 @@
-"""Numbers in k-best lists and weight files, read and written, and tokens in messages."""
+"""Tokens of k-best lists and weight files: numbers to read and to write, and text for messages."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
 _SHOWN = 60  # bytes of a token in a message
 
 Number: TypeAlias = Callable[[bytes, str], float]
-"""Reads a number; the second argument names it in errors."""
+"""Parser of a number; the second argument is its name in error messages."""
 
 
 def number(token: bytes, what: str) -> float:
-    """A finite number in ASCII decimals: not all that Python takes (`1_0`, `nan`, `١`)."""
+    """A finite number in ASCII decimals; `nan`, `1_0` and `١`, which Python takes, are refused."""
     if NUMBER.fullmatch(token):
         value = float(token)
         if math.isfinite(value):
@@ -32,7 +32,7 @@ def number(token: bytes, what: str) -> float:
 
 
 def clipping(magnitude: float, clipped: Callable[[], None]) -> Number:
-    """`number`, but ±`magnitude` for what is infinite; `clipped` is called each time."""
+    """A parser that returns ±`magnitude` for an infinite number, and then calls `clipped`."""
 
     def read(token: bytes, what: str) -> float:
         if not _is_infinite(token):
@@ -44,9 +44,9 @@ def clipping(magnitude: float, clipped: Callable[[], None]) -> Number:
 
 
 def written(value: float, what: str, *, digits: int | None = None) -> bytes:
-    """A number with so many significant digits, or as many as read back to the same bits.
+    """A number with this many significant digits, or with enough to read back the same bits.
 
-    No `+` in exponents: mert-moses.pl refuses it. `RerankError` if the value is not finite.
+    Exponents have no `+`, which mert-moses.pl refuses. `RerankError` for infinity and NaN.
     """
     if not math.isfinite(value):
         raise RerankError(f"expected a finite number to write for {what}, found {value}")
@@ -55,13 +55,13 @@ def written(value: float, what: str, *, digits: int | None = None) -> bytes:
 
 
 def shown(data: bytes) -> str:
-    """Bytes for a message: quoted, printable, at most 60 of them."""
+    """The first 60 bytes at most, quoted and printable, for a message."""
     text = repr(data[:_SHOWN].decode("utf-8", "backslashreplace"))
     return text if len(data) <= _SHOWN else f"{text}…"
 
 
 def _is_infinite(token: bytes) -> bool:
-    """Whether a number is written as infinite, or too large to be anything else."""
+    """Whether a number is written as infinite or too large for a float."""
     if NUMBER.fullmatch(token):
         return math.isinf(float(token))
     return _INFINITE.fullmatch(token) is not None

@@ -58,7 +58,7 @@ def test_a_wrong_number_of_lines_is_refused_with_both_counts(n_lines: int) -> No
 
 
 def test_a_document_that_resumes_is_refused_with_both_places() -> None:
-    with pytest.raises(InputError, match=r"dev.docs:5: .*'b', which began on line 2, resumes"):
+    with pytest.raises(InputError, match=r"dev.docs:5: .*'b', which began on line 2, continues"):
         Documents.from_lines([b"a", b"b", b"b", b"c", b"b"], source="dev.docs")
 
 

@@ -63,8 +63,3 @@ def test_pieces_are_put_together_in_their_order(pieces: list[list[bytes]]) -> No
     starts = np.cumsum([0, *map(len, pieces)]).tolist()
     parts = [made(piece, start) for piece, start in zip(pieces, starts, strict=False)]
     assert content(concatenate(parts)) == [row for part in parts for row in content(part)]
-
-
-def test_no_rows_have_the_columns_of_their_list() -> None:
-    empty = Rows.empty((Label("A", 2), Label("B", 1)))
-    assert (len(empty), empty.dense.shape, content(empty)) == (0, (0, 3), [])

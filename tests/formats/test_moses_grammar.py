@@ -55,7 +55,7 @@ def test_a_line_is_id_text_features_and_total() -> None:
             b"0 ||| a ||| F0=-1.5 F1=2 ||| -14",
             [("F0", 1), ("F1", 1)],
             [-1.5, 2],
-            "glued",
+            "no blank between label",
             id="Marian without score breakdown",
         ),
         pytest.param(

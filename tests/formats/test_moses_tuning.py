@@ -151,7 +151,7 @@ def test_what_is_written_is_read(
         ("-37 -5 2 ", "-37 -5 ", "f.dat:3: expected 3 feature values .*, found 2"),
         ("-37 -5 2 ", "-37 -5 2 1 ", "f.dat:3: expected 3 feature values .*, found 4"),
         ("-37 -5 2 ", "-37 nan 2 ", "f.dat:3: expected a finite decimal number for value 2, .*nan"),
-        ("-37 -5 2 ", "-37 -5 -inf ", "f.dat:3: .* for value 3, found '-inf'; mend"),
+        ("-37 -5 2 ", "-37 -5 -inf ", "f.dat:3: .* for value 3, found '-inf'; correct"),
         ("-37 -5 2 ", "-37 -5 1e999 ", "f.dat:3: expected a finite .*found '1e999'"),
         ("tag_np=2", "tag_np=x", "f.dat:3: expected a finite decimal number for tag_np, found 'x'"),
         (
