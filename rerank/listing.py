@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rerank.registry import (
     DECODERS,
     FLAGS,
+    FORMATS,
     METRICS,
     MODELS,
     SCORE_FILES,
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 _HIDDEN = frozenset({"rng", "n_best"})  # arguments whose options have other names
-_WIDTHS = {"options": 24, "cost": 28, "source": 40, "parameters": 40, "description": 60}
+_WIDTHS = {
+    "options": 24,
+    "cost": 28,
+    "source": 40,
+    "parameters": 40,
+    "description": 60,
+    "example": 60,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +106,17 @@ def _models() -> Iterable[Row]:
         yield {"name": name, "source": model.source, "parameters": model.parameters}
 
 
+def _formats() -> Iterable[Row]:
+    for name in FORMATS.builtin:
+        known = FORMATS[name]()
+        yield {
+            "name": name,
+            "description": known.description,
+            "suffixes": list(known.suffixes),
+            "example": known.example.decode(),
+        }
+
+
 def _cell(value: object) -> object:
     return " ".join(value) if isinstance(value, list) else value
 
@@ -107,4 +126,5 @@ KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
     "scorers": (SCORERS, _scorers),
     "decoders": (DECODERS, _decoders),
     "metrics": (METRICS, _metrics),
+    "formats": (FORMATS, _formats),
 }

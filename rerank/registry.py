@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from decoders.table import Decoder
     from lm.zoo import Composition
+    from rerank.formats.format import KBestFormat
     from rerank.metrics import TextMetric
     from rerank.scorers import PlainScorer, Scorer
 
@@ -151,6 +152,9 @@ METRICS: Registry[Callable[[], TextMetric]] = Registry(
         "chrf": "rerank.metrics.chrf:Chrf",
         "ter": "rerank.metrics.ter:Ter",
     },
+)
+FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
+    "format", {"moses": "rerank.formats.moses:Moses"}
 )
 MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")
 

@@ -8,7 +8,7 @@ import pytest
 from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
 from lm.zoo import ZOO
 from rerank.listing import KINDS, flags, listing
-from rerank.registry import FLAGS, METRICS, SCORE_FILES
+from rerank.registry import FLAGS, FORMATS, METRICS, SCORE_FILES
 
 every_decoder = pytest.mark.parametrize("row", DECODERS.values(), ids=DECODERS)
 
@@ -60,7 +60,12 @@ def test_the_table_for_people_holds_the_same_words() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "names"),
-    [("models", [*ZOO]), ("scorers", ["lm", *SCORE_FILES]), ("metrics", [*METRICS.builtin])],
+    [
+        ("models", [*ZOO]),
+        ("scorers", ["lm", *SCORE_FILES]),
+        ("metrics", [*METRICS.builtin]),
+        ("formats", [*FORMATS.builtin]),
+    ],
 )
 def test_built_in_members_are_listed_in_their_order(kind: str, names: list[str]) -> None:
     assert [row["name"] for row in listing(kind).rows] == names

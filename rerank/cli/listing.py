@@ -13,6 +13,7 @@ _HELP = {
     "scorers": "Show the scorers and the option of each.",
     "decoders": "Show the decoders of --search: orders served, where exact, cost, options, source.",
     "metrics": "Show the metrics of --objective.",
+    "formats": "Show the formats of k-best lists, which are recognised by their first lines.",
 }
 
 

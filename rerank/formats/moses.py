@@ -28,8 +28,8 @@ class Moses:
     """The format of Moses' n-best lists."""
 
     name = "moses"
-    description = "Moses and Marian n-best lists: id ||| text ||| features ||| total"
-    suffixes = (".nbest", ".kbest", ".nbest.gz")
+    description = "N-best lists of Moses and Marian, a hypothesis per line."
+    suffixes = (".nbest", ".kbest")
     example = b"0 ||| the text ||| LM0= -38.1 TM0= -4.2 -5.3 ||| -12.6"
 
     def detect(self, head: Sequence[bytes]) -> bool:

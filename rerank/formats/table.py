@@ -1,14 +1,13 @@
-"""The formats of k-best lists by name, and reading a list whose format its first lines show.
+"""Reading of k-best lists whose format is recognised by their first lines.
 
-A further format is a file with a `rerank.formats.format.KBestFormat`, a line here, and a test; or,
-in another package, an entry point of the group `rerank.formats`.
+A further format is a file with a `rerank.formats.format.KBestFormat`, a line in the table of
+formats (`rerank.registry.FORMATS`) and a test; or, in another package, an entry point of the group
+`rerank.formats`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.metadata import entry_points
 from itertools import chain
 from pathlib import Path
 
@@ -20,10 +19,8 @@ from rerank.files.lines import display, read_lines
 from rerank.formats.format import KBestFormat, Survey
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
+from rerank.registry import FORMATS
 
-FORMATS = {  # name: `module:class`, which makes a `KBestFormat`; asked in this order
-    "moses": "rerank.formats.moses:Moses",
-}
 _HEAD = 20  # lines that are not blank, from which a format is recognised
 
 
@@ -32,10 +29,7 @@ def formats() -> list[KBestFormat]:
 
     Those of other packages come first, since the Moses reader accepts many dialects.
     """
-    points = {point.name: point for point in entry_points(group="rerank.formats")}
-    others = [points[name].load()() for name in sorted(points.keys() - FORMATS.keys())]
-    places = [place.partition(":") for place in FORMATS.values()]
-    return others + [getattr(import_module(module), name)() for module, _, name in places]
+    return [FORMATS[name]() for name in sorted(FORMATS, key=lambda name: name in FORMATS.builtin)]
 
 
 def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, Iterator[bytes]]:

@@ -1,17 +1,18 @@
 """The table of formats: which one is taken for a file, and formats of other packages."""
 
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError
-from rerank.formats import table
 from rerank.formats.format import Survey
 from rerank.formats.moses import Moses
 from rerank.formats.table import detect, format_of, formats, read_documents, survey_of
 from rerank.notices import Notices
+from rerank.registry import FORMATS
 
 LINE = b"0 ||| a b ||| A= 1 ||| 2"
 
@@ -25,17 +26,8 @@ class Shouted(Moses):
         return head[0] == b"SHOUTED"
 
 
-class Point:
-    """An installed entry point."""
-
-    name = "shouted"
-
-    def load(self) -> type[Shouted]:
-        return Shouted
-
-
 def test_formats_have_the_names_of_the_table() -> None:
-    assert [known.name for known in formats()] == list(table.FORMATS)
+    assert [known.name for known in formats()] == list(FORMATS.builtin)
 
 
 def test_all_lines_of_a_file_are_there_after_its_format_is_known() -> None:
@@ -71,13 +63,8 @@ def test_a_file_is_surveyed_and_read_in_the_format_it_is_in(tmp_path: Path) -> N
 
 
 def test_a_format_of_another_package_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    groups: list[str] = []
-
-    def entry_points(*, group: str) -> list[Point]:
-        groups.append(group)
-        return [Point()]
-
-    monkeypatch.setattr(table, "entry_points", entry_points)
+    point = EntryPoint("shouted", f"{__name__}:Shouted", "rerank.formats")
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Shouted)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
     assert detect(iter([b"SHOUTED", LINE]))[0].name == "shouted"
     assert detect(iter([LINE]))[0].name == "moses"
-    assert set(groups) == {"rerank.formats"}
