@@ -1,1 +1,1 @@
-"""File formats of k-best lists, one module each: the grammar of a line, read and written."""
+"""File formats: k-best lists, which their first lines identify, extractor files, and weights."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rerank.corpus.diversity import Diversity
 from rerank.corpus.diversity import diversity as measure
-from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 
@@ -20,23 +19,23 @@ _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Diversities:
-    """The diversity of every list that has candidates; ids as in the file."""
+    """Diversity of each list that has candidates, with its id in the file."""
 
     ids: tuple[int, ...]
     lists: tuple[Diversity, ...]
 
     def column(self, figure: str) -> NDArray[np.float64]:
-        """A figure of the lists that have it, (≤ T,)."""
+        """Values (≤ T,) of a figure, without lists for which it is not defined."""
         found = [getattr(one, figure) for one in self.lists]
         return np.array([value for value in found if value is not None], dtype=np.float64)
 
     def mean(self, figure: str) -> float | None:
-        """Mean of a figure over the lists that have it; None where none has."""
+        """Mean of a figure over the lists for which it is defined; None if there are none."""
         column = self.column(figure)
         return float(column.mean()) if len(column) else None
 
     def to_dict(self) -> dict[str, object]:
-        """The report for machines, numbers unrounded."""
+        """The report as JSON values, numbers unrounded."""
         return {
             "schema": 1,
             "candidates": sum(one.candidates for one in self.lists),
@@ -46,7 +45,7 @@ class Diversities:
         }
 
     def to_tsv(self) -> str:
-        """A line per list under a line of names; a figure that a list does not have is empty."""
+        """A header and a line per list; a figure that is not defined for a list is empty."""
         rows = [["id", *_FIGURES]]
         for t, one in self._named():
             found = [getattr(one, figure) for figure in _FIGURES]
@@ -54,7 +53,7 @@ class Diversities:
         return "".join("\t".join(row) + "\n" for row in rows)
 
     def to_text(self) -> str:
-        """The report for people: how the figures are spread over the lists."""
+        """The report as a table: mean and quantiles of each figure over the lists."""
         from tabulate import tabulate
 
         rows = [["mean", *(_cell(figure, self.mean(figure)) for figure in _FIGURES)]]
@@ -71,8 +70,8 @@ class Diversities:
             f"{table}\n\n"
             f"{len(self.lists):,} lists, {total:,} candidates, {distinct:,} distinct\n"
             "distance: edit distance in words, mean of all pairs of a list\n"
-            "relative: the same / the longer length of each pair\n"
-            "10%: the figure of the list that stands there when they are in order\n"
+            "relative: distance / length of the longer candidate, mean of all pairs of a list\n"
+            "10%, 50%, 90%: quantiles over the lists\n"
         )
 
     def _named(self) -> Iterator[tuple[int, Diversity]]:
@@ -82,8 +81,8 @@ class Diversities:
 def diversity(lists: Lists, *, notices: Notices) -> Diversities:
     """The diversity of k-best lists, as `--top` and `--diverse` leave them.
 
-    Documents matter to the order of the file alone (`rerank.corpus.grouping.documents_of`):
-    without --docs every list is a document. Memory: a batch of documents, and about 200 bytes a
+    Documents determine only in which order ids may come (`rerank.corpus.grouping.documents_of`);
+    without --docs every list is a document. Memory: a batch of documents, and about 200 bytes per
     list.
     """
     if lists.docs is None and lists.no_docs is None:
@@ -95,21 +94,16 @@ def diversity(lists: Lists, *, notices: Notices) -> Diversities:
             for _, kbest in batch:
                 for t in np.flatnonzero(kbest.counts).tolist():
                     ids.append(lists.first_id + kbest.first + t)
-                    found.append(_measured(kbest, t))
+                    found.append(measure([kbest.tokens(row) for row in kbest.rows(t)]))
     return Diversities(tuple(ids), tuple(found))
 
 
-def _measured(kbest: KBest, t: int) -> Diversity:
-    """The diversity of the list of sentence t."""
-    return measure([kbest.tokens(row) for row in kbest.rows(t)])
-
-
 def _quantile(values: NDArray[np.float64], share: float) -> float | None:
-    """The value below or at which this share of them lies, one of them; None of none."""
+    """The smallest value with at least this share of the values at or below it; None if empty."""
     return float(np.quantile(values, share, method="inverted_cdf")) if len(values) else None
 
 
 def _cell(figure: str, value: float | None) -> str:
-    """A figure in the table: counts to one place, distances to two, relative ones to three."""
+    """A figure in the table: one decimal for counts, two for distances, three for relative ones."""
     places = {"distance": 2, "relative": 3}.get(figure, 1)
     return "" if value is None else f"{value:.{places}f}"

@@ -1,17 +1,85 @@
 """The laws of formats, on the formats of the table and on one that breaks them."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from rerank.corpus.columns import TextColumn
 from rerank.corpus.kbest import KBest
-from rerank.formats.format import KBestFormat, Survey
+from rerank.corpus.labels import Label
+from rerank.corpus.rows import Rows
+from rerank.formats.format import KBestFormat, Survey, survey_rows
 from rerank.formats.laws import check_format
 from rerank.formats.moses import Moses
 from rerank.formats.table import formats
+from rerank.notices import Notices
+
+
+class JsonLines:
+    """A format whose texts are no spans of the file: JSON escapes them.
+
+    Each entry that `read` keeps is the line of the file, and after it the text.
+    """
+
+    name = "jsonl"
+    description = "A JSON object per hypothesis."
+    suffixes = (".jsonl",)
+    example = b'{"id": 0, "text": "a", "dense": {"tm": 1.0}, "sparse": {}}'
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        return next(line for line in head if line.strip()).startswith(b"{")
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[Rows]:
+        content = list(lines)
+        found = [json.loads(line) for line in content]
+        texts = [one["text"].encode() for one in found]
+        entries = TextColumn.of([line + text for line, text in zip(content, texts, strict=True)])
+        ends = entries.spans[:, 1]
+        yield Rows(
+            labels=tuple(Label(name, 1) for name in found[0]["dense"]),
+            lines=entries,
+            text_spans=np.stack([ends - list(map(len, texts)), ends], axis=1),
+            line_numbers=np.arange(1, len(content) + 1),
+            sentences=np.array([one["id"] for one in found]),
+            dense=np.array([list(one["dense"].values()) for one in found], float),
+            totals=np.full(len(content), np.nan),
+            sparse={n: one["sparse"] for n, one in enumerate(found, 1)},
+        )
+
+    def survey(self, lines: Iterable[bytes], *, source: str, top: int | None) -> Survey:
+        return survey_rows(self.read(lines, Notices(), source=source, clip=None), top)
+
+    def write(
+        self,
+        kbest: KBest,
+        names: Sequence[str],
+        values: NDArray[np.float64],
+        totals: NDArray[np.float64] | None,
+        *,
+        first_id: int,
+    ) -> Iterator[bytes]:
+        labels = [label.name for label in kbest.labels]
+        for t in range(len(kbest)):
+            for row in kbest.rows(t):
+                one = {
+                    "id": first_id + kbest.first + t,
+                    "text": kbest.texts[row].decode(),
+                    "dense": dict(zip(labels, kbest.dense[row].tolist(), strict=True)),
+                    "sparse": kbest.sparse.row(row),
+                }
+                if kbest.lines is not None:
+                    line = kbest.lines[row].removesuffix(kbest.texts[row])
+                    assert json.loads(line) == one
+                yield json.dumps(one).encode()
+
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\n|"), max_size=6)
@@ -23,7 +91,7 @@ documents = st.tuples(full, st.lists(lists, max_size=2), full).map(
 )
 
 
-@pytest.mark.parametrize("known", formats(), ids=lambda known: known.name)
+@pytest.mark.parametrize("known", [*formats(), JsonLines()], ids=lambda known: known.name)
 @settings(deadline=None, max_examples=60)
 @given(documents)
 def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) -> None:
