@@ -43,7 +43,7 @@ def repeats(document: Document) -> Pairwise:
 
 
 @pytest.mark.parametrize(
-    "scorer", [lengths, Custom(1, repeats), Custom(2, repeats), Custom(None, repeats)], ids=str
+    "scorer", [lengths, Custom(1, repeats), Custom(2, repeats), Custom(None, repeats)]
 )
 def test_honest_scorers_keep_the_laws(scorer: Any) -> None:
     check_scorer(scorer, DOCUMENTS)

@@ -131,7 +131,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("order", "answer", "message"), FAULTS, ids=str)
+@pytest.mark.parametrize(("order", "answer", "message"), FAULTS)
 def test_a_fault_is_one_line_with_scorer_document_sentence(
     order: int | None, answer: Callable[[Document], Any], message: str
 ) -> None:
@@ -145,7 +145,7 @@ def test_a_fault_is_one_line_with_scorer_document_sentence(
     assert fault.value.exit_code == 1
 
 
-@pytest.mark.parametrize("author", [3, Custom(-1, lengths), Custom("1", lengths)], ids=str)
+@pytest.mark.parametrize("author", [3, Custom(-1, lengths), Custom("1", lengths)])
 def test_what_is_no_scorer_is_a_usage_error(author: Any) -> None:
     with pytest.raises(UsageError, match="scorer 'x': expected"):
         PluginScorer("x", author)
