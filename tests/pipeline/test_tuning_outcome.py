@@ -247,7 +247,7 @@ def test_a_moses_ini_keeps_its_lines_and_gets_the_weights(here: Path) -> None:
 @pytest.mark.parametrize(
     ("out", "base", "message"),
     [
-        ("out.json", "moses.ini", r"--out out\.json: expected a weights file \.ini, as --base is"),
+        ("out.json", "moses.ini", r"--out out\.json: expected a weights file \.ini, like --base"),
         ("moses.ini", "moses.ini", r"also the input"),
         ("out.ini", "none.ini", r"none\.ini"),
     ],
