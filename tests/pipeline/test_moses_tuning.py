@@ -336,7 +336,7 @@ def test_tuners_that_heed_no_such_plan_are_refused(here: Path, plan: Plan, messa
     ("options", "error", "message"),
     [
         ({"out": "w.txt"}, UsageError, "--out w.txt: expected a weights file .json or .ini"),
-        ({"base": "moses.ini"}, UsageError, "--out out.json: .* .ini, as --base is one"),
+        ({"base": "moses.ini"}, UsageError, "--out out.json: .* .ini, like --base"),
         ({"out": "moses.ini", "base": "moses.ini"}, UsageError, "moses.ini is also the input"),
         ({"ranges": {"LM1": (0, 1)}}, UsageError, "--range LM1=…: no such feature; .* LM0, TM0_0"),
         ({"init": "init.opt", "ranges": {"LM0": (2, 3)}}, UsageError, "start weight of LM0 is 1;"),
