@@ -51,7 +51,7 @@ def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> 
     point = PoolPoint(axes, weights, SearchGoal(objective))
     found = []
     for axis, feature in enumerate(axes.features.tolist()):
-        line = point.line(point.axis(axis))
+        line = point.line(axis)
         values = objective.along(line.changes[line.order], line.documents[line.order])
         places, left, _ = line.intervals()
         here = float(weights[feature])

@@ -7,8 +7,6 @@ https://aclanthology.org/P03-1021.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -19,25 +17,23 @@ from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchDirection:
-    """A direction `vector` (F,), the slopes of a pool along it, and the steps allowed."""
-
-    vector: NDArray[np.float64]
-    slopes: Direction
-    span: tuple[float, float] = EVERYWHERE
-
-
 def line_of(
     pool: Pool,
-    weights: NDArray[np.float64],
     scores: NDArray[np.float64],
     choices: NDArray[np.int64],
-    direction: SearchDirection,
+    slopes: Direction,
     scratch: Scratch,
+    *,
+    weights: NDArray[np.float64],
+    vector: NDArray[np.float64],
+    span: tuple[float, float] = EVERYWHERE,
 ) -> Line:
-    """The breaks of all lists along a direction; the result lies in `scratch`. O(n + m log m)."""
-    envelopes = upper_envelopes(pool, scores, choices, direction.slopes, scratch)
+    """The breaks of all lists along a vector (F,); the result lies in `scratch`. O(n + m log m).
+
+    scores, choices: those of `weights` (F,); slopes: of the pool along the vector; span: least and
+    greatest step allowed
+    """
+    envelopes = upper_envelopes(pool, scores, choices, slopes, scratch)
     changes = scratch.changes(len(envelopes.rows))
     _changes(envelopes.offsets, envelopes.rows, pool.statistics, changes)
     return Line(
@@ -46,9 +42,9 @@ def line_of(
         changes,
         pool.documents_of(envelopes.offsets),
         weights,
-        direction.vector,
-        direction.span,
-        1 / direction.slopes.spread,
+        vector,
+        span,
+        1 / slopes.spread,
     )
 
 
