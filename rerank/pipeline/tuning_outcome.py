@@ -14,16 +14,14 @@ import rerank
 from rerank.files.lines import digest
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.metrics.bleu import length_ratio
 from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.objective import Objective, Sums
+from rerank.tuning.objectives.objective import Objective, Sums, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.rounds import bleu_counts
 from rerank.tuning.run import TuningResult
 from rerank.tuning.surface import Section, sections
 from rerank.tuning.tuners.table import MERT
@@ -199,6 +197,5 @@ def score_entries(sums: Sums, scores: Sequence[MetricScore]) -> dict[str, object
     """Entries of a weights file about the tuning set: BLEU, which comes first, and the others."""
     bleu, *others = scores
     more = {one.name: {"score": one.score, "signature": one.signature} for one in others}
-    ratio = float(length_ratio(bleu_counts(sums)))
-    found = {"bleu": bleu.score, "length_ratio": ratio, "signature": bleu.signature}
+    found = {"bleu": bleu.score, "length_ratio": length_of(sums), "signature": bleu.signature}
     return {**found, **({"metrics": more} if more else {})}

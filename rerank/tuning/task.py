@@ -20,7 +20,7 @@ from rerank.tuning.objectives.objective import Objective, Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
-from rerank.tuning.rounds import DecodedWeights, TunePool
+from rerank.tuning.rounds import TunePool
 from rerank.tuning.tuners.pool_tuner import PoolTuner
 
 Floats = NDArray[np.float64]
@@ -122,10 +122,6 @@ class Task:
         """L1 norm of weights (G,), by which they are divided; 1 where their scale is settled."""
         free = not self.fixed and self.bounds.free_of_scale and weights.any()
         return float(np.linalg.norm(weights, 1)) if free else 1.0
-
-    def value(self, result: DecodedWeights) -> float:
-        """The goal's value of decoded weights (G,)."""
-        return self.goal.value(result.statistics, result.weights)
 
     def pool(self, path: Choices) -> Pool:
         """All candidates under a path."""

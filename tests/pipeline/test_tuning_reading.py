@@ -21,8 +21,8 @@ from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.objective import bleu_counts
 from rerank.tuning.pools.tuning_set import TuningSet
-from rerank.tuning.rounds import bleu_counts
 
 ALL = ObjectiveOptions((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
 START = Weights({"LM0": (0.5,)}, {}, None, {})

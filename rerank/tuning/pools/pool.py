@@ -81,6 +81,10 @@ class Pool:
         _choose(self.offsets, scores, chosen)
         return chosen
 
+    def decode(self, weights: NDArray[np.float64]) -> Sums:
+        """Summed statistics (D, W) of what weights (F,) choose. O(n F)."""
+        return self.sums(self.choices(self.scores(weights)))
+
     def total(self, choices: NDArray[np.int64]) -> Sums:
         """Summed statistics (W,) of the chosen rows."""
         return np.asarray(self.sums(choices).sum(axis=0))
