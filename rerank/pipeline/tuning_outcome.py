@@ -34,35 +34,16 @@ class Tuning:
     weights: Weights
     result: TuningResult
 
-    @property
-    def bleu(self) -> float:
-        """BLEU of the tuned weights on the tuning set."""
-        return self.result.bleu
-
-    @property
-    def length_ratio(self) -> float:
-        """Length ratio of the tuned weights on the tuning set."""
-        return self.result.length_ratio
-
-    @property
-    def baseline_bleu(self) -> float:
-        """BLEU of the first candidates."""
-        return self.result.baseline_bleu
-
-    @property
-    def baseline_ratio(self) -> float:
-        """Length ratio of the first candidates."""
-        return self.result.baseline_ratio
-
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
+        result = self.result
         line = (
-            f"tuned BLEU {self.bleu:.2f} (length ratio {self.length_ratio:.3f}); first candidates "
-            f"{self.baseline_bleu:.2f} ({self.baseline_ratio:.3f})"
+            f"tuned BLEU {result.bleu:.2f} (length ratio {result.length_ratio:.3f}); first "
+            f"candidates {result.baseline_bleu:.2f} ({result.baseline_ratio:.3f})"
         )
-        if self.result.held_out:
-            line += f"; {self.result.held_out.to_text()}"
-        return line + price_note(self.result.task.goal)
+        if result.held_out:
+            line += f"; {result.held_out.to_text()}"
+        return line + price_note(result.task.goal)
 
 
 def price_note(goal: SearchGoal) -> str:

@@ -1,14 +1,6 @@
 """Tuning in memory: from documents with features and references to weights, without any file.
 
-    metrics = plan.objective.load_metrics()                 # or metrics of one's own, BLEU first
-    corpus = TuningSet.of(documents, texts, references, metrics)
-    result = tune(corpus, metrics, decode=decode, features=TunedFeatures(...), plan=Plan(...))
-    result.weights, result.bleu, result.baseline_bleu
-
-`documents` are `rerank.scorers.features` of documents, `texts[d][t]` the hypotheses and
-`references[d][t]` the references of sentence t; `decode(documents, weights)` gives the choices of
-documents under the weights of all features, by any decoder. `rerank tune-mert` does the same with
-lists that it reads from files.
+`rerank tune-mert` and `rerank.tune` make the tuning set and the decoder for `tune`.
 """
 
 from __future__ import annotations
@@ -133,7 +125,7 @@ def tune(
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
-    objective = plan.metric_objective(metrics)
+    objective = plan.objective_options.objective(metrics)
     whole = Task.of(corpus, features, objective, plan=plan, decode=decode, notices=notices)
     task, rest = _divided(whole)
     announce(f"maximised: {task.goal.name}")

@@ -21,7 +21,7 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
 from rerank.tuning.rounds import TunePool
-from rerank.tuning.tuners.pool_tuner import PoolTuner
+from rerank.tuning.tuners.pool_tuner import tune_pool
 
 Floats = NDArray[np.float64]
 Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
@@ -140,12 +140,19 @@ class Task:
         All rounds draw the same random points, so that rounds on equal pools end alike. Optima of
         earlier rounds are starts of later ones. Constant features are reported for the first pool.
         """
-        plan = self.plan
-        tuner = PoolTuner(plan.algorithm, plan.settings, self.names, self.bounds, self.goal)
         history: list[Floats] = []
 
         def tune(pool: Pool, start: Floats) -> Optimum:
-            found = tuner.tune(pool, start, Notices() if history else notices, tuple(history)).best
+            found = tune_pool(
+                pool,
+                start,
+                self.plan,
+                Notices() if history else notices,
+                names=self.names,
+                goal=self.goal,
+                bounds=self.bounds,
+                history=tuple(history),
+            ).best
             history.append(found.weights)
             return found
 

@@ -222,7 +222,7 @@ def test_tuning_weighs_them_and_says_what_it_read() -> None:
     weights = TunedWeights("tuned.json", start="w.json")
     found = tune_mert(lists, ["ref"], weights, notices=Notices())
     assert set(found.weights.dense) == {"LM0", "qe", "pairs"}
-    assert found.bleu >= found.baseline_bleu
+    assert found.result.bleu >= found.result.baseline_bleu
     content = json.loads(Path("tuned.json").read_text(encoding="utf-8"))
     said = content["provenance"]
     assert said["scores"]["pairs"]["file"] == "dev.pairs"

@@ -199,4 +199,4 @@ def test_features_that_are_not_named_stay(tuning_lists: Path) -> None:
 @pytest.mark.parametrize("pools", ["conditional", "exact"])
 def test_tuning_gains_on_every_kind_of_pool(tuning_lists: Path, pools: str) -> None:
     found = tuned(PAIRED, pools=pools)
-    assert found.bleu > found.baseline_bleu
+    assert found.result.bleu > found.result.baseline_bleu

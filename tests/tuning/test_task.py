@@ -50,7 +50,7 @@ def task(
     corpus = TuningSet(((document,),), (STATISTICS,), np.zeros((1, 9), np.int64))
     start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
     features = TunedFeatures(tuned, start, "start.json", options.pop("ranges", {}))
-    objective = plan.metric_objective([Bleu()])
+    objective = plan.objective_options.objective([Bleu()])
     return Task.of(corpus, features, objective, plan=plan, decode=no_decoder, notices=Notices())
 
 

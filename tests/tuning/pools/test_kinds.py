@@ -49,7 +49,7 @@ def task_on(corpus: TuningSet, plan: Plan, **options: Any) -> Task:
     features = TunedFeatures(
         options.pop("tuned", ("LM0", "x")), start, "w.json", options.pop("ranges", {})
     )
-    objective = plan.metric_objective([Bleu()])
+    objective = plan.objective_options.objective([Bleu()])
     return Task.of(corpus, features, objective, plan=plan, decode=viterbi, notices=Notices())
 
 
