@@ -49,11 +49,8 @@ class HeldOutScores:
 
     def to_text(self) -> str:
         """The gain or loss of the tuned weights, for people."""
-        before, after = next(iter(self.bleu.values())), self.bleu["tuned weights"]
-        if "start weights" in self.bleu:
-            what, before = "start weights", self.bleu["start weights"]
-        else:
-            what = "first candidates"
+        what = "start weights" if "start weights" in self.bleu else "first candidates"
+        before, after = self.bleu[what], self.bleu["tuned weights"]
         change = "fell" if after < before else "rose" if after > before else "stayed"
         return f"held-out BLEU {change}: {what} {before:.2f}, tuned weights {after:.2f}"
 
@@ -126,7 +123,7 @@ def tune(
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
     objective = plan.objective_options.objective(metrics)
-    whole = Task.of(corpus, features, objective, plan=plan, decode=decode, notices=notices)
+    whole = Task(corpus, features, objective, plan, decode, notices)
     task, rest = _divided(whole)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))

@@ -16,7 +16,7 @@ from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import Objective
 from rerank.tuning.pools.pool import Pool
 
-NEAR = 0.1  # loss that counts as flat, in points of the objective
+NEAR = 0.1  # largest loss of a flat range, in points of the objective
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,50 +30,38 @@ Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """Of F columns the weights of G are tuned; `goal` is a function of weights (G,)."""
+    """Of F columns the weights of G are tuned; `goal` is a function of weights (G,).
+
+    The goal's length is that of the first candidates of these documents.
+    """
 
     corpus: TuningSet
-    space: FeatureSpace
     features: TunedFeatures
-    plan: Plan
     objective: Objective
-    goal: SearchGoal
+    plan: Plan
     decoder: Decode
     notices: Notices
+    goal: SearchGoal = field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        corpus: TuningSet,
-        features: TunedFeatures,
-        objective: Objective,
-        *,
-        plan: Plan,
-        decode: Decode,
-        notices: Notices,
-    ) -> Task:
-        """The task on these documents, with their own length of the first candidates."""
-        space = corpus.documents[0].space
-        tuned, start = features.columns(space), features.start(space)
-        goal = plan.objective_options.goal(
-            objective,
+    def __post_init__(self) -> None:
+        corpus, tuned, start = self.corpus, self.tuned, self.start
+        goal = self.plan.objective_options.goal(
+            self.objective,
             corpus.sums(corpus.first).sum(axis=0),
             start[tuned],
-            settled=_settled(corpus, start, tuned),
+            settled=self.fixed,
             scale=lambda: Axes.of(corpus.pool(corpus.first, tuned, start)).scale,
         )
-        return cls(corpus, space, features, plan, objective, goal, decode, notices)
+        object.__setattr__(self, "goal", goal)
 
     def on(self, numbers: Sequence[int], seed: int) -> Task:
         """The task on some of the documents, with another seed."""
-        return Task.of(
-            self.corpus.take(numbers),
-            self.features,
-            self.objective,
-            plan=self.plan.seeded(seed),
-            decode=self.decoder,
-            notices=self.notices,
-        )
+        return replace(self, corpus=self.corpus.take(numbers), plan=self.plan.seeded(seed))
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The features of all documents."""
+        return self.corpus.documents[0].space
 
     @property
     def tuned(self) -> NDArray[np.int64]:
@@ -109,8 +97,9 @@ class Task:
 
     @property
     def fixed(self) -> bool:
-        """Whether a part of the scores is not tuned."""
-        return _settled(self.corpus, self.start, self.tuned)
+        """Whether a part of the scores is not tuned, which settles the scale of the weights."""
+        held = np.delete(self.start, self.tuned).any()
+        return bool(held) or any(d.sparse.any() for d in self.corpus.documents)
 
     def full(self, weights: Floats) -> Floats:
         """All weights (F,), given the tuned ones (G,)."""
@@ -157,8 +146,3 @@ class Task:
             return found
 
         return tune
-
-
-def _settled(corpus: TuningSet, start: Floats, tuned: NDArray[np.int64]) -> bool:
-    """Whether a part of the scores is not tuned, which settles the scale of the tuned weights."""
-    return bool(np.delete(start, tuned).any()) or any(d.sparse.any() for d in corpus.documents)

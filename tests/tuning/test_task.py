@@ -51,7 +51,7 @@ def task(
     start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
     features = TunedFeatures(tuned, start, "start.json", options.pop("ranges", {}))
     objective = plan.objective_options.objective([Bleu()])
-    return Task.of(corpus, features, objective, plan=plan, decode=no_decoder, notices=Notices())
+    return Task(corpus, features, objective, plan, no_decoder, Notices())
 
 
 def no_decoder(documents: Sequence[DocumentFeatures], weights: NDArray[np.float64]) -> list[Any]:

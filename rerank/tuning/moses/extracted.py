@@ -25,7 +25,7 @@ from rerank.tuning.pools.pool import Pool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Extracted:
+class ExtractedLists:
     """Hypotheses of S sentences as numbers, n in all.
 
     labels: names of the features, whose widths sum to F; sentences: (S,) ids, rising; offsets:
@@ -49,7 +49,7 @@ class Extracted:
 
 def read_extracted(
     features: Sequence[str | Path], scores: Sequence[str | Path], notices: Notices
-) -> Extracted:
+) -> ExtractedLists:
     """The hypotheses of pairs of files, merged by sentence; of equal ones the first is kept.
 
     `InputError` for files of another metric, of several systems, or that do not belong together.
@@ -114,14 +114,16 @@ def _named(block: FeatureBlock) -> str:
     return " ".join(f"{label.name}({label.width})" for label in block.labels[:20])
 
 
-def _grouped(blocks: Sequence[FeatureBlock], statistics: Sequence[NDArray[np.int64]]) -> Extracted:
+def _grouped(
+    blocks: Sequence[FeatureBlock], statistics: Sequence[NDArray[np.int64]]
+) -> ExtractedLists:
     """The blocks in the order of their sentences, those of one sentence as they came."""
     order = sorted(range(len(blocks)), key=lambda b: blocks[b].sentence)
     blocks = [blocks[b] for b in order]
     ids = np.array([block.sentence for block in blocks])
     sentences, places = np.unique(ids, return_inverse=True)
     counts = np.bincount(places, weights=list(map(len, blocks))).astype(np.int64)
-    return Extracted(
+    return ExtractedLists(
         blocks[0].labels,
         sentences,
         offsets_of(counts),
@@ -131,7 +133,7 @@ def _grouped(blocks: Sequence[FeatureBlock], statistics: Sequence[NDArray[np.int
     )
 
 
-def _distinct(found: Extracted) -> Extracted:
+def _distinct(found: ExtractedLists) -> ExtractedLists:
     """The hypotheses without duplicates within a sentence. O(n F)."""
     dense = [(found.features + 0.0).view(np.int64), found.statistics]  # + 0.0: of −0 it makes 0
     keys = np.concatenate(dense, axis=1)

@@ -50,7 +50,7 @@ def task_on(corpus: TuningSet, plan: Plan, **options: Any) -> Task:
         options.pop("tuned", ("LM0", "x")), start, "w.json", options.pop("ranges", {})
     )
     objective = plan.objective_options.objective([Bleu()])
-    return Task.of(corpus, features, objective, plan=plan, decode=viterbi, notices=Notices())
+    return Task(corpus, features, objective, plan, viterbi, Notices())
 
 
 def viterbi(
