@@ -13,7 +13,7 @@ from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.coordinates import coordinates
-from rerank.tuning.mert.line import Line
+from rerank.tuning.mert.line import SearchLine
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.mert.point import Point
 from rerank.tuning.objectives.goal import SearchGoal
@@ -59,7 +59,7 @@ class DocumentPoint(Point):
         self._unaries = documents.unaries(weights)
         super().__init__(weights, documents.decode(weights), goal, features, bounds=bounds)
 
-    def line(self, axis: int) -> Line:
+    def line(self, axis: int) -> SearchLine:
         """All breaks along an axis, of all paths."""
         vector = self.vector(axis)
         return document_line(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.mert.envelope import Direction, Scratch
-from rerank.tuning.mert.line import Line
+from rerank.tuning.mert.line import SearchLine
 from rerank.tuning.mert.line_search import line_of
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.mert.point import Point
@@ -97,7 +97,7 @@ class PoolPoint(Point):
             most_searches=most_searches,
         )
 
-    def line(self, axis: int) -> Line:
+    def line(self, axis: int) -> SearchLine:
         """All breaks along an axis, in memory that the next search overwrites. O(n + m log m)."""
         vector = self.vector(axis)
         return line_of(

@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.tuning.mert.envelope import Direction, Scratch, upper_envelopes
-from rerank.tuning.mert.line import EVERYWHERE, Line
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool
 
@@ -27,7 +27,7 @@ def line_of(
     weights: NDArray[np.float64],
     vector: NDArray[np.float64],
     span: tuple[float, float] = EVERYWHERE,
-) -> Line:
+) -> SearchLine:
     """The breaks of all lists along a vector (F,); the result lies in `scratch`. O(n + m log m).
 
     scores, choices: those of `weights` (F,); slopes: of the pool along the vector; span: least and
@@ -36,7 +36,7 @@ def line_of(
     envelopes = upper_envelopes(pool, scores, choices, slopes, scratch)
     changes = scratch.changes(len(envelopes.rows))
     _changes(envelopes.offsets, envelopes.rows, pool.statistics, changes)
-    return Line(
+    return SearchLine(
         envelopes.breaks,
         np.argsort(envelopes.breaks),
         changes,

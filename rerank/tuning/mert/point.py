@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.mert.line import Line, Step
+from rerank.tuning.mert.line import SearchLine, Step
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import Sums
@@ -38,7 +38,7 @@ class Point(ABC):
         self.value = goal.value(sums, weights)
 
     @abstractmethod
-    def line(self, axis: int) -> Line:
+    def line(self, axis: int) -> SearchLine:
         """All breaks along an axis."""
 
     @abstractmethod

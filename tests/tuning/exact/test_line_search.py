@@ -16,7 +16,7 @@ from rerank.notices import Notices
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.envelope import Direction, Scratch
-from rerank.tuning.mert.line import EVERYWHERE, Line, Step
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine, Step
 from rerank.tuning.mert.line_search import line_of
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
 from rerank.tuning.objectives.objective import DocumentMean
@@ -90,7 +90,7 @@ def line(
     *,
     notices: Notices | None = None,
     most: int = 10**6,
-) -> Line:
+) -> SearchLine:
     """The line that a search looks at."""
     unaries = documents.unaries(weights)
     return document_line(

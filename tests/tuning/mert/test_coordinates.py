@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.mert.ascent import Axes, Strategy, climb
 from rerank.tuning.mert.coordinates import coordinates, in_turn
-from rerank.tuning.mert.line import Line, Step
+from rerank.tuning.mert.line import SearchLine, Step
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.mert.point import Point
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
@@ -120,7 +120,7 @@ class Valley(Point):
             self.taken.append(axis)
         return step.size != 0
 
-    def line(self, axis: int) -> Line:
+    def line(self, axis: int) -> SearchLine:
         raise AssertionError("the best step is known")
 
     def sums_after(self, axis: int, step: float, weights: NDArray[np.float64]) -> Sums:
