@@ -244,8 +244,10 @@ def _weighted(text: str) -> tuple[str, float]:
 
 def _length(text: str) -> Literal["keep", "free"] | float:
     """A value of --length-ratio: a word, or a length ratio above 0."""
-    if text == "keep" or text == "free":
-        return text
+    if text == "keep":
+        return "keep"
+    if text == "free":
+        return "free"
     try:
         ratio = float(text)
     except ValueError:

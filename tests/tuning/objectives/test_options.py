@@ -197,7 +197,7 @@ def test_the_value_told_is_that_of_the_output(tuning_lists: Path, name: str, giv
     assert best == max(v for v, _ in rounds.values())
     whole, _ = divided(output)
     made: Any = found.weights.provenance
-    assert made["bleu"] == found.bleu == whole.score("bleu")
+    assert made["bleu"] == found.result.bleu == whole.score("bleu")
     assert made["length_ratio"] == whole.ratio
     for metric, _ in aims.metrics:
         if metric != "bleu":
