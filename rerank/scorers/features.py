@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from decoders.batching import conditional_scores
-from decoders.problem import DocumentProblem, checked_sums
+from decoders.problem import DocumentProblem, ScoreError, checked_sums
 from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label
-from rerank.errors import InputError
+from rerank.corpus.labels import Label, column_names
+from rerank.errors import InputError, RerankError
 from rerank.scorers import FeatureSource, ScoredDocument
 
 TOTAL = "total"
@@ -84,6 +84,15 @@ class DocumentFeatures:
         for column, problem in zip(self.space.contextual, self.problems, strict=True):
             parts.append((float(weights[column]), problem))
         return WeightedSum(parts)
+
+    def located(self, fault: ScoreError) -> RerankError:
+        """An error in a search problem of this document, with scorer and sentence."""
+        where = f"document {self.name!r}, sentence {self.present[fault.sentence]}"
+        if fault.part:  # 0 are the static features
+            column = self.space.contextual[fault.part - 1]
+            where = f"scorer {column_names(self.space.labels)[column]!r}, {where}"
+        where += "" if fault.candidate is None else f", candidate {fault.candidate}"
+        return RerankError(f"{where} (counted from 0): {fault.fault}")
 
     def under(self, choices: Sequence[int]) -> NDArray[np.float64]:
         """All features (n, F) of all candidates, given the path `choices` (S,)."""
