@@ -19,7 +19,7 @@ from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, RerankError
-from rerank.scorers import FeatureSource, ScoredDocument
+from rerank.scorers import FeatureSource
 
 TOTAL = "total"
 
@@ -138,12 +138,26 @@ def prepare(
     """
     own = [_own_columns(kbest, space) for _, kbest in documents]
     scored = list(zip(*(scorer.score(documents) for scorer in scorers), strict=True))
-    return [
-        _assembled(name, kbest, columns, found, space=space, sparse_weights=sparse_weights)
-        for (name, kbest), columns, found in zip(
-            documents, own, scored or [()] * len(documents), strict=True
+    found = []
+    for (name, kbest), columns, scores in zip(
+        documents, own, scored or [()] * len(documents), strict=True
+    ):
+        blocks = [columns]
+        for one in scores:
+            blocks += [np.zeros((kbest.n, 1)), one.columns]
+        present = np.flatnonzero(kbest.counts)
+        features = DocumentFeatures(
+            name,
+            space,
+            np.concatenate(blocks, axis=1),
+            kbest.sparse.dot(sparse_weights),
+            tuple(one.problem for one in scores),
+            np.concatenate([[0], np.cumsum(kbest.counts[present])]),
+            present,
+            tuple(one.keep for one in scores),
         )
-    ]
+        found.append(features)
+    return found
 
 
 def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
@@ -158,29 +172,3 @@ def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
             line=kbest.line_number(0) if kbest.n else None,
         )
     return np.column_stack([kbest.dense, kbest.totals])
-
-
-def _assembled(
-    name: str,
-    kbest: KBest,
-    own: NDArray[np.float64],
-    scored: Sequence[ScoredDocument],
-    *,
-    space: FeatureSpace,
-    sparse_weights: Mapping[str, float],
-) -> DocumentFeatures:
-    """A document's features from its list's columns and the scores."""
-    blocks = [own]
-    for found in scored:
-        blocks += [np.zeros((kbest.n, 1)), found.columns]
-    present = np.flatnonzero(kbest.counts)
-    return DocumentFeatures(
-        name,
-        space,
-        np.concatenate(blocks, axis=1),
-        kbest.sparse.dot(sparse_weights),
-        tuple(found.problem for found in scored),
-        np.concatenate([[0], np.cumsum(kbest.counts[present])]),
-        present,
-        tuple(found.keep for found in scored),
-    )

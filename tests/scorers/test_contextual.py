@@ -23,7 +23,8 @@ from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
-from rerank.scorers.contextual import ContextualProblem, advanced
+from rerank.scorers.contextual import ContextualProblem
+from rerank.scorers.following import advanced
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
 
@@ -273,7 +274,7 @@ def test_a_mean_of_one_history_is_that_history(
     _, successors = problem.extend(histories, 1)
     if remembered:
         _, successors = problem.extend(histories, 1)
-        assert successors.contexts is None
+        assert successors.summary is None
     parents, choices = np.array([2, 0, 1, 2]), np.arange(4)
     shares = np.zeros((3, 4))
     shares[parents, choices] = 1.0
@@ -352,7 +353,7 @@ def test_contexts_at_hand_are_found_again_by_the_text_of_a_history(
     problem.note(first)
     spent = scorer.work.nodes
     again = problem.followed(problem.initial(), np.zeros(3, np.intp), np.array([1, 0, 2]))
-    assert problem.recall(again, np.arange(3)).tolist() == [2]
+    assert problem._recall(again, np.arange(3)).tolist() == [2]
     found_again = problem.contexts(again, np.arange(2)).tensors[0]
     torch.testing.assert_close(found_again, contexts.tensors[0][[1, 0]])
     assert scorer.work.nodes == spent
