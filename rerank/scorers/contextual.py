@@ -162,32 +162,24 @@ class ContextualProblem(DocumentProblem):
         """
         own = histories
         places = np.arange(len(own.keys)) if places is None else places
-        chain: list[tuple[Histories, Indices]] = []
+        chain = []
         unknown = self._recall(histories, places)
-        while unknown.size:
-            if histories.origin is None:
-                raise ValueError("histories without an ancestor that has a context")
-            chain.append((histories, unknown))
+        while unknown.size and histories.origin is not None:
+            chain.append((histories, histories.origin, unknown))
             histories, parents, _ = histories.origin
             unknown = self._recall(histories, np.unique(parents[unknown]))
-        for following, unknown in reversed(chain):
-            if following.origin is not None:
-                before, parents, choices = following.origin
-                given = self.contexts(before, parents[unknown])
-                asked = (self, before.t, choices[unknown], given)
-                ((_, contexts),) = follow([asked])
-                following.enter(unknown, contexts)
-        if own.contexts is None:
-            raise ValueError("no histories")
-        return take(own.contexts, own.rows[places])
+        for following, (before, parents, choices), unknown in reversed(chain):
+            given = self.contexts(before, parents[unknown])
+            ((_, contexts),) = follow([(self, before.t, choices[unknown], given)])
+            following.enter(unknown, contexts)
+        return own.at(places)
 
     def note(self, histories: Histories) -> None:
         """Remember the contexts that are computed, for moves to begin from."""
-        if histories.contexts is None:
-            return
         for place in np.flatnonzero(histories.known).tolist():
-            context = take(histories.contexts, histories.rows[[place]])
-            self._noted.setdefault((histories.t, histories.keys[place]), context)
+            name = histories.t, histories.keys[place]
+            if name not in self._noted:
+                self._noted[name] = histories.at(np.array([place]))
 
     def keep(self) -> None:
         """Put what was scored since the last call into the cache."""

@@ -83,6 +83,13 @@ class Histories:
         """Which histories have a context, (N,)."""
         return self.rows >= 0
 
+    def at(self, places: Indices) -> Rows:
+        """Copies of the contexts at some places, all of them known."""
+        rows = self.rows[places]
+        if self.contexts is None or (rows < 0).any():
+            raise ValueError("histories without an ancestor that has a context")
+        return take(self.contexts, rows)
+
     def enter(self, places: Indices, contexts: Rows) -> None:
         """Add the contexts (M rows) of the histories at some places."""
         held = 0 if self.contexts is None else len(self.contexts)
@@ -115,9 +122,9 @@ class ScoredHistories:
         """
         scored = self.scored[parents]
         both = np.flatnonzero((scored >= 0) & self.histories.known[parents])
-        if self.histories.contexts is None or self.summary is None or not both.size:
+        if self.summary is None or not both.size:
             return None
-        contexts = take(self.histories.contexts, self.histories.rows[parents[both]])
+        contexts = self.histories.at(parents[both])
         return both, contexts, take(self.summary, scored[both] * k + choices[both])
 
 

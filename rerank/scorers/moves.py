@@ -66,8 +66,7 @@ def rescored(requests: Sequence[tuple[ContextualProblem, Indices, int, int]]) ->
     each distinct history of every further sentence.
     """
     moves = [_begun(*request) for request in requests]
-    open_moves = [move for move in moves if move.t <= move.last]
-    if open_moves:
+    if open_moves := [move for move in moves if move.t <= move.last]:
         _lists(open_moves)
     while open_moves := [move for move in moves if move.t <= move.last]:
         _candidates(open_moves)
