@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Indices
-from lm.contexts import Context
-from lm.rows import Rows
-from lm.trie import Candidates
+
+if TYPE_CHECKING:
+    from lm.contexts import Context
+    from lm.rows import Rows
+    from lm.trie import Candidates
 
 KEY_BYTES = 16
 Key: TypeAlias = tuple[bytes, ...]
