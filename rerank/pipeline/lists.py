@@ -44,7 +44,7 @@ class Lists:
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
     lms: (NAME, folder) of each language model; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of
-    another package; outside: (NAME, file) of scores of other tools, by their kind in
+    another package; score_files: (NAME, file) of scores of other tools, by their kind in
     `rerank.registry`; top: candidates kept of each sentence, the first ones or,
     if `diverse`, those far from each other.
     """
@@ -54,7 +54,7 @@ class Lists:
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
     scorers: tuple[tuple[str, str], ...] = ()
-    outside: Mapping[str, Sequence[Named]] = field(default_factory=dict)
+    score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     top: int | None = None
     diverse: bool = False
     first_id: int = 0
@@ -65,12 +65,12 @@ class Lists:
     @property
     def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
         """(NAME, value) of each scorer, by option."""
-        return {LM: self.lms, **self.outside, SCORER: self.scorers}
+        return {LM: self.lms, **self.score_files, SCORER: self.scorers}
 
     @property
     def files(self) -> list[str | Path]:
         """All files that are read, without the models."""
-        others = [path for named in self.outside.values() for _, path in named]
+        others = [path for named in self.score_files.values() for _, path in named]
         return [self.kbest, *([self.docs] if self.docs else []), *others]
 
 
@@ -162,7 +162,7 @@ class KBestSource(DocumentSource):
             watch=watch,
         )
         self.lists, self.file, self.info, self.documents = lists, file, info, info.documents
-        self.models, self.outside, self.plugins, self.copied = models, files, plugins, copied
+        self.models, self.score_files, self.plugins, self.copied = models, files, plugins, copied
 
     @classmethod
     @contextmanager
@@ -187,7 +187,7 @@ class KBestSource(DocumentSource):
             file = KBestFile(copied(lists.kbest), lists)
             info = file.info(documents or file.documents(notices))
             files: list[FileScorer] = []
-            for option, named in lists.outside.items():
+            for option, named in lists.score_files.items():
                 for name, path in named:
                     copy = copied(path)
                     with watch.lap("scores"):
