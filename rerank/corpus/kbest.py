@@ -93,7 +93,7 @@ class KBest:
         return np.diff(self.offsets)
 
     def rows(self, t: int) -> range:
-        """Rows of the candidates of sentence t."""
+        """KBestRows of the candidates of sentence t."""
         return range(int(self.offsets[t]), int(self.offsets[t + 1]))
 
     def tokens(self, row: int) -> list[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,11 +12,10 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.kbest import KBest
-from rerank.corpus.rows import Rows
+from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
-from rerank.formats.format import Survey
 from rerank.formats.moses_writing import append_features, format_line
 from rerank.notices import Notices
 
@@ -38,34 +36,9 @@ class Moses:
 
     def read(
         self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
-    ) -> Iterator[Rows]:
+    ) -> Iterator[KBestRows]:
         """The hypotheses, one a line: see `read_rows`."""
         return read_rows(lines, notices, source=source, clip=clip)
-
-    def survey(self, lines: Iterable[bytes], *, source: str, top: int | None) -> Survey:
-        """Figures of the list; features are not parsed."""
-        candidates = words = last_id = last_line = 0
-        seen: Counter[bytes] = Counter()
-        for number, line in enumerate(lines, 1):
-            fields = line.split(grammar.SEPARATOR, 2)
-            if len(fields) < 3:
-                if line.strip():
-                    raise InputError(
-                        "expected 'id ||| text ||| features ||| total', found "
-                        f"{tokens.shown(line)}; is the file complete?",
-                        source=source,
-                        line=number,
-                    )
-                continue
-            last_line = number
-            name = fields[0].strip()
-            if name.isdigit() and len(name) < 19:  # `read` refuses longer ones
-                last_id = max(last_id, int(name))
-            seen[name] += 1
-            if top is None or seen[name] <= top:
-                candidates += 1
-                words += len(fields[1].split())
-        return Survey(candidates, words, last_id, last_line)
 
     def write(
         self,
@@ -125,7 +98,7 @@ class Columns(NamedTuple):
 
 def read_rows(
     lines: Iterable[bytes], notices: Notices, *, source: str = "", clip: float | None = None
-) -> Iterator[Rows]:
+) -> Iterator[KBestRows]:
     """The rows of a Moses list in chunks of about 1 MiB, or one longer line.
 
     The first line that is not blank sets columns and labels; `InputError` at a line that does not
@@ -166,7 +139,7 @@ class _Reader:
             clipped = partial(self._note, "infinite number, clipped")
             self._number = tokens.clipping(abs(clip), clipped)
 
-    def rows(self, lines: list[bytes]) -> Rows | None:
+    def rows(self, lines: list[bytes]) -> KBestRows | None:
         """The rows of the next chunk; blank lines have none."""
         if self._layout is None:
             self._learn(lines)
@@ -183,7 +156,7 @@ class _Reader:
         self._before += len(lines)
         if self._layout is None:
             return None
-        rows = Rows(
+        rows = KBestRows(
             labels=self._layout.labels,
             lines=column,
             text_spans=columns.text_spans,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rerank.corpus.rows import Rows, concatenate
+from rerank.corpus.rows import KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.formats import moses
 from rerank.formats import moses_grammar as grammar
@@ -39,7 +39,7 @@ def expected(lines: list[bytes]) -> Iterator[tuple[int, bytes, grammar.Line]]:
             yield number, line[slice(*values.text)], values
 
 
-def check(found: Rows, lines: list[bytes]) -> None:
+def check(found: KBestRows, lines: list[bytes]) -> None:
     truth = list(expected(lines))
     assert found.line_numbers.tolist() == [number for number, _, _ in truth]
     assert found.lines.to_list() == [lines[n - 1] for n, _, _ in truth]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.pair_grid import Grid
@@ -20,7 +20,7 @@ LISTS = [f"{t} ||| w ||| A= 1 ||| 1".encode() for t, size in enumerate(SIZES) fo
 def grid(top: int | None = None) -> Grid:
     """The grid of the first candidates of each list."""
     rows = read_rows(LISTS, Notices())
-    (kbest,) = documents_of(rows, Documents((NAME,), (0, 3)), Notices(), top=top)
+    (kbest,) = documents_of(rows, Documents((NAME,), (0, 3)), Notices(), ReadingOptions(top=top))
     return Grid.of(kbest, top)
 
 
