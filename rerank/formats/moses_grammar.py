@@ -61,7 +61,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ParsedLine:
     """One hypothesis: sentence id, span of its text in the line, features, total."""
 
     sentence: int
@@ -166,7 +166,7 @@ def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict
     return dense, sparse
 
 
-def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
+def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     """A line of a list of the given layout; `InputError` if it has another. O(bytes)."""
     fields = line.split(SEPARATOR)
     column = layout.column
@@ -183,7 +183,7 @@ def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
         (SPARSE, bool(sparse)),
         (NO_TOTAL, total is None and layout.column + 1 < layout.fields),
     )
-    return Line(
+    return ParsedLine(
         sentence=_sentence(fields[0].strip()),
         text=_trimmed(line, start, stop),
         dense=_in_order(dense, layout.labels),

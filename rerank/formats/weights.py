@@ -18,11 +18,11 @@ from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
-from rerank.formats.unnamed import by_place
 from rerank.notices import Notices
 
 SCHEMA = 1
 _KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
+_PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
 
@@ -44,10 +44,9 @@ class Weights:
 def read_weights(path: str | Path, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    The format is detected from the content. Of a file with sections only `[weight]` is read. `#`
-    begins a comment, of which `# alpha: v` is read. A repeated label adds further values. A name
-    with `_` is a sparse feature. InputError for a file without weights and for values that are not
-    finite numbers; all-zero weights are read, for the caller to refuse.
+    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` is
+    read. A repeated label adds further values. A name with `_` is a sparse feature. InputError for
+    a file without weights, and for values that are not finite numbers.
     """
     return weights_from_lines(read_lines(path, notices), notices, source=display(path))
 
@@ -200,6 +199,33 @@ def vector(
     return np.array(values, dtype=np.float64)
 
 
+def by_place(
+    dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], *, source: str = ""
+) -> Mapping[str, tuple[float, ...]]:
+    """Weights under the names of the labels: F<i> is the weight of the i-th value.
+
+    The argument itself is returned if a weight has another name, or if a label is called F<i>.
+    InputError unless every value has exactly one weight.
+    """
+    known = [label.name for label in labels]
+    unnamed = bool(dense) and all(map(_PLACE.fullmatch, dense))
+    if not unnamed or not known or any(map(_PLACE.fullmatch, known)):
+        return dense
+    width = sum(label.width for label in labels)
+    places = [f"F{i}" for i in range(width)]
+    found = sum(map(len, dense.values()))
+    if dense.keys() != set(places) or found != width:
+        raise InputError(
+            f"expected {width} weights without names, F0 to F{width - 1}, one for each value of "
+            f"{' '.join(known[:20])}, found {found}",
+            source=source,
+        )
+    values = iter(places)
+    return {
+        label.name: tuple(dense[next(values)][0] for _ in range(label.width)) for label in labels
+    }
+
+
 def _from_json(content: bytes, source: str) -> Weights:
     """Weights of a JSON object: our own format, or names with one or several numbers each."""
 
@@ -235,12 +261,11 @@ def _checked(found: Mapping[str, object]) -> Weights:
     for key in found:
         if key not in _KEYS:
             raise ValueError(f"found the key {key!r}; {_near(key, _KEYS)}")
-    schema = found["schema"]
-    if schema != SCHEMA:
+    if (schema := found["schema"]) != SCHEMA:
         raise ValueError(f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one")
-    alpha = found.get("alpha")
-    if alpha is not None and _finite("alpha", alpha) <= 0:
-        raise ValueError(f"found alpha {alpha!r}; alpha must be positive, or null")
+    alpha = None if found.get("alpha") is None else _finite("alpha", found["alpha"])
+    if alpha is not None and alpha <= 0:
+        raise ValueError(f"found alpha {found['alpha']!r}; alpha must be positive, or null")
     dense, sparse = _mapping(found, "weights"), _mapping(found, "sparse")
     if not dense and not sparse:
         raise ValueError("found none")
@@ -250,7 +275,7 @@ def _checked(found: Mapping[str, object]) -> Weights:
             for name, v in dense.items()
         },
         sparse={name: _finite(name, value) for name, value in sparse.items()},
-        alpha=None if alpha is None else _finite("alpha", alpha),
+        alpha=alpha,
         provenance=_mapping(found, "provenance"),
     )
 
