@@ -56,16 +56,14 @@ def documents_of(
     O(n log n) per document, and the cost of `farthest_first`.
     """
     grouping = _Grouping(documents, notices, options, source)
-    expected = 0
+    after = 0  # the last document so far
     for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
-        for empty in range(expected, d):
-            yield grouping.document(empty, ())
+        yield from map(grouping.document, range(after, d))
         yield grouping.document(d, (part for _, part in group))
-        expected = d + 1
-    if expected == 0:
+        after = d + 1
+    if after == 0:
         raise InputError("expected a k-best list, found no hypotheses", source=source)
-    for empty in range(expected, len(documents)):
-        yield grouping.document(empty, ())
+    yield from map(grouping.document, range(after, len(documents)))
     grouping.report()
 
 
@@ -108,7 +106,7 @@ class _Grouping:
             for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owners)) + 1):
                 yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
 
-    def document(self, d: int, parts: Iterable[KBestRows]) -> KBest:
+    def document(self, d: int, parts: Iterable[KBestRows] = ()) -> KBest:
         """The k-best lists of document d from its rows, in the order of the file."""
         start, stop = self.documents.span(d)
         first = self.options.first_id + start

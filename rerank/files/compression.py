@@ -12,8 +12,8 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol, cast
+from functools import partial
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 _CHUNK_BYTES = 1 << 20
 _PACKED_BYTES = 1 << 16  # small, because a decoder returns its unused input
@@ -52,12 +52,7 @@ class _GzipDecoder:
         return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
 
 
-def _xz_decoder() -> _Decoder:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(NamedTuple):
     name: str
     magic: re.Pattern[bytes]
     decoder: Callable[[], _Decoder]
@@ -65,7 +60,11 @@ class _Format:
 
 _FORMATS = (
     _Format("gzip", re.compile(rb"\x1f\x8b"), _GzipDecoder),
-    _Format("xz", re.compile(rb"\xfd7zXZ\0"), _xz_decoder),
+    _Format(
+        "xz",
+        re.compile(rb"\xfd7zXZ\0"),
+        partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES),
+    ),
     # magic bytes of the first block or the end are included: a text may begin with "BZh"
     _Format("bzip2", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2Decompressor),
 )

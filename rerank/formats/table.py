@@ -86,24 +86,22 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     `InputError` for a file that is in no known format, or has no line that is not blank.
     """
     head: list[bytes] = []
-    places: list[int] = []  # of the lines that are not blank
-    for line in lines:
-        if line.strip():
-            places.append(len(head))
+    content: list[int] = []  # numbers of the lines that are not blank
+    while len(content) < _HEAD and (line := next(lines, None)) is not None:
         head.append(line)
-        if len(places) == _HEAD:
-            break
-    if not places:
+        if line.strip():
+            content.append(len(head))
+    if not content:
         raise InputError("expected a k-best list, found no hypotheses", source=source)
     tried = formats()
     for known in tried:
         if known.detect(head):
             return known, chain(head, lines)
     raise InputError(
-        f"expected a k-best list, found {shown(head[places[0]])}; formats tried: "
+        f"expected a k-best list, found {shown(head[content[0] - 1])}; formats tried: "
         f"{', '.join(known.name for known in tried)}; `rerank list formats` shows a line of each",
         source=source,
-        line=places[0] + 1,
+        line=content[0],
     )
 
 

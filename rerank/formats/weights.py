@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -211,19 +212,16 @@ def by_place(
     unnamed = bool(dense) and all(map(_PLACE.fullmatch, dense))
     if not unnamed or not known or any(map(_PLACE.fullmatch, known)):
         return dense
-    width = sum(label.width for label in labels)
-    places = [f"F{i}" for i in range(width)]
+    places = [f"F{i}" for i in range(sum(label.width for label in labels))]
     found = sum(map(len, dense.values()))
-    if dense.keys() != set(places) or found != width:
+    if dense.keys() != set(places) or found != len(places):
         raise InputError(
-            f"expected {width} weights without names, F0 to F{width - 1}, one for each value of "
-            f"{' '.join(known[:20])}, found {found}",
+            f"expected {len(places)} weights without names, F0 to {places[-1]}, one for each "
+            f"value of {' '.join(known[:20])}, found {found}",
             source=source,
         )
-    values = iter(places)
-    return {
-        label.name: tuple(dense[next(values)][0] for _ in range(label.width)) for label in labels
-    }
+    values = (dense[place][0] for place in places)
+    return {label.name: tuple(islice(values, label.width)) for label in labels}
 
 
 def _from_json(content: bytes, source: str) -> Weights:
@@ -238,8 +236,7 @@ def _from_json(content: bytes, source: str) -> Weights:
             found = {"schema": SCHEMA, "weights": found}
         return _checked(found)
     except json.JSONDecodeError as fault:
-        message, line = f"expected JSON: {fault.msg}", fault.lineno
-        raise InputError(message, source=source, line=line) from None
+        raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
         raise InputError("expected JSON weights, found too deep a nesting", source=source) from None
     except (ValueError, OverflowError) as fault:
@@ -251,8 +248,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("found the same key twice in one object")
-    for name in found:
-        name.encode()
+    "".join(found).encode()
     return found
 
 
