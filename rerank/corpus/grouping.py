@@ -56,7 +56,7 @@ def documents_of(
     O(n log n) per document, and the cost of `farthest_first`.
     """
     grouping = _Grouping(documents, notices, options, source)
-    after = 0  # the last document so far
+    after = 0  # the document after the last one that was yielded
     for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
         yield from map(grouping.document, range(after, d))
         yield grouping.document(d, (part for _, part in group))
@@ -263,10 +263,8 @@ def _ranks(sentences: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[n
     Adds the rows to `counts`, in place.
     """
     order = np.argsort(sentences, kind="stable")
-    grouped = sentences[order]
-    n = np.arange(len(order))
-    starts = np.maximum.accumulate(np.where(np.diff(grouped, prepend=-1) > 0, n, 0))
+    sizes = np.bincount(sentences, minlength=len(counts))
     ranks = np.empty_like(order)
-    ranks[order] = counts[grouped] + n - starts
-    np.add.at(counts, sentences, 1)
+    ranks[order] = counts[sentences[order]] + places_of(sizes)
+    counts += sizes
     return ranks

@@ -23,10 +23,7 @@ _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
 
 def read_with_documents(
-    docs: str | Path | None,
-    no_docs: str | None,
-    references: Sequence[str | Path],
-    notices: Notices,
+    docs: str | Path | None, no_docs: str | None, references: Sequence[str | Path], notices: Notices
 ) -> tuple[Documents, list[list[bytes]]]:
     """Documents according to the options, and the references of their sentences.
 

@@ -25,31 +25,13 @@ class DamagedError(Exception):
 
 
 class _Decoder(Protocol):
-    """Interface of the decompressors of `lzma` and `bz2`; each decodes one member."""
+    """Interface of the decompressors of `zlib`, `lzma` and `bz2`; each decodes one member."""
 
     @property
     def eof(self) -> bool: ...
     @property
     def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
-
-
-class _GzipDecoder:
-    """`zlib` decompressor that keeps its unused input, as those of `lzma` and `bz2` do."""
-
-    def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(wbits=31)  # a gzip header; CRC and length are verified
-
-    @property
-    def eof(self) -> bool:
-        return self._zlib.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._zlib.unused_data
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
 
 
 class _Format(NamedTuple):
@@ -59,7 +41,7 @@ class _Format(NamedTuple):
 
 
 _FORMATS = (
-    _Format("gzip", re.compile(rb"\x1f\x8b"), _GzipDecoder),
+    _Format("gzip", re.compile(rb"\x1f\x8b"), partial(zlib.decompressobj, wbits=31)),
     _Format(
         "xz",
         re.compile(rb"\xfd7zXZ\0"),
@@ -107,7 +89,7 @@ def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, Non
                 raise DamagedError(
                     f"expected {form.name} data, found corrupt data ({fault}); copy the file again"
                 ) from None
-            data = b""
+            data = getattr(decoder, "unconsumed_tail", b"")  # the others keep it themselves
             if chunk:
                 yield chunk
             elif not decoder.eof and not (data := file.read(_PACKED_BYTES)):

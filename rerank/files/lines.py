@@ -234,7 +234,6 @@ def _missing(path: Path) -> str:
 
 
 def _reason(fault: OSError | ValueError) -> str:
-    """The system's message for an error, for use inside a sentence."""
     return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 

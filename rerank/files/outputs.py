@@ -211,11 +211,10 @@ def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
         raise
     except OSError as fault:
         name = "<stdout>" if str(path) in _STDOUT else display(path)
+        message = f"writing {name} failed: {(fault.strerror or str(fault)).lower()}"
         if fault.errno in (errno.ENOSPC, errno.EDQUOT):
-            needs = f"it needs more than {size / 1e6:.1f} MB"
-            raise RerankError(f"no space left writing {name} ({needs})") from None
-        reason = (fault.strerror or str(fault)).lower()
-        raise RerankError(f"writing {name} failed: {reason}") from None
+            message = f"no space left writing {name} (it needs more than {size / 1e6:.1f} MB)"
+        raise RerankError(message) from None
 
 
 def _sweep(folder: str, prefix: str) -> None:

@@ -1,8 +1,13 @@
-"""Moses k-best lists, and those of tools that write nearly the same: see `moses_grammar`."""
+"""Moses k-best lists, and those of tools that write nearly the same: see `moses_grammar`.
+
+What is written is what the strictest reader, mert-moses.pl, accepts: names of letters and digits,
+one blank between tokens, finite numbers without capital E or `+`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -13,14 +18,16 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
-from rerank.errors import InputError
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
-from rerank.formats.moses_writing import append_features, format_line
 from rerank.notices import Notices
 
 _BLANK = "blank line, skipped"
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
+
+_NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+_SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
 
 
 def read_rows(
@@ -120,6 +127,67 @@ class _Reader:
             yield
         except InputError as fault:
             raise InputError(str(fault), source=self._source, line=self._line) from None
+
+
+def append_features(
+    line: bytes, features: Sequence[tuple[str, float]], total: float | None = None
+) -> bytes:
+    """The line with ` Name= v` appended to its features and, if given, its total replaced.
+
+    A missing total column is added; all other bytes are unchanged. Numbers have nine significant
+    digits. `RerankError` for infinity and NaN, `UsageError` for a name that Moses cannot read.
+    """
+    fields = line.split(grammar.SEPARATOR)
+    columns = grammar.feature_columns(fields)
+    if not columns:
+        raise InputError(f"expected a feature column to append to, found {tokens.shown(line)}")
+    column = columns[0]
+    body = fields[column].rstrip()
+    blanks = fields[column][len(body) :]
+    for name, value in features:
+        body += b" %s= %s" % (_checked(name, _NAME), tokens.written(value, name, digits=9))
+    if total is not None:
+        new = tokens.written(total, "the total", digits=9)
+        if column + 1 == len(fields):
+            blanks = blanks or b" "
+            fields.append(b" " + new)
+        else:
+            old = fields[column + 1]
+            fields[column + 1] = old.replace(old.strip(), new, 1)
+    fields[column] = body + blanks
+    return grammar.SEPARATOR.join(fields)
+
+
+def format_line(
+    sentence: int,
+    text: bytes,
+    dense: Iterable[tuple[str, Sequence[float]]],
+    *,
+    sparse: Mapping[str, float] | None = None,
+    total: float | None = None,
+) -> bytes:
+    """A new line as Moses writes it, with numbers that read back to the same bits.
+
+    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
+    """
+    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
+        raise RerankError(f"a k-best list cannot hold the text {tokens.shown(text)}")
+    parts = [b"%d ||| %s |||" % (sentence, text)]
+    for name, values in dense:
+        parts.append(_checked(name, _NAME) + b"=")
+        parts += [tokens.written(value, name) for value in values]
+    for name, value in (sparse or {}).items():
+        parts.append(b"%s= %s" % (_checked(name, _SPARSE_NAME), tokens.written(value, name)))
+    if total is not None:
+        parts.append(b"||| " + tokens.written(total, "the total"))
+    return b" ".join(parts)
+
+
+def _checked(name: str, pattern: re.Pattern[str]) -> bytes:
+    """The name of a feature; `UsageError` if Moses cannot read it."""
+    if pattern.fullmatch(name) is None:
+        raise UsageError(f"expected a feature name of letters and digits, found {name!r}")
+    return name.encode()
 
 
 class Moses:

@@ -49,17 +49,14 @@ def alpha_line(alpha: float | None) -> str:
 def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
     """Alpha of the comment `# alpha: v`; None if there is none, or if it is `null`.
 
-    A comment without a number there is ignored. InputError for a second alpha and for a number
-    that is not above 0.
+    InputError for a second alpha and for a number that is not above 0.
     """
     places = _alphas(lines)
-    if not places:
-        return None
     if len(places) > 1:
         raise InputError(
             "expected one comment '# alpha: …', found two", source=source, line=places[1] + 1
         )
-    token = lines[places[0]].split()[-1]
+    token = lines[places[0]].split()[-1] if places else b"null"
     if token == b"null":
         return None
     if not 0 < float(token) < math.inf:
@@ -84,9 +81,8 @@ def read_ini(
         text = _COMMENT.sub(b"", line).strip()
         if _SECTION.fullmatch(text):
             if section == b"weight-file":
-                notices.add(
-                    "[weight-file] ignored; its weights are not read", source=source, line=n
-                )
+                kind = "[weight-file] ignored; its weights are not read"
+                notices.add(kind, source=source, line=n)
         elif section == own and text:
             try:
                 found, more = features(_labelled(text), number)

@@ -23,7 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import NoReturn
 
 import numpy as np
@@ -79,11 +79,13 @@ def feature_blocks(
             except InputError as fault:
                 reader.refuse(line, str(fault))
         elif found != names:
-            j = next((j for j in range(width) if found[j : j + 1] != names[j : j + 1]), width)
+            pairs = enumerate(zip_longest(names, found), 1)
+            place, (ours, theirs) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
             reader.refuse(
                 line,
-                f"expected the features of the first block, {_ellipsis(names, j)}, found "
-                f"{_ellipsis(found, j)}; tune lists of one system at a time",
+                f"expected the features of the first block, {len(names)} with {_shown(ours)} at "
+                f"place {place}, found {width} with {_shown(theirs)} at place {place}; "
+                "tune lists of one system at a time",
             )
         values, sparse = reader.rows(n, width, sentence, "feature values")
         if sparse:
@@ -123,10 +125,8 @@ def _impossible(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(~counts.all(axis=1) | (values[:, 0:8:2] > values[:, 1:8:2]).any(axis=1))
 
 
-def _ellipsis(names: Sequence[bytes], j: int) -> str:
-    """Number of the names, and the j-th name."""
-    name = shown(names[j]) if j < len(names) else "no more"
-    return f"{len(names)} with {name} at place {j + 1}"
+def _shown(name: bytes | None) -> str:
+    return "no more" if name is None else shown(name)
 
 
 def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:

@@ -262,18 +262,14 @@ def _checked(found: Mapping[str, object]) -> Weights:
     alpha = None if found.get("alpha") is None else _finite("alpha", found["alpha"])
     if alpha is not None and alpha <= 0:
         raise ValueError(f"found alpha {found['alpha']!r}; alpha must be positive, or null")
-    dense, sparse = _mapping(found, "weights"), _mapping(found, "sparse")
+    dense = {
+        name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
+        for name, v in _mapping(found, "weights").items()
+    }
+    sparse = {name: _finite(name, value) for name, value in _mapping(found, "sparse").items()}
     if not dense and not sparse:
         raise ValueError("found none")
-    return Weights(
-        dense={
-            name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
-            for name, v in dense.items()
-        },
-        sparse={name: _finite(name, value) for name, value in sparse.items()},
-        alpha=alpha,
-        provenance=_mapping(found, "provenance"),
-    )
+    return Weights(dense, sparse, alpha, _mapping(found, "provenance"))
 
 
 def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:

@@ -12,7 +12,7 @@ LABELS = (Label("A", 1),)
 
 
 def made(texts: list[bytes], first: int = 0) -> KBestRows:
-    """KBestRows with these texts, each inside a line; the other columns tell the rows apart."""
+    """Rows with these texts, each inside a line; the other columns tell the rows apart."""
     lines = TextColumn.of([b"<%s>" % text for text in texts])
     numbers = np.arange(first, first + len(texts))
     return KBestRows(
