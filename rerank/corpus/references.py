@@ -29,12 +29,11 @@ def read_with_documents(
 
     The number of sentences is that of the document ids or, without them, of the first reference.
     """
-    if docs is not None and no_docs is None:
-        documents = Documents.from_file(docs, notices)
-        n_lines = documents.n_lines
-        return documents, read_references(references, n_lines, notices, model=display(docs))
-    found = read_references(references, None, notices)
-    return Documents.chosen(docs, no_docs, len(found), notices), found
+    found = read_references(references, None, notices) if docs is None else []
+    documents = Documents.chosen(docs, no_docs, lambda: len(found), notices)
+    if docs is not None:
+        found = read_references(references, documents.n_lines, notices, model=display(docs))
+    return documents, found
 
 
 def read_references(

@@ -86,11 +86,7 @@ class KBestFile:
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name."""
-        lists = self.lists
-        if lists.docs is not None and lists.no_docs is None:
-            return Documents.from_file(lists.docs, notices)
-        n_lines = 0 if lists.no_docs is None else self._lines_by_id()
-        return Documents.chosen(lists.docs, lists.no_docs, n_lines, notices)
+        return Documents.chosen(self.lists.docs, self.lists.no_docs, self._lines_by_id, notices)
 
     def info(self, documents: Documents) -> ListInfo:
         """What readers of files that belong to the list need to know of it."""
