@@ -53,10 +53,9 @@ class KBest:
         [2, 0]
 
         Every candidate has the features of the first one; each becomes a label of one value.
-        sparse: names of features that are 0 in a candidate without them; source: name of the
-        document in messages. `InputError`, which counts sentences and candidates from 0, for
-        missing or additional features, for values that are not finite numbers, and for a text
-        of several lines.
+        sparse: names of features that are 0 in a candidate without them. `InputError`, which
+        counts sentences and candidates from 0, for other features, for values that are not finite
+        numbers, and for a text of several lines.
         """
         rows = [candidate for candidates in lists for candidate in candidates]
         names = [name for _, features in rows[:1] for name in features if name not in sparse]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.errors import InputError, StoppedEarly
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import display, spool
-from rerank.formats.format import KBestFormat, Survey
-from rerank.formats.table import format_of, read_documents, survey_of
+from rerank.formats.table import KBestFormat, Survey, format_of, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
@@ -40,13 +40,12 @@ SPARSEST = 1000  # lines without candidates for one with, beyond which ids are n
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
     lms: (NAME, folder) of each language model; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of
     another package; score_files: (NAME, file) of scores of other tools, by their kind in
-    `rerank.registry`; top: candidates kept of each sentence, the first ones or,
-    if `diverse`, those far from each other.
+    `rerank.registry`.
     """
 
     kbest: str | Path
@@ -55,11 +54,6 @@ class Lists:
     lms: tuple[Named, ...] = ()
     scorers: tuple[tuple[str, str], ...] = ()
     score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
-    top: int | None = None
-    diverse: bool = False
-    first_id: int = 0
-    clip_inf: float | None = None
-    max_k: int = 1_000_000
     scoring: Scoring = FLOAT32
 
     @property
@@ -83,7 +77,7 @@ class KBestFile:
     @cached_property
     def survey(self) -> Survey:
         """Figures of the list, counted at the first use."""
-        return survey_of(self.path, top=self.lists.top)
+        return survey_of(self.path, self.lists)
 
     @cached_property
     def format(self) -> KBestFormat:
@@ -92,11 +86,7 @@ class KBestFile:
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name."""
-        lists = self.lists
-        if lists.docs is not None and lists.no_docs is None:
-            return Documents.from_file(lists.docs, notices)
-        n_lines = 0 if lists.no_docs is None else self._lines_by_id()
-        return Documents.chosen(lists.docs, lists.no_docs, n_lines, notices)
+        return Documents.chosen(self.lists.docs, self.lists.no_docs, self._lines_by_id, notices)
 
     def info(self, documents: Documents) -> ListInfo:
         """What readers of files that belong to the list need to know of it."""
@@ -105,17 +95,7 @@ class KBestFile:
 
     def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
         """(document id, its lists) of each document."""
-        lists = self.lists
-        found = read_documents(
-            self.path,
-            documents,
-            notices,
-            top=lists.top,
-            diverse=lists.diverse,
-            first_id=lists.first_id,
-            clip_inf=lists.clip_inf,
-            max_k=lists.max_k,
-        )
+        found = read_documents(self.path, documents, notices, self.lists)
         for name, kbest in zip(documents.ids, found, strict=True):
             yield name, replace(kbest, source=self.name)
 

@@ -10,7 +10,7 @@ import pytest
 from decoders.problem import Path
 from decoders.result import SearchResult
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.files.outputs import to_json
 from rerank.formats.moses import read_rows
@@ -26,7 +26,7 @@ def kbest(top: int | None = None) -> KBest:
         for k in range(size)
     )
     rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(4), Notices(), top=top)
+    (document,) = documents_of(rows, Documents.one(4), Notices(), ReadingOptions(top=top))
     return document
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
@@ -20,7 +20,9 @@ def kbest(top: int | None = None) -> KBest:
         f"{t} ||| w{k} ||| A= 1 ||| 1".encode() for t, size in enumerate(SIZES) for k in range(size)
     ]
     documents = Documents(("x",), (0, len(SIZES)))
-    return next(documents_of(read_rows(lines, Notices()), documents, Notices(), top=top))
+    return next(
+        documents_of(read_rows(lines, Notices()), documents, Notices(), ReadingOptions(top=top))
+    )
 
 
 def places(grid: Grid, *pairs: tuple[int, int, int]) -> list[int]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.formats.table import read_documents
@@ -76,7 +77,7 @@ def lists(sizes: Mapping[str, Sequence[int]] = SIZES, top: int | None = None) ->
     write(text, "dev.kbest")
     starts = np.cumsum([0, *map(len, sizes.values())]).tolist()
     documents = Documents(tuple(sizes), tuple(starts))
-    found = read_documents("dev.kbest", documents, Notices(), top=top)
+    found = read_documents("dev.kbest", documents, Notices(), ReadingOptions(top=top))
     return {name: kbest for name, kbest in zip(sizes, found, strict=True) if kbest.n}
 
 
