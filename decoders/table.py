@@ -66,7 +66,7 @@ class Decoder:
     def takes(self, option: str) -> bool:
         """Whether it uses an option, at least under some others; a seed if it draws.
 
-        A seed and an alpha are accepted by all decoders (`decoders.search.refuse_options`).
+        A seed and an alpha are accepted by all decoders (`decoders.search.check_options`).
         """
         return ("rng" if option == "seed" else option) in self.options
 

@@ -6,7 +6,7 @@
 from rerank.pipeline.decoding import Reports, decode, score
 from rerank.pipeline.demo import Demo, demo
 from rerank.pipeline.diversity import Diversities, diversity
-from rerank.pipeline.evaluation import OracleList, evaluate
+from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.language_models import Recipe, perplexity, train_lm
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
@@ -27,7 +27,6 @@ __all__ = [
     "MertSettings",
     "MosesTuning",
     "ObjectiveOptions",
-    "OracleList",
     "Plan",
     "Recipe",
     "Reports",

@@ -114,7 +114,7 @@ def _signed(
             "div": True if lists.diverse else None,
             "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
-            "scores": _digests(source.outside),
+            "scores": _digests(source.files),
             "scorers": _digests(source.plugins),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,

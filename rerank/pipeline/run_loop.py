@@ -52,7 +52,7 @@ class LinearModel:
 
     def run(self, source: DocumentSource, search: Search) -> Iterator[Batch]:
         """Batches of a source's documents, scored and searched under the weights."""
-        search.check(self.weights, self.source)
+        search.check_weights(self.weights, self.source)
         return run_loop(
             source,
             lambda space: vector(

@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 from decoders.mbr import Utility
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
-from decoders.search import (
-    NOTHING,
-    SEED,
-    IdleOption,
-    Options,
-    ScaleMissing,
-    UnknownOption,
-    decode_all,
-    refuse_options,
-)
+from decoders.search import NOTHING, SEED, Options, ScaleMissing, check_options, decode_all
 from decoders.table import Decoder, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
@@ -31,6 +22,10 @@ from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
+_NO_SCALE = (
+    ", and weights have no scale of their own: give --alpha A, or --weights of a file with an "
+    "alpha, as tune-mert writes it"
+)
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 
 
@@ -63,7 +58,7 @@ class Search:
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
-    def check(self, weights: Weights, source: str) -> None:
+    def check_weights(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
         if self.method == "auto" or not _row(self.method).uniform:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
@@ -86,34 +81,16 @@ class Search:
             and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
-    def refuse(self, row: Decoder, order: int | None) -> None:
+    def check_options(self, row: Decoder, order: int | None) -> None:
         """UsageError for options that the decoder does not use, or a missing scale."""
+        given, auto = self.options, self.method == "auto"
         try:
-            refuse_options(row, self.options, order, auto=self.method == "auto")
+            check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
             if self.utility is not None and not row.takes("utility"):
-                raise UnknownOption(row, "utility")
-            if self.options.n_best > 1 and not row.takes("n_best"):
-                listing = ", ".join(_takers("n_best"))
-                raise UsageError(
-                    f"--n-best: --search {row.name} finds one path; several are found by {listing}"
-                )
-        except UnknownOption as fault:
-            takers = ", ".join(_takers(fault.option))
-            raise UsageError(
-                f"{FLAGS[fault.option]}: --search {row.name} does not use it; it is for "
-                f"--search {takers}"
-            ) from None
-        except IdleOption as fault:
-            raise UsageError(
-                f"{FLAGS[fault.option]}: --search {row.name} uses it above order 1 only, where it "
-                "cannot sum over all paths; leave it out"
-            ) from None
-        except ScaleMissing as fault:
-            raise UsageError(
-                f"--search {fault.decoder} works with probabilities, p(path) ∝ exp(alpha · score), "
-                "and weights have no scale of their own: give --alpha A, or --weights of a file "
-                "with an alpha, as tune-mert writes it"
-            ) from None
+                raise UnsuitedDecoder(f"{row.name} does not use {FLAGS['utility']}; it is for mbr")
+        except UnsuitedDecoder as fault:
+            cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
+            raise UsageError(f"--search {row.name}: {fault}{cure}") from None
 
 
 AUTO = Search()
@@ -203,17 +180,12 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
             for scorer in source.scorers:
                 scorer.lazily()
-    search.refuse(row, order)
+    search.check_options(row, order)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
     exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"
     announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}")
     return search
-
-
-def _takers(option: str) -> list[str]:
-    """Built-in decoders that use an option."""
-    return [row.name for row in DECODERS.builtin.values() if row.takes(option)]
 
 
 def _row(name: str) -> Decoder:

@@ -49,8 +49,11 @@ class DocumentSource:
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        lists = [kbest for _, kbest in self._documents]
-        return sum(kbest.n for kbest in lists) / max(1, sum(map(len, lists)))
+        candidates = sentences = 0
+        for _, kbest in self.read():
+            candidates += kbest.n
+            sentences += len(kbest)
+        return candidates / max(1, sentences)
 
     @property
     def order(self) -> int | None:

@@ -108,9 +108,7 @@ def tune_mert(
             estimate(opened, search, announce)
         metrics = objective.load_metrics(
             tokenizer,
-            lambda name, path: PerHypothesis.read(
-                name, opened.copied(path), opened.given(), notices
-            ),
+            lambda name, path: PerHypothesis.read(name, opened.copied(path), opened.info, notices),
         )
         _check(opened, features, plan, weights.base, frame)
         result = tune_source(

@@ -12,7 +12,7 @@ from rerank.corpus.diversity import Diversity, farthest_first
 from rerank.corpus.diversity import diversity as measure
 from rerank.errors import InputError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, OracleList, diversity, evaluate
+from rerank.pipeline import Lists, diversity, evaluate
 
 LISTS = {
     0: ["a b c", "a b d", "a b c", "x y"],
@@ -88,7 +88,7 @@ def test_an_oracle_is_of_the_candidates_that_are_kept(kbest: Path, tmp_path: Pat
             tmp_path / "docs",
             [tmp_path / "ref"],
             [tmp_path / "base"],
-            kbest=OracleList(kbest, top=2, diverse=diverse),
+            kbest=Lists(kbest, top=2, diverse=diverse),
             notices=Notices(),
         )
         assert report.oracle is not None
