@@ -11,7 +11,7 @@ from rerank.pipeline.language_models import Recipe, perplexity, train_lm
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.models import Scoring
 from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
-from rerank.pipeline.results import Decoding
+from rerank.pipeline.results import CorpusResult
 from rerank.pipeline.searching import Search
 from rerank.pipeline.tuning import TunedWeights, tune_mert
 from rerank.pipeline.tuning_outcome import Tuning
@@ -20,7 +20,7 @@ from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 
 __all__ = [
-    "Decoding",
+    "CorpusResult",
     "Demo",
     "Diversities",
     "Lists",

@@ -23,12 +23,12 @@ from rerank.pipeline.models import (
     Scoring,
     check_names,
     open_models,
-    open_score_file,
     open_scorer,
 )
 from rerank.pipeline.progress import progress
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.stopwatch import Stopwatch
+from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
@@ -149,10 +149,11 @@ class KBestSource(DocumentSource):
         )
         self.files: list[FileScorer] = []
         for option, named in lists.outside.items():
+            file_scorer = attribute(SCORE_FILES[option].scorer)
             for name, path in named:
                 copy = self.copied(path)
                 with watch.lap("scores"):
-                    self.files.append(open_score_file(option, name, copy, self.info, notices))
+                    self.files.append(file_scorer(name, copy, self.info, notices))
         super().__init__(
             (),
             [*self.models, *self.files, *self.plugins],

@@ -14,11 +14,10 @@ from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
-from rerank.registry import SCORE_FILES, SCORERS, attribute
+from rerank.registry import SCORERS
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
-    from rerank.scorers.file_scorer import FileScorer, ListInfo
     from rerank.scorers.language_model import LanguageModel
     from rerank.scorers.plugin import PluginScorer
 
@@ -92,14 +91,6 @@ def open_models(lms: Sequence[Named], scoring: Scoring, cache: Cache | None) -> 
         LanguageModel(name, open_model(folder, scoring.device), backend(), cache)
         for name, folder in lms
     ]
-
-
-def open_score_file(
-    option: str, name: str, path: Path, info: ListInfo, notices: Notices
-) -> FileScorer:
-    """The scorer of an option's NAME=FILE, a kind of `rerank.registry.SCORE_FILES`."""
-    made: FileScorer = attribute(SCORE_FILES[option].scorer)(name, path, info, notices)
-    return made
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:

@@ -35,8 +35,12 @@ class Batch:
     weights: NDArray[np.float64]
 
     def each(self) -> Iterator[tuple[str, KBest, DocumentFeatures | None, SearchResult]]:
-        """(id, lists, features, result) of every document; no features without candidates."""
-        found = iter(zip(self.documents, self.results, strict=True))
+        """(id, lists, features, result) of every document.
+
+        No features without candidates; an empty result without candidates or without a search.
+        """
+        results = self.results or [NO_CANDIDATES] * len(self.documents)
+        found = iter(zip(self.documents, results, strict=True))
         for name, kbest in self.lists:
             document, result = next(found) if kbest.n else (None, NO_CANDIDATES)
             yield name, kbest, document, result

@@ -103,15 +103,11 @@ class DocumentSource:
 
     @contextmanager
     def searching(self) -> Iterator[None]:
-        """Time of a search, without the time of the scorers, which counts as theirs."""
+        """Time of a search as `search`, but that of the scorers in it as `scores`."""
         before = sum(scorer.seconds for scorer in self.scorers)
-        try:
-            with self.watch.lap("search"):
-                yield
-        finally:
-            scoring = sum(scorer.seconds for scorer in self.scorers) - before
-            self.watch.add("scores", scoring)
-            self.watch.add("search", -scoring)
+        with self.watch.lap("search"):
+            yield
+            self.watch.add("scores", sum(scorer.seconds for scorer in self.scorers) - before)
 
     def finish(self, documents: Sequence[DocumentFeatures]) -> None:
         """Have the scorers store what the search of these documents made them compute."""

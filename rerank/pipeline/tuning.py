@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +23,6 @@ from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import Announce, DocumentSource, log
-from rerank.pipeline.stopwatch import Stopwatch
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -121,7 +118,7 @@ def tune_mert(
             announce=announce,
         )
         task = result.task
-        with _tuning_time(opened.watch):
+        with opened.watch.lap("tuning"):
             pool, around = task.pool(result.path), task.goal.objective
             flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
         opened.warn()
@@ -170,7 +167,7 @@ def tune_source(
                 document.keep()
         return found
 
-    with _tuning_time(source.watch):
+    with source.watch.lap("tuning"):
         return tune(
             corpus,
             metrics,
@@ -212,12 +209,3 @@ def tuning_search(search: Search, plan: Plan) -> Search:
             "viterbi, or other pools"
         )
     return search.seeded(plan.settings.seed)
-
-
-@contextmanager
-def _tuning_time(watch: Stopwatch) -> Iterator[None]:
-    """Count the time of the block to `tuning`, except what other parts count inside it."""
-    before, began = sum(watch.parts.values()), perf_counter()
-    yield
-    others = sum(watch.parts.values()) - before
-    watch.add("tuning", perf_counter() - began - others)
