@@ -146,10 +146,6 @@ def check_options(
             raise UnsuitedDecoder(
                 f"{row.name} uses {flag} above order 1 only; up to order 1 it sums over all paths"
             )
-    if options.n_best > 1 and not row.takes("n_best"):
-        raise UnsuitedDecoder(
-            f"{row.name} finds one path; several are found by {_takers('n_best', table)}"
-        )
     if row.scaled(given) and options.alpha is None and options.scale is None:
         raise ScaleMissing(f"{row.name} works with p ∝ exp(alpha · score) and needs alpha")
 

@@ -12,7 +12,7 @@ from decoders.mbr import Utility
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
 from decoders.search import NOTHING, SEED, Options, ScaleMissing, check_options, decode_all
-from decoders.table import Decoder, named
+from decoders.table import Decoder, check_order, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights, refuse_all_zero
@@ -81,10 +81,11 @@ class Search:
             and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
-    def check_options(self, row: Decoder, order: int | None) -> None:
-        """UsageError for options that the decoder does not use, or a missing scale."""
+    def check_decoder(self, row: Decoder, order: int | None) -> None:
+        """UsageError for a decoder that does not serve the order, and for unsuited options."""
         given, auto = self.options, self.method == "auto"
         try:
+            check_order(row, order, n_best=given.n_best, table=DECODERS.builtin)
             check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
             if self.utility is not None and not row.takes("utility"):
                 raise UnsuitedDecoder(f"{row.name} does not use {FLAGS['utility']}; it is for mbr")
@@ -164,13 +165,6 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
     order = source.order
     automatic = search.method == "auto"
     row = _row("beam" if automatic and order is None else "viterbi" if automatic else search.method)
-    if not row.serves(order):
-        fitting = ", ".join(r.name for r in DECODERS.builtin.values() if r.serves(order))
-        depth = "all earlier sentences" if order is None else f"order {order}"
-        raise UsageError(
-            f"--search {search.method}: {row.name} does not serve scores that depend on {depth}; "
-            f"decoders that fit: {fitting}"
-        )
     width = search.options.beam_width
     priced = ""
     if automatic and row.name == "viterbi":
@@ -180,7 +174,7 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
             for scorer in source.scorers:
                 scorer.lazily()
-    search.check_options(row, order)
+    search.check_decoder(row, order)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
     exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"

@@ -250,7 +250,10 @@ def test_the_summary_lists_the_best_paths_of_every_document(
 def test_lists_of_paths_need_a_decoder_and_a_file_for_them(
     model_folders: Mapping[str, Path],
 ) -> None:
-    with pytest.raises(UsageError, match=r"^--search greedy: greedy finds one path; .*viterbi"):
+    with pytest.raises(
+        UsageError,
+        match=r"^--search greedy: greedy does not serve lists of several paths; .*viterbi",
+    ):
         decoded(model_folders["codclm"], asked("greedy", Options(n_best=2)))
     search = asked("viterbi", Options(n_best=2))
     with pytest.raises(UsageError, match="give --summary FILE"):
