@@ -22,7 +22,7 @@ from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.results import CorpusResult, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Announce, log
+from rerank.pipeline.sources import Printer, log
 from rerank.pipeline.tracing import Trace, trace_lines
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
@@ -59,8 +59,8 @@ def decode(
     reports: Reports = NO_REPORTS,
     dry_run: bool = False,
     notices: Notices | None = None,
-    announce: Announce = log.info,
-    details: Announce = log.debug,
+    announce: Printer = log.info,
+    details: Printer = log.debug,
 ) -> CorpusResult | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
@@ -112,7 +112,7 @@ def _signed(
             "div": True if lists.diverse else None,
             "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
-            "scores": _digests(source.files),
+            "scores": _digests(source.score_files),
             "scorers": _digests(source.plugins),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,
@@ -135,8 +135,8 @@ def score(
     weights: str | Path | None = None,
     search: Search = AUTO,
     notices: Notices | None = None,
-    announce: Announce = log.info,
-    details: Announce = log.debug,
+    announce: Printer = log.info,
+    details: Printer = log.debug,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
@@ -178,7 +178,7 @@ def _written(
     model: LinearModel,
     search: Search,
     files: Mapping[str, BinaryIO],
-    announce: Announce,
+    announce: Printer,
 ) -> Iterator[DocumentResult]:
     """The result of each document, while its lines are written."""
     errors = tuple(scorer.error for scorer in source.scorers)

@@ -22,7 +22,7 @@ from rerank.files.outputs import atomic, write_json
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.pipeline.evaluation import evaluate
-from rerank.pipeline.sources import Announce
+from rerank.pipeline.sources import Printer
 from rerank.report.evaluation import Evaluation
 
 Execute: TypeAlias = Callable[[Sequence[str]], Any]  # runs the arguments of `rerank`
@@ -87,7 +87,7 @@ def demo(
     example: Example = EMBEDDED,
     models: Mapping[str, str] = MappingProxyType({"rnnlm": SENTENCE_LM, "codclm": DOCUMENT_LM}),
     seed: int = 1,
-    announce: Announce = lambda line: None,
+    announce: Printer = lambda line: None,
 ) -> Demo:
     """Train, tune, decode and evaluate on an example; all files stay in the new `folder`.
 
@@ -146,7 +146,7 @@ class _Commands:
 
     folder: Path
     execute: Execute
-    announce: Announce
+    announce: Printer
 
     def show(self, *words: object) -> list[str]:
         """Announce a command line; its words."""

@@ -125,7 +125,7 @@ class KBestFile:
 class KBestSource(DocumentSource):
     """Documents whose k-best lists are in a file, with their scorers; made by `KBestSource.open`.
 
-    models, files, plugins: the scorers by kind, in the order of their features.
+    models, score_files, plugins: the scorers by kind, in the order of their features.
     """
 
     def __init__(
@@ -147,16 +147,16 @@ class KBestSource(DocumentSource):
             lists.top,
             lists.clip_inf,
         )
-        self.files: list[FileScorer] = []
+        self.score_files: list[FileScorer] = []
         for option, named in lists.outside.items():
             file_scorer = attribute(SCORE_FILES[option].scorer)
             for name, path in named:
                 copy = self.copied(path)
                 with watch.lap("scores"):
-                    self.files.append(file_scorer(name, copy, self.info, notices))
+                    self.score_files.append(file_scorer(name, copy, self.info, notices))
         super().__init__(
             (),
-            [*self.models, *self.files, *self.plugins],
+            [*self.models, *self.score_files, *self.plugins],
             notices,
             name=self.file.name,
             origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named},

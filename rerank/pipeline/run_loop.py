@@ -19,6 +19,7 @@ from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace
 
 Weigh: TypeAlias = Callable[[FeatureSpace], NDArray[np.float64] | None]
 NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
+_IMPOSSIBLE = "document in which no possible path was found, left with its first candidates"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,18 +104,10 @@ def run_loop(
                 with source.searching():
                     lists = [kbest for _, kbest in filled]
                     results = search_documents(documents, weights, search, lists)
-                _note_impossible(results, source)
+                for result in results:
+                    extinct = result.posterior is not None and result.posterior.extinct
+                    if extinct or result.score == -np.inf:
+                        source.notices.add(_IMPOSSIBLE, source=source.name)
         yield Batch(batch, documents, results, np.zeros(0) if weights is None else weights)
         if keep:
             source.finish(documents)
-
-
-def _note_impossible(results: Sequence[SearchResult], source: DocumentSource) -> None:
-    """A notice of documents of which every path that was seen is impossible (−inf)."""
-    for result in results:
-        extinct = result.posterior is not None and result.posterior.extinct
-        if extinct or result.score == -np.inf:
-            source.notices.add(
-                "document in which no possible path was found, left with its first candidates",
-                source=source.name,
-            )

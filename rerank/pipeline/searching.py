@@ -16,7 +16,7 @@ from decoders.table import Decoder, check_order, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights, refuse_all_zero
-from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.registry import DECODERS, FLAGS
 from rerank.scorers.features import DocumentFeatures
 
@@ -128,8 +128,6 @@ def search_documents(
             "expected weights · features, their sums and alpha times these below 1.8e308, found "
             "more; take smaller weights or another --alpha"
         ) from None
-    except UnsuitedDecoder as fault:
-        raise UsageError(f"--search {search.method}: {fault}") from None
     except ScoreError as fault:
         of = "" if fault.problem is None else f"document {documents[fault.problem].name!r}: "
         raise RerankError(f"{of}{fault}") from None
@@ -156,7 +154,7 @@ def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
     return [UTILITIES[name].of(kbest) for kbest in lists]
 
 
-def choose_search(source: DocumentSource, search: Search, announce: Announce) -> Search:
+def choose_search(source: DocumentSource, search: Search, announce: Printer) -> Search:
     """The search with `auto` replaced where needed, by the scorers' order and cost; announced.
 
     `auto` is exact search unless that takes more than `DEAR` times as many passes over the lists

@@ -18,7 +18,7 @@ from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace, prepa
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
-Announce: TypeAlias = Callable[[str], None]
+Printer: TypeAlias = Callable[[str], None]  # prints a line about the run
 log = logging.getLogger("rerank")  # lines about a run, unless the caller takes them
 
 
@@ -121,7 +121,7 @@ class DocumentSource:
         for scorer in self.scorers:
             scorer.finish(self.name, self.notices)
 
-    def report(self, announce: Announce, details: Announce) -> None:
+    def report(self, announce: Printer, details: Printer) -> None:
         """Announce what the scorers did and where the time went; in detail, engine counters."""
         for scorer in self.scorers:
             announce(scorer.report())

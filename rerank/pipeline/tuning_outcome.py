@@ -134,7 +134,7 @@ def provenance(
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
-            for scorer in opened.files
+            for scorer in opened.score_files
         },
         **_plugins(opened),
     }

@@ -94,7 +94,7 @@ def test_scores_on_standard_input_are_copied_and_read_as_often_as_needed(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
     outside = {"scores": (("qe", Path("-")),)}
     with KBestSource.open(Lists("dev.kbest", "dev.docs", outside=outside), Notices()) as opened:
-        (scorer,) = opened.files
+        (scorer,) = opened.score_files
         for _ in range(2):
             (document, *_) = (pair for batch in opened.batches() for pair in batch)
             ((first, _),) = ((s.problem.unary(t) for t in (0, 1)) for s in scorer.score([document]))
