@@ -28,8 +28,9 @@ class Options:
     """Options of decoders; None is the decoder's own default.
 
     All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
-    without them. scale: the α for a decoder that needs one if `alpha` is not given; gap: width of
-    the beam from which sweeps look for the best known path of unbounded problems.
+    without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
+    needs one if `alpha` is not given; gap: width of the beam from which sweeps look for the best
+    known path of unbounded problems.
     """
 
     width: int | None = None
@@ -46,6 +47,7 @@ class Options:
     gibbs: int | None = None
     alpha: float | None = None
     seed: int | None = None
+    utility: str | None = None
     n_best: int = 1
     scale: float | None = None
     gap: int | None = None
@@ -163,16 +165,16 @@ def _arguments(
     row: Decoder, options: Options, document: str, utility: Utility | None
 ) -> dict[str, object]:
     """Arguments of a decoder's function."""
-    arguments = {name: value for name, value in options.given().items() if name in row.options}
     seed = SEED if options.seed is None else options.seed
-    own = {
+    arguments = {
         "width": options.beam_width,
         "n_best": options.n_best,
         "alpha": options.scale,
+        **options.given(),
         "utility": utility,
         "rng": rng_for(seed, document) if "rng" in row.options else None,
     }
-    return {name: own[name] for name in row.options if name in own} | arguments
+    return {name: arguments[name] for name in row.options if name in arguments}
 
 
 def _search(

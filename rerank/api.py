@@ -244,12 +244,11 @@ def _split(method: str, options: DecodeOptions) -> tuple[Search, Scoring]:
         raise TypeError(f"no option {name!r}; {hint}")
     given: dict[str, Any] = {**options}
     given.pop("default_weight", None)
-    utility = given.pop("utility", None)
     machine = ("device", "dtype", "deterministic", "cache", "no_cache")
     scoring = Scoring(**{name: given.pop(name) for name in machine if name in given})
     arguments = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
     own = Options(**{arguments.get(name, name): value for name, value in given.items()})
-    return Search(method, own, utility), scoring
+    return Search(method, own), scoring
 
 
 def _feature_sources(

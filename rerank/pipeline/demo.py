@@ -100,17 +100,17 @@ def demo(
         announce("# rerank demo --out demo keeps the files of these commands")
         with tempfile.TemporaryDirectory() as scratch:
             temporary = Path(scratch) / "demo"
+
+            def renamed(line: str) -> None:
+                announce(line.replace(str(temporary), "demo"))
+
             return demo(
-                temporary,
-                execute,
-                example=example,
-                models=models,
-                seed=seed,
-                announce=lambda line: announce(line.replace(str(temporary), "demo")),
+                temporary, execute, example=example, models=models, seed=seed, announce=renamed
             )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
-    example = _copied(example, folder / "data")
+    ignored = shutil.ignore_patterns("*.py", "__pycache__")
+    example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
     test, commands = example.test, _Commands(folder, execute, announce)
     outputs = {"1-best of the lists": commands.decode(test, "1-best", example.weights)}
     trained = []
@@ -208,11 +208,3 @@ def _in_order(shuffled: Path, order: NDArray[np.int64]) -> Path:
     with atomic(path) as file:
         file.writelines(lines[p] + b"\n" for p in np.argsort(order))
     return path
-
-
-def _copied(example: Example, folder: Path) -> Example:
-    """The example in a folder where it can be looked at."""
-    folder.mkdir(parents=True)
-    for path in example.all_files:
-        shutil.copyfile(path, folder / path.name)
-    return Example(folder)

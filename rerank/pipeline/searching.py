@@ -33,13 +33,11 @@ SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 class Search:
     """A decoder by name, or `auto`, and its options.
 
-    utility: of minimum Bayes risk decoding, a name of `rerank.metrics.consensus.UTILITIES`; None
-    is `bleu`.
+    The utility is a name of `rerank.metrics.consensus.UTILITIES`; None is `bleu`.
     """
 
     method: str = "auto"
     options: Options = NOTHING
-    utility: str | None = None
 
     def at(self, scale: float | None) -> Search:
         """A copy with the scale of a weights file, for decoders that need one."""
@@ -68,7 +66,7 @@ class Search:
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
         """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
-        given = {**self.options.given(), "utility": self.utility}
+        given = self.options.given()
         recorded = given.keys() & SAMPLING
         if given.get("alpha") is None:
             given["alpha"] = self.options.scale
@@ -87,8 +85,6 @@ class Search:
         try:
             check_order(row, order, n_best=given.n_best, table=DECODERS.builtin)
             check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
-            if self.utility is not None and not row.takes("utility"):
-                raise UnsuitedDecoder(f"{row.name} does not use {FLAGS['utility']}; it is for mbr")
         except UnsuitedDecoder as fault:
             cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
@@ -110,7 +106,7 @@ def search_documents(
     """
     utilities = None
     if search.method == "mbr":
-        utilities = _utilities(search.utility or UTILITY, lists)
+        utilities = _utilities(search.options.utility or UTILITY, lists)
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):

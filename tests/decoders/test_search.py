@@ -192,6 +192,7 @@ VALUES: dict[str, object] = {
     "gibbs": 0,
     "alpha": 1.0,
     "seed": 3,
+    "utility": "bleu",
 }
 
 

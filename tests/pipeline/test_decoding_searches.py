@@ -111,7 +111,8 @@ def asked(method: str, options: Options | None = None, utility: str | None = Non
     """A search with a scale, if it needs one under these options."""
     options = options or Options()
     scaled = DECODERS[method].scaled(options.given())
-    return Search(method, replace(options, alpha=ALPHA) if scaled else options, utility)
+    options = replace(options, utility=utility)
+    return Search(method, replace(options, alpha=ALPHA) if scaled else options)
 
 
 def drawing(method: str, name: str) -> Options:

@@ -52,8 +52,7 @@ def opened(*orders: int | None) -> DocumentSource:
 
 
 def asked(method: str, **options: Any) -> Search:
-    utility = options.pop("utility", None)
-    return Search(method, Options(**options), utility)
+    return Search(method, Options(**options))
 
 
 PAIRS = Pairwise([np.array([[0.0, -1.0]]), np.array([[-9.0, -1.0], [0.0, -9.0]])])
