@@ -103,6 +103,12 @@ class KBest:
         """Words of a candidate, joined by single spaces."""
         return b" ".join(self.tokens(row))
 
+    def chosen(self, choices: Sequence[int]) -> list[bytes]:
+        """Text of each sentence, (T,): of a path's candidate, empty where there is none."""
+        path = iter(choices)
+        rows = (self.rows(t) for t in range(len(self)))
+        return [self.text(found[next(path)]) if found else b"" for found in rows]
+
     def line(self, row: int) -> bytes:
         """The line of a candidate as it is in the file; ValueError for one made in memory."""
         if self.lines is None:

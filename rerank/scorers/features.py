@@ -118,13 +118,6 @@ class DocumentFeatures:
         """Row of the chosen candidate of each sentence that has candidates, (S,)."""
         return self.offsets[:-1] + np.asarray(choices, dtype=np.int64)
 
-    def texts(self, kbest: KBest, choices: Sequence[int]) -> list[bytes]:
-        """Text of each sentence's choice, (T,), empty where the lists have no candidates."""
-        texts = [b""] * len(kbest)
-        for t, row in zip(self.present.tolist(), self.rows(choices).tolist(), strict=True):
-            texts[t] = kbest.text(row)
-        return texts
-
 
 def prepare(
     documents: Sequence[tuple[str, KBest]],

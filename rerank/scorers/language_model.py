@@ -106,7 +106,7 @@ class LanguageModel(FeatureSource):
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
-        """A warning if far more words are unknown to the model than in its training text."""
+        """A warning if a run has far more unknown words than the model's training text."""
         known = self.saved.about.get("oov_rate", 0.0)
         trained = float(known) if isinstance(known, float | int) else 0.0
         rate = self.oov / max(1, self.words)
@@ -121,6 +121,7 @@ class LanguageModel(FeatureSource):
                 source=source,
                 count=self.oov,
             )
+        self.oov, self.words, self.unknown = 0, 0, Counter()
 
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""

@@ -29,7 +29,7 @@ from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices, RerankWarning
-from rerank.pipeline import Decoding, Lists, Reports, Search, decode, perplexity, score
+from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, perplexity, score
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "unheard")
 WEIGHTS = {"LM0": [0.5], "TM0": [0.25, 0.125], "lm": [1.5], "lmoov": [-0.5]}
@@ -125,7 +125,7 @@ def static(line: Line) -> float:
 
 def decoded(
     folder: Path | None, search: Search | None = None, kbest: str = "dev.kbest", **options: Any
-) -> Decoding:
+) -> CorpusResult:
     """`decode` into out.txt, out.kbest and out.json."""
     result = decode(
         Lists(kbest, **{"docs": "dev.docs", "lms": (("lm", folder),) if folder else (), **options}),
@@ -139,7 +139,7 @@ def decoded(
     return result
 
 
-def paths_of(result: Decoding) -> dict[str, tuple[int | None, ...]]:
+def paths_of(result: CorpusResult) -> dict[str, tuple[int | None, ...]]:
     return {document.id: document.choices for document in result.documents}
 
 
@@ -493,7 +493,10 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
     reports = Reports(kbest="out.kbest")
     decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)
     assert lines_of("out.txt")[0] == ("b" if told else "a")
-    assert any(line.startswith("1 x sentence whose largest total") for line in said) == told
+    assert (
+        any(line.startswith("--kbest-out: in 1 sentences another candidate") for line in said)
+        == told
+    )
 
 
 # Searches that do not serve

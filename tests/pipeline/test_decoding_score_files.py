@@ -16,7 +16,7 @@ import pytest
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import (
-    Decoding,
+    CorpusResult,
     Lists,
     TunedWeights,
     decode,
@@ -117,14 +117,14 @@ def best_paths(
     return found
 
 
-def decoded(score_files: Mapping[str, Sequence[Named]], top: int | None = None) -> Decoding:
+def decoded(score_files: Mapping[str, Sequence[Named]], top: int | None = None) -> CorpusResult:
     lists = Lists("dev.kbest", "dev.docs", score_files=score_files, top=top)
     result = decode(lists, "w.json", "out", reports=Reports(kbest="out.kbest"), notices=Notices())
     assert result is not None
     return result
 
 
-def assert_best(result: Decoding, top: int = 99) -> None:
+def assert_best(result: CorpusResult, top: int = 99) -> None:
     used = json.loads(Path("w.json").read_text(encoding="utf-8"))["weights"]
     truth = best_paths({name: own[0] for name, own in used.items()}, top)
     assert {d.id: (d.score, d.choices) for d in result.documents} == truth
