@@ -208,7 +208,7 @@ def evaluate(
     references: one or several of each sentence of each document. `to_text()` is the table of
     `rerank evaluate`.
     """
-    from rerank.metrics.bleu import Tokenizer
+    from rerank.metrics.bleu import Bleu
     from rerank.report.evaluation import evaluate as judge
 
     sizes = [len(document) for document in references]
@@ -223,7 +223,7 @@ def evaluate(
             Text(name, [line.encode() for document in texts for line in document])
             for name, texts in systems.items()
         ],
-        tokenizer=Tokenizer(tokenize),
+        metric=Bleu(tokenize),
         seed=seed,
     )
 

@@ -16,7 +16,7 @@ from rerank.corpus.references import (
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.formats.table import read_documents
-from rerank.metrics.bleu import Tokenizer
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.oracle import Extremes, list_extremes
 from rerank.notices import Notices, PythonWarnings
 from rerank.report.evaluation import Evaluation, Text
@@ -37,7 +37,7 @@ class OracleList:
         self,
         documents: Documents,
         references: Sequence[Sequence[bytes]],
-        tokenizer: Tokenizer,
+        metric: Bleu,
         notices: Notices,
     ) -> Extremes:
         """The extremes of the list under the references, [sentence][reference]."""
@@ -50,7 +50,7 @@ class OracleList:
             first_id=self.first_id,
             clip_inf=self.clip_inf,
         )
-        return list_extremes(lists, references, tokenizer)
+        return list_extremes(lists, references, metric)
 
 
 def evaluate(
@@ -73,15 +73,15 @@ def evaluate(
     listed = OracleList(kbest) if isinstance(kbest, str | Path) else kbest
     named = [docs, listed.path if listed else None]
     check_outputs([], [*references, *systems, *(path for path in named if path is not None)])
-    tokenizer = Tokenizer(tokenize)
+    metric = Bleu(tokenize)
     documents, targets = read_with_documents(docs, no_docs, references, notices)
     texts = [Text(display(path), list(read_lines(path, notices))) for path in systems]
     model = display(references[0] if docs is None else docs)
     for text in texts:
         check_length(text.lines, documents.n_lines, source=text.name, model=model)
         _note_oddities(text, targets, notices)
-    extremes = listed.extremes(documents, targets, tokenizer, notices) if listed else None
-    return judge(documents, targets, texts, tokenizer=tokenizer, extremes=extremes, seed=seed)
+    extremes = listed.extremes(documents, targets, metric, notices) if listed else None
+    return judge(documents, targets, texts, metric=metric, extremes=extremes, seed=seed)
 
 
 def _note_oddities(text: Text, references: Sequence[Sequence[bytes]], notices: Notices) -> None:

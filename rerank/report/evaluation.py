@@ -8,7 +8,7 @@ documents (`rerank.metrics.significance`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rerank.corpus.documents import Documents
 from rerank.corpus.references import check_length
 from rerank.errors import InputError
-from rerank.metrics.bleu import WIDTH, Statistics, Tokenizer, corpus_bleu, length_ratio, statistics
+from rerank.metrics.bleu import WIDTH, Bleu, Statistics, corpus_bleu, length_ratio
 from rerank.metrics.oracle import Extremes
 from rerank.metrics.significance import (
     DRAWS,
@@ -76,7 +76,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocumentScores:
     """Results of one document: one number per system."""
 
     id: str
@@ -90,7 +90,7 @@ class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline."""
 
     systems: tuple[System, ...]
-    documents: tuple[Document, ...]
+    documents: tuple[DocumentScores, ...]
     oracle: Score | None
     anti_oracle: Score | None
     seed: int
@@ -144,7 +144,7 @@ def evaluate(
     references: Sequence[Sequence[bytes]],
     systems: Sequence[Text],
     *,
-    tokenizer: Tokenizer,
+    metric: Bleu,
     extremes: Extremes | None = None,
     seed: int = 1,
 ) -> Evaluation:
@@ -158,12 +158,14 @@ def evaluate(
     for text in systems:
         check_length(text.lines, documents.n_lines, source=text.name, model="the document file")
     hypotheses = zip(*(text.lines for text in systems), strict=True)
-    by_sentence = statistics(_words(hypotheses, tokenizer), _words(references, tokenizer))
+    by_sentence = metric.statistics(hypotheses, references)
     by_document = _summed(by_sentence.reshape(-1, len(systems), WIDTH), documents.starts)
     return Evaluation(
-        systems=_compared(systems, by_document, tokenizer.signature(len(references[0])), seed),
+        systems=_compared(systems, by_document, metric.signature(len(references[0])), seed),
         documents=tuple(
-            Document(name, n, tuple(corpus_bleu(rows).tolist()), tuple(length_ratio(rows).tolist()))
+            DocumentScores(
+                name, n, tuple(corpus_bleu(rows).tolist()), tuple(length_ratio(rows).tolist())
+            )
             for name, n, rows in zip(
                 documents.ids, np.diff(documents.starts).tolist(), by_document, strict=True
             )
@@ -172,11 +174,6 @@ def evaluate(
         anti_oracle=None if extremes is None else _score(extremes.worst),
         seed=seed,
     )
-
-
-def _words(sentences: Iterable[Iterable[bytes]], tokenizer: Tokenizer) -> Iterator[list[list[str]]]:
-    """Words of each line of each sentence."""
-    return (list(map(tokenizer, lines)) for lines in sentences)
 
 
 def _summed(by_sentence: Statistics, starts: Sequence[int]) -> Statistics:

@@ -15,9 +15,9 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
 from rerank.formats.table import read_documents
-from rerank.metrics import Metric, TextMetric, bleu
+from rerank.metrics import Metric, TextMetric
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
-from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
@@ -49,12 +49,12 @@ def documents(top: int | None = None) -> list[KBest]:
 
 def per_hypothesis(path: str = "dev.comet", clip: float | None = None) -> PerHypothesis:
     given = ListInfo(DOCUMENTS, "dev.kbest", lambda: len(VALUES), clip_inf=clip)
-    return PerHypothesis.read("comet", Path(path), given, Notices())
+    return PerHypothesis("comet", Path(path), given, Notices())
 
 
 TRUTHS = [
     pytest.param(Bleu(), BLEU(tokenize="none"), id="BLEU none"),
-    pytest.param(Bleu(bleu.Tokenizer("13a")), BLEU(tokenize="13a"), id="BLEU 13a"),
+    pytest.param(Bleu("13a"), BLEU(tokenize="13a"), id="BLEU 13a"),
     pytest.param(Chrf(), CHRF(), id="chrF"),
     pytest.param(Ter(), TER(), id="TER"),
 ]
@@ -83,7 +83,7 @@ def test_chosen_rows_and_gaps_score_as_sacrebleu_scores_the_chosen_lines(
     assert metric.signature(2) == str(truth.get_signature())
 
 
-@pytest.mark.parametrize("metric", [Bleu(), Bleu(bleu.Tokenizer("13a")), Chrf(), Ter()])
+@pytest.mark.parametrize("metric", [Bleu(), Bleu("13a"), Chrf(), Ter()])
 def test_lists_have_the_statistics_of_their_lines(metric: TextMetric) -> None:
     kbest = documents()[2]
     groups = [[text.encode() for text in texts] for texts in LISTS[3:]]

@@ -16,7 +16,7 @@ import sacrebleu
 from rerank.corpus.labels import Label
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline import Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
 from rerank.pipeline.models import Named

@@ -8,7 +8,7 @@ import sacrebleu
 
 from decoders.arrays import Pairwise
 from rerank.corpus.labels import Label
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
