@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from rerank.cli.options import (
     format_option,
     message_options,
     no_docs_option,
+    print_result,
     reference_option,
 )
 
@@ -78,7 +78,4 @@ def evaluate(
             seed=seed,
             notices=notices,
         )
-    if form == "json":
-        click.echo(json.dumps(result.to_dict(), allow_nan=False))
-    else:
-        click.echo(result.to_text(), nl=False)
+    print_result(result, form)

@@ -13,7 +13,6 @@ from rerank.cli.options import (
     FILE,
     all_of,
     cache_option,
-    choice_option,
     count_option,
     device_option,
     docs_option,
@@ -124,9 +123,9 @@ _SCORER_OPTIONS = [
         "shows the entries; the ARGUMENT goes to the scorer.",
     ),
     device_option,
-    choice_option(
+    click.option(
         "--dtype",
-        choices=["float32", "bfloat16"],
+        type=click.Choice(["float32", "bfloat16"]),
         default="float32",
         help="Precision of large matrix products; bfloat16 is faster, with errors of about "
         "0.01 nats.",

@@ -237,7 +237,8 @@ def _in_order(shuffled: Path, order: NDArray[np.int64]) -> Path:
 def _copied(example: Example, folder: Path) -> Example:
     """The example in a folder where it can be looked at."""
     folder.mkdir(parents=True)
-    for path in example.all_files:
+    texts = (example.train, example.valid, example.weights)
+    for path in (*texts, *example.tune, *example.test):
         shutil.copyfile(path, folder / path.name)
     return Example(folder)
 

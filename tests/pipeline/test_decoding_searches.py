@@ -493,7 +493,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
     for document, kbest in zip(result.documents, lists_read(folder), strict=True):
         if not kbest.n:
             continue
-        scores, gains = all_paths(folder, document.id), UTILITIES[utility or "bleu"].of(kbest)
+        scores, gains = all_paths(folder, document.id), UTILITIES[utility or "bleu"](kbest)
         present = [t for t, size in enumerate(SIZES[document.id]) if size]
         for s, t in enumerate(present):
             expected = gains.expected(s, marginals(scores, t, SIZES[document.id][t]))
