@@ -159,11 +159,11 @@ HEADINGS = {
 }
 
 
-def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
-    """`Lists` and, where the command has one, `Search` from a command's options."""
+def split(options: dict[str, Any]) -> tuple[Lists, Search]:
+    """`Lists` and `Search` from a command's options."""
     from rerank.pipeline import Lists, Scoring
 
-    search = search_of(options) if "method" in options else None
+    search = search_of(options)
     named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
     scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
     files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}

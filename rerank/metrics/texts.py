@@ -9,32 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import offsets_of
+from rerank.corpus.columns import TextColumn, offsets_of
 from rerank.corpus.kbest import KBest
 from rerank.metrics.ngrams import FREE, GOLDEN
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
-"""The three arrays of `Texts`, for compiled functions."""
+"""`Texts` for compiled functions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The n lines of T sentences, UTF-8.
+    """The n lines of T sentences, UTF-8; sentence t has the lines rows[t]:rows[t + 1].
 
-    blob: their bytes, and maybe others; spans: (n, 2) of the lines in it; rows: (T+1,), sentence t
-    has the lines rows[t]:rows[t + 1]
+    rows: (T+1,)
     """
 
-    blob: Bytes
-    spans: NDArray[np.int64]
+    lines: TextColumn
     rows: NDArray[np.int64]
 
     @classmethod
@@ -47,12 +45,9 @@ class Texts:
         for group in groups:
             lines.extend(group)
             rows.append(len(lines))
-        blob = b"".join(lines)
         for line in lines:
             line.decode()
-        ends = offsets_of(np.fromiter(map(len, lines), np.int64, len(lines)))
-        spans = np.stack([ends[:-1], ends[1:]], axis=1)
-        return cls(np.frombuffer(blob, np.uint8), spans, np.array(rows))
+        return cls(TextColumn.of(lines), np.array(rows))
 
     @classmethod
     def of_lists(cls, kbest: KBest) -> Texts:
@@ -60,12 +55,17 @@ class Texts:
         counts = np.maximum(kbest.counts, 1)
         spans = np.zeros((int(counts.sum()), 2), np.int64)
         spans[np.repeat(kbest.counts > 0, counts)] = kbest.texts.spans
-        return cls(np.frombuffer(kbest.texts.blob, np.uint8), spans, offsets_of(counts))
+        return cls(TextColumn(kbest.texts.blob, spans), offsets_of(counts))
 
     def __iter__(self) -> Iterator[list[bytes]]:
         """The lines of one sentence after another."""
-        for start, end in pairwise(self.rows.tolist()):
-            yield [self.blob[a:b].tobytes() for a, b in self.spans[start:end].tolist()]
+        lines = iter(self.lines.to_list())
+        return (list(islice(lines, n)) for n in np.diff(self.rows).tolist())
+
+    @property
+    def columns(self) -> Columns:
+        """The bytes, where lines begin and end in them (n, 2), and `rows`."""
+        return np.frombuffer(self.lines.blob, np.uint8), self.lines.spans, self.rows
 
 
 def columns_of(
@@ -81,9 +81,8 @@ def columns_of(
         raise ValueError(f"hypotheses of {n} sentences, references of {m}")
     if not np.diff(both[1].rows).all():
         raise ValueError("a sentence without a reference")
-    ours, theirs = ((texts.blob, texts.spans, texts.rows) for texts in both)
-    longest = max(int(np.diff(texts.spans).max(initial=0)) for texts in both)
-    return ours, theirs, longest
+    longest = max(int(np.diff(texts.lines.spans).max(initial=0)) for texts in both)
+    return both[0].columns, both[1].columns, longest
 
 
 _PRIME = 1099511628211  # of the 64-bit FNV-1a hash
