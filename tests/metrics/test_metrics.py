@@ -10,6 +10,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from support.files import write
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
@@ -37,10 +38,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "dev.kbest", [f"{t} ||| {text} ||| A= 1 ||| 2" for t, k in enumerate(LISTS) for text in k]
     )
     write("dev.comet", list(map(str, VALUES)))
-
-
-def write(name: str, lines: list[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def documents(top: int | None = None) -> list[KBest]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
-from support.lists import document
+from support.lists import kbest
 from support.metrics import drafts
 
 from rerank.corpus.documents import Documents
@@ -15,9 +15,9 @@ from rerank.notices import Notices
 
 def test_extremes_are_the_best_and_worst_by_sacrebleus_sentence_score() -> None:
     *lists, reference = drafts(40, 8, seed=5)  # 7 candidates of each sentence
-    kbest, groups = document(list(zip(*lists, strict=True))), [[r.encode()] for r in reference]
-    rows = Bleu().of_lists(kbest, groups).rows
-    found = list_extremes([kbest], groups, Bleu())
+    whole, groups = kbest(list(zip(*lists, strict=True))), [[r.encode()] for r in reference]
+    rows = Bleu().of_lists(whole, groups).rows
+    found = list_extremes([whole], groups, Bleu())
     truth = BLEU(tokenize="none", effective_order=True)
     scores = [
         [truth.sentence_score(line, [target]).score for line in candidates]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
-from support.lists import document
+from support.lists import kbest
 
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.texts import Texts
@@ -69,7 +69,7 @@ def test_lists_are_counted_where_they_lie_and_gaps_as_empty_lines() -> None:
     lists = [[], ["a b", "a  c\u3000d "], [], ["", "b \xa0"], []]
     groups = [[text.strip(" ").encode() for text in own] or [b""] for own in lists]
     references = [[b"a b c"], [b"a c d", b"c"], [b"b"], [b"b a"], [b""]]
-    texts = Texts.of_lists(document(lists))
+    texts = Texts.of_lists(kbest(lists))
     assert list(texts) == groups
     assert Bleu().statistics(texts, references).tolist() == truth_of(groups, references)
 

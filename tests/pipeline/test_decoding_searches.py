@@ -4,7 +4,7 @@ The truth is written out here: all paths of a document, scored by `lm.scoring.af
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from support.files import write
 
 from decoders.search import Options
 from decoders.table import DECODERS
@@ -66,10 +67,6 @@ def made_up() -> dict[str, list[str]]:
             value = -rng.integers(0, 24) / 8
             lines[owners[t]].append(f"{t} ||| {text} ||| LM0= {value} ||| {value}")
     return lines
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def weigh(alpha: float | None = None, **weights: float) -> None:

@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import sacrebleu
+from support.files import write
 
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
@@ -64,10 +65,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.ref", references)
     write_weights("start.json", {"LM0": [1.0], "TM0": [0.5, 0.25]})
     return tmp_path
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def write_weights(name: str, weights: Mapping[str, Sequence[float]]) -> None:

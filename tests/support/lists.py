@@ -9,7 +9,7 @@ from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 
 
-def document(lists: Sequence[Sequence[str]]) -> KBest:
+def kbest(lists: Sequence[Sequence[str]]) -> KBest:
     """Lists of texts (maybe none) as one document, as they are read from a file."""
     lines = [f"{t} |||  {text} ||| LM0= 0 ||| 0" for t, texts in enumerate(lists) for text in texts]
     rows = read_rows([line.encode() for line in lines], Notices())
