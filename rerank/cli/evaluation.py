@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import Any
 
 import click
@@ -78,4 +80,7 @@ def evaluate(
             seed=seed,
             notices=notices,
         )
-    print_result(result, form)
+    if form == "text" and sys.stdout.isatty():
+        click.echo(result.to_text(shutil.get_terminal_size().columns), nl=False)
+    else:
+        print_result(result, form)

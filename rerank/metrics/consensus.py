@@ -25,10 +25,8 @@ from numpy.typing import NDArray
 
 from rerank.corpus.columns import offsets_of
 from rerank.corpus.kbest import KBest
-from rerank.metrics import chrf
+from rerank.metrics import bleu, chrf
 from rerank.metrics.ngrams import FREE, slot_of
-
-WORDS = 4  # longest n-gram of BLEU, in words
 
 
 class ExpectedUtility(ABC):
@@ -64,7 +62,7 @@ class LinearBleu(ExpectedUtility):
 
     def __init__(self, kbest: KBest, *, precision: float = 0.8, decay: float = 0.6) -> None:
         super().__init__(kbest)
-        orders = 1 / (WORDS * precision * decay ** np.arange(WORDS))
+        orders = 1 / (bleu.ORDER * precision * decay ** np.arange(bleu.ORDER))
         self.thetas = np.concatenate([[-1.0], orders])  # θ₀ … θ₄, (5,)
 
     def expected(self, t: int, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -73,7 +71,7 @@ class LinearBleu(ExpectedUtility):
         vocabulary: defaultdict[bytes, int] = defaultdict(count().__next__)
         words = [[vocabulary[word] for word in self.kbest.tokens(row)] for row in rows]
         starts = offsets_of(np.array(list(map(len, words))))
-        nodes, n = _ngrams(np.array([*chain.from_iterable(words)], np.int64), starts, WORDS)
+        nodes, n = _ngrams(np.array([*chain.from_iterable(words)], np.int64), starts, bleu.ORDER)
         return _linear_gains(nodes, n, starts, np.array(marginals, np.float64), self.thetas)
 
 

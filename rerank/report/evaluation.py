@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -105,8 +107,11 @@ class Evaluation:
             found["documents"]["p_value"] = system.p_value
         return report
 
-    def to_text(self) -> str:
-        """The evaluation as a table, with a legend below it."""
+    def to_text(self, width: int | None = None) -> str:
+        """The evaluation as a table, with a legend below it.
+
+        Systems are columns where as rows they would take more than `width` characters.
+        """
         from tabulate import tabulate
 
         rows = [_cells(system) for system in self.systems]
@@ -120,9 +125,20 @@ class Evaluation:
             colalign=["left"] + ["right"] * (n_columns - 1),
             disable_numparse=True,
         )
-        return "\n".join([table, "", *self._legend()]) + "\n"
+        first = "row"
+        if width is not None and width < len(table.partition("\n")[0]):
+            names, *others = zip_longest(_HEADERS[:n_columns], *rows, fillvalue="")
+            room = max(13, (width - len("better/equal/worse")) // len(rows) - 2)
+            table = tabulate(
+                [[row[0].replace("/\n", "/").replace("\n", " "), *row[1:]] for row in others],
+                headers=["\n".join(wrap(name, room)) for name in names],
+                colalign=["left"] + ["right"] * len(rows),
+                disable_numparse=True,
+            )
+            first = "column"
+        return "\n".join([table, "", *self._legend(first)]) + "\n"
 
-    def _legend(self) -> Iterator[str]:
+    def _legend(self, first: str) -> Iterator[str]:
         n, sentences = len(self.documents), sum(d.sentences for d in self.documents)
         yield f"BLEU: sacrebleu {self.systems[0].signature}; {n:,} documents, {sentences:,} lines"
         yield "length ratio: words of the system / words of the references"
@@ -130,7 +146,10 @@ class Evaluation:
             yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {self.seed}"
         if len(self.systems) == 1:
             return
-        yield "gain, better/equal/worse: compared with the first row; increase ratio: better / all"
+        yield (
+            f"gain, better/equal/worse: compared with the first {first}; "
+            "increase ratio: better / all"
+        )
         if n < FEWEST_DOCUMENTS:
             yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
         else:

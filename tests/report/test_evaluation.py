@@ -139,6 +139,16 @@ def report_with_oracle() -> Evaluation:
     )
 
 
+def test_systems_are_columns_where_rows_are_too_wide() -> None:
+    report = report_with_oracle()
+    rows, columns = (report.to_text(width).partition("\n\n")[0] for width in (200, 80))
+    assert rows == report.to_text().partition("\n\n")[0]
+    assert max(map(len, rows.splitlines())) > 80 >= max(map(len, columns.splitlines()))
+    words = {word for word in rows.split() if not word.startswith("--")}
+    assert words - {"better/equal/", "worse"} <= {*columns.split()}
+    assert "first column" in report.to_text(80)
+
+
 def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
     report = report_with_oracle()
     loaded = json.loads(json.dumps(report.to_dict(), allow_nan=False))
