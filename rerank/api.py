@@ -205,7 +205,7 @@ def evaluate(
     references: one or several of each sentence of each document. `to_text()` is the table of
     `rerank evaluate`.
     """
-    from rerank.metrics.bleu import Tokenizer
+    from rerank.metrics.bleu import Bleu
     from rerank.report.evaluation import evaluate as judge
 
     sizes = [len(document) for document in references]
@@ -216,7 +216,7 @@ def evaluate(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
         [_encoded(one) for document in references for one in document],
         [Text(name, list(map(str.encode, chain(*texts)))) for name, texts in systems.items()],
-        tokenizer=Tokenizer(tokenize),
+        metric=Bleu(tokenize),
         seed=seed,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rerank.registry import (
@@ -28,14 +29,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 _HIDDEN = frozenset({"rng", "n_best"})  # arguments whose options have other names
-_WIDTHS = {
-    "options": 24,
-    "cost": 28,
-    "source": 40,
-    "parameters": 40,
-    "description": 60,
-    "example": 60,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +38,22 @@ class Listing:
     rows: tuple[Row, ...]
     warnings: tuple[str, ...] = ()
 
-    def to_text(self) -> str:
-        """The table for people; columns that are empty are left out."""
-        from tabulate import tabulate
-
-        keys = [key for row in self.rows for key, value in row.items() if value not in (None, "")]
-        columns = list(dict.fromkeys(keys))
-        cells = [[_cell(row.get(key)) for key in columns] for row in self.rows]
-        widths = [_WIDTHS.get(key) for key in columns]
-        return str(tabulate(cells, columns, tablefmt="simple_grid", maxcolwidths=widths))
+    def to_text(self, width: int = 80) -> str:
+        """Each name, and below it what is known of it, in lines of at most `width` characters."""
+        margin = max((len(key) for row in self.rows for key in row), default=0) + 4
+        lines: list[str] = []
+        for row in self.rows:
+            known = {key: _plain(value) for key, value in row.items() if value not in (None, "")}
+            lines.append(known.pop("name"))
+            for key, text in known.items():
+                lines += wrap(
+                    text,
+                    width,
+                    initial_indent=f"  {key:<{margin - 2}}",
+                    subsequent_indent=" " * margin,
+                    break_on_hyphens=False,
+                )
+        return "\n".join(lines)
 
 
 def listing(kind: str) -> Listing:
@@ -124,8 +124,8 @@ def _formats() -> Iterable[Row]:
         }
 
 
-def _cell(value: object) -> object:
-    return " ".join(value) if isinstance(value, list) else value
+def _plain(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else str(value)
 
 
 KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {

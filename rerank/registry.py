@@ -148,7 +148,7 @@ DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
 METRICS: Registry[Callable[[], TextMetric]] = Registry(
     "metric",
     {
-        "bleu": "rerank.metrics.corpus_bleu:Bleu",
+        "bleu": "rerank.metrics.bleu:Bleu",
         "chrf": "rerank.metrics.chrf:Chrf",
         "ter": "rerank.metrics.ter:Ter",
     },

@@ -4,9 +4,13 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads wait for each other
 
@@ -43,6 +47,14 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
                 parameter.mul_(3.0)
         save_model(folder, model, vocabulary, {"oov_rate": 0.25})
     return folders
+
+
+@pytest.fixture(scope="session")
+def saved(model_folders: Mapping[str, Path]) -> "dict[str, SavedModel]":
+    """These models, read back."""
+    from lm.checkpoint import load_model
+
+    return {name: load_model(folder) for name, folder in model_folders.items()}
 
 
 @pytest.fixture

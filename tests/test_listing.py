@@ -48,14 +48,15 @@ def test_orders_are_those_that_are_served_and_those_of_exact_search(row: Decoder
     assert (found["cost"], found["source"]) == (row.cost, row.source)
 
 
-def test_the_table_for_people_holds_the_same_words() -> None:
-    text = listing("decoders").to_text()
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_the_text_for_people_holds_the_same_words_within_its_width(width: int) -> None:
+    text = listing("decoders").to_text(width)
     words = set(text.split())
     for row in DECODERS.values():
         assert row.name in words
         assert set(flags(row)) <= words
         assert set(row.source.split()) <= words
-    assert max(map(len, text.splitlines())) <= 160
+    assert max(map(len, text.splitlines())) <= width
 
 
 @pytest.mark.parametrize(

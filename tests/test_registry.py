@@ -8,8 +8,8 @@ import pytest
 from rerank.cli import cli
 from rerank.errors import UsageError
 from rerank.metrics import TextMetric
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
-from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.registry import DECODERS, METRICS, MODELS, SCORE_FILES, Registry, attribute, metric
 from rerank.scorers.file_scorer import FileScorer

@@ -19,8 +19,7 @@ import numpy as np
 
 from rerank.corpus.references import read_with_documents
 from rerank.formats.weights import read_weights
-from rerank.metrics.bleu import corpus_bleu
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.searching import Search, search_documents

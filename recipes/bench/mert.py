@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.references import read_with_documents
 from rerank.formats.weights import read_weights, vector
-from rerank.metrics.bleu import corpus_bleu
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.tuning_reading import read_set

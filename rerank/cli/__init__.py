@@ -73,33 +73,32 @@ def run(arguments: Sequence[str]) -> int:
         fault.show()
         return fault.exit_code
     except RerankError as fault:
-        click.echo(f"rerank: {fault}", err=True)
-        return fault.exit_code
+        return _failed(str(fault), fault.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("rerank: interrupted; nothing was saved", err=True)
-        return 130
+        return _failed("interrupted; nothing was saved", 130)
     except Terminated:
-        click.echo("rerank: terminated; nothing was saved", err=True)
-        return 143
+        return _failed("terminated; nothing was saved", 143)
     except SystemExit:  # raised by click for a BrokenPipeError: nobody reads the output any more
         return 0
     except OSError as fault:  # writing a report to standard output failed, or another system call
         name = f"{fault.filename}: " if fault.filename else ""
-        click.echo(f"rerank: {name}{(fault.strerror or str(fault)).lower()}", err=True)
-        return 1
+        return _failed(name + (fault.strerror or str(fault)).lower())
     except MemoryError:
-        click.echo("rerank: out of memory; use --top K to keep fewer candidates", err=True)
-        return 1
+        return _failed("out of memory; use --top K to keep fewer candidates")
     except Exception as bug:
         if os.environ.get("RERANK_TRACEBACK"):
             raise
-        click.echo(
-            f"rerank: internal error: {type(bug).__name__}: {bug}; please report it, with the "
-            "output of the same command under RERANK_TRACEBACK=1",
-            err=True,
+        return _failed(
+            f"internal error: {type(bug).__name__}: {bug}; please report it, with the output of "
+            "the same command under RERANK_TRACEBACK=1"
         )
-        return 1
     return result if isinstance(result, int) else 0
+
+
+def _failed(message: str, exit_code: int = 1) -> int:
+    """The exit code, after the message on standard error."""
+    click.echo(f"rerank: {message}", err=True)
+    return exit_code
 
 
 def main() -> NoReturn:

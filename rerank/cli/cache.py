@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from rerank.cli.options import cache_option, format_option
+from rerank.cli.options import cache_option, format_option, print_result
 
 
 @click.group()
@@ -30,8 +29,7 @@ def info(cache: Path | None, form: str) -> None:
     from rerank.cache import cache_folder
     from rerank.cache import info as read
 
-    found = read(cache_folder(cache))
-    click.echo(json.dumps(found.to_dict()) if form == "json" else found.to_text())
+    print_result(read(cache_folder(cache)), form)
 
 
 @cache.command()

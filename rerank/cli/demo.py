@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from rerank.cli.options import Messages, count_option, format_option, quiet_option
+from rerank.cli.options import Messages, count_option, format_option, print_result, quiet_option
 
 
 @click.command()
@@ -32,4 +31,4 @@ def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
     from rerank.cli import execute
 
     result = pipeline.demo(out, execute, seed=seed, announce=Messages(quiet=quiet).announce)
-    click.echo(json.dumps(result.to_dict()) if form == "json" else result.to_text())
+    print_result(result, form)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from rerank.cli.lists import reading_options
-from rerank.cli.options import FILE, Messages, kbest_option, message_options
+from rerank.cli.options import FILE, Messages, kbest_option, message_options, print_result
 
 
 @click.command()
@@ -38,7 +37,7 @@ def diversity(kbest: str, docs: str | None, form: str, messages: Messages, **rea
 
     with messages.warnings() as notices:
         result = pipeline.diversity(pipeline.Lists(kbest, docs, **reading), notices=notices)
-    if form == "json":
-        click.echo(json.dumps(result.to_dict(), allow_nan=False))
+    if form == "tsv":
+        click.echo(result.to_tsv(), nl=False)
     else:
-        click.echo(result.to_tsv() if form == "tsv" else result.to_text(), nl=False)
+        print_result(result, form)

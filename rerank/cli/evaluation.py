@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import shutil
+import sys
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from rerank.cli.options import (
     format_option,
     message_options,
     no_docs_option,
+    print_result,
     reference_option,
 )
 
@@ -78,7 +80,7 @@ def evaluate(
             seed=seed,
             notices=notices,
         )
-    if form == "json":
-        click.echo(json.dumps(result.to_dict(), allow_nan=False))
+    if form == "text" and sys.stdout.isatty():
+        click.echo(result.to_text(shutil.get_terminal_size().columns), nl=False)
     else:
-        click.echo(result.to_text(), nl=False)
+        print_result(result, form)

@@ -13,7 +13,6 @@ from rerank.cli.names import MemberName
 from rerank.cli.options import (
     FILE,
     Messages,
-    choice_option,
     count_option,
     device_option,
     format_option,
@@ -67,9 +66,9 @@ if TYPE_CHECKING:
 @count_option("--embed", default=128, help="Size of the word embeddings.")
 @count_option("--hidden", default=256, help="Size of the hidden layers.")
 @count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
-@choice_option(
+@click.option(
     "--recurrence",
-    choices=["lstm", "cifg"],
+    type=click.Choice(["lstm", "cifg"]),
     default="lstm",
     help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
 )
@@ -102,9 +101,9 @@ if TYPE_CHECKING:
     help="Words sampled per update for the sampled softmax; 0 trains the full softmax.",
 )
 @count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
-@choice_option(
+@click.option(
     "--precision",
-    choices=["auto", "float32", "bfloat16"],
+    type=click.Choice(["auto", "float32", "bfloat16"]),
     default="auto",
     help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
 )

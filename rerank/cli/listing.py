@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import click
 
@@ -30,8 +31,10 @@ def _command(kind: str) -> click.Command:
         found = listing(kind)
         for warning in found.warnings:
             click.echo(f"warning: {warning}", err=True)
-        rows = json.dumps(found.rows, ensure_ascii=False, indent=2)
-        click.echo(rows if form == "json" else found.to_text())
+        if form == "json":
+            click.echo(json.dumps(found.rows, ensure_ascii=False, indent=2))
+        else:
+            click.echo(found.to_text(min(100, shutil.get_terminal_size().columns)))
 
     example = f"\b\nExample:\n  rerank list {kind}\n  rerank list {kind} --format json"
     return click.command(kind, help=f"{_HELP[kind]}\n\n{example}")(show)

@@ -13,7 +13,6 @@ from rerank.cli.options import (
     FILE,
     all_of,
     cache_option,
-    choice_option,
     count_option,
     device_option,
     docs_option,
@@ -124,9 +123,9 @@ _SCORER_OPTIONS = [
         "shows the entries; the ARGUMENT goes to the scorer.",
     ),
     device_option,
-    choice_option(
+    click.option(
         "--dtype",
-        choices=["float32", "bfloat16"],
+        type=click.Choice(["float32", "bfloat16"]),
         default="float32",
         help="Precision of large matrix products; bfloat16 is faster, with errors of about "
         "0.01 nats.",
@@ -160,11 +159,11 @@ HEADINGS = {
 }
 
 
-def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
-    """`Lists` and, where the command has one, `Search` from a command's options."""
+def split(options: dict[str, Any]) -> tuple[Lists, Search]:
+    """`Lists` and `Search` from a command's options."""
     from rerank.pipeline import Lists, Scoring
 
-    search = search_of(options) if "method" in options else None
+    search = search_of(options)
     named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
     scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
     files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}

@@ -9,6 +9,8 @@ import click
 from rerank.errors import UsageError
 from rerank.registry import Registry
 
+MANY = 60  # characters of names, too many for one line of help
+
 
 class MemberName(click.Choice[str]):
     """A built-in name of a registry, one of `others`, or a name that an installed package adds.
@@ -23,6 +25,11 @@ class MemberName(click.Choice[str]):
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
         """The other names, then the built-in ones."""
         return (*self.others, *self.registry.builtin)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """The names, or where they are many the kind of name, such as DECODER."""
+        names = super().get_metavar(param, ctx)
+        return names if len(names or "") < MANY else self.registry.kind.upper()
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name, whose package is loaded if it is not built in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,13 +41,6 @@ def count_option(
 ) -> Decorator:
     """An option for a number of something."""
     return click.option(*names, type=click.IntRange(least, most), default=default, help=help)
-
-
-def choice_option(
-    *names: str, help: str | None = None, choices: Sequence[str], default: str | None = None
-) -> Decorator:
-    """An option for one of some names."""
-    return click.option(*names, type=click.Choice(choices), default=default, help=help)
 
 
 kbest_option = click.option(
@@ -99,6 +93,12 @@ format_option = click.option(
     default="text",
     help="Output as text or as JSON.",
 )
+
+
+def print_result(result: Any, form: str) -> None:
+    """Print a result on standard output: its `to_dict()` as JSON, or its `to_text()`."""
+    text = json.dumps(result.to_dict(), allow_nan=False) if form == "json" else result.to_text()
+    click.echo(text.removesuffix("\n"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.names import MemberName
-from rerank.cli.options import SEED, Decorator, all_of, choice_option, count_option
+from rerank.cli.options import SEED, Decorator, all_of, count_option
 from rerank.registry import DECODERS
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ _OPTIONS = {  # by the name that decoders use
         "method",
         type=MemberName(DECODERS, "auto"),
         default="auto",
-        help="Decoder; auto is Viterbi where it is exact and affordable, else beam search. "
-        "`rerank list decoders` shows which decoder uses which option.",
+        help="Decoder: a name of `rerank list decoders`, which shows the options of each, or "
+        "auto: Viterbi where it is exact and affordable, else beam search.",
     ),
     "width": count_option("--beam", "width", help="Beam width [default: 8]."),
     "threshold": click.option(
@@ -34,17 +34,19 @@ _OPTIONS = {  # by the name that decoders use
         type=_POSITIVE,
         help="Prune hypotheses that score this much less than the best one in the beam.",
     ),
-    "merge": choice_option(
+    "merge": click.option(
         "--merge",
-        choices=["max", "sample", "mean"],
+        type=click.Choice(["max", "sample", "mean"]),
         help="How survivors merges the histories of a candidate [default: max].",
     ),
     "particles": count_option(
         "--particles",
         help="Number of particles, for smc and, above order 1, ffbs and mbr [default: 64].",
     ),
-    "resampling": choice_option(
-        "--resampling", choices=RESAMPLING, help="Resampling scheme of smc [default: systematic]."
+    "resampling": click.option(
+        "--resampling",
+        type=click.Choice(RESAMPLING),
+        help="Resampling scheme of smc [default: systematic].",
     ),
     "ess_threshold": click.option(
         "--ess",
@@ -79,9 +81,9 @@ _OPTIONS = {  # by the name that decoders use
         least=0,
         help="Number of Gibbs sampling sweeps before the maximising ones [default: 0].",
     ),
-    "utility": choice_option(
+    "utility": click.option(
         "--utility",
-        choices=["bleu", "chrf"],
+        type=click.Choice(["bleu", "chrf"]),
         help="Utility that mbr maximises in expectation [default: bleu].",
     ),
     "alpha": click.option(

@@ -92,7 +92,7 @@ def tune_mert(
             lists,
             references,
             pipeline.TunedWeights(out, names_of(features), start, ranges, base, plot),
-            search=search or pipeline.Search(),
+            search=search,
             tokenize=tokenize,
             plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out),
             notices=notices,

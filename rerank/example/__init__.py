@@ -10,13 +10,12 @@ sentence at a time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(NamedTuple):
     """Lists with what is known of their sentences: a document id and a reference each."""
 
     kbest: Path
@@ -24,48 +23,21 @@ class Set:
     references: Path
 
 
-@dataclass(frozen=True, slots=True)
 class Example:
-    """The files of an example, all in one folder."""
+    """The files of an example, all in one folder.
 
-    folder: Path
+    train, valid: texts for language models, with blank lines between documents; weights: of the
+    made-up system, from which the totals of its lists come; tune, test: lists
+    """
 
-    @property
-    def train(self) -> Path:
-        """Training text for language models, blank lines between documents."""
-        return self.folder / "lm.train.txt.gz"
-
-    @property
-    def valid(self) -> Path:
-        """Held-out text in the same form."""
-        return self.folder / "lm.valid.txt.gz"
-
-    @property
-    def weights(self) -> Path:
-        """Weights of the made-up system: the totals of its lists are theirs."""
-        return self.folder / "weights.ini"
-
-    @property
-    def tune(self) -> Set:
-        """Lists to tune weights on."""
-        return self._set("tune")
-
-    @property
-    def test(self) -> Set:
-        """Lists to test on."""
-        return self._set("test")
-
-    @property
-    def all_files(self) -> tuple[Path, ...]:
-        """Every file of the example."""
-        sets = (path for s in (self.tune, self.test) for path in (s.kbest, s.docs, s.references))
-        return (self.train, self.valid, self.weights, *sets)
-
-    def _set(self, name: str) -> Set:
-        kbest, docs, references = (
-            self.folder / f"{name}.{suffix}.gz" for suffix in ("nbest", "docids", "ref")
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.train, self.valid = folder / "lm.train.txt.gz", folder / "lm.valid.txt.gz"
+        self.weights = folder / "weights.ini"
+        self.tune, self.test = (
+            Set(*(folder / f"{name}.{kind}.gz" for kind in ("nbest", "docids", "ref")))
+            for name in ("tune", "test")
         )
-        return Set(kbest, docs, references)
 
 
 EMBEDDED = Example(Path(str(files(__name__))))

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,41 +45,34 @@ class Counted(NamedTuple):
     gaps: Rows
 
 
-class Metric(Protocol):
-    """A corpus score that is a function of the sum of its statistics; larger is better."""
+class Metric(ABC):
+    """A corpus score that is a function of the sum of its statistics; larger is better.
 
-    @property
-    def name(self) -> str:
-        """Name in reports."""
-        ...
+    name: in reports; width: number of statistics of a candidate
+    """
 
-    @property
-    def width(self) -> int:
-        """Number of statistics of a candidate."""
-        ...
+    name: str
+    width: int
 
+    @abstractmethod
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates; `references` has those of each sentence (T)."""
-        ...
 
+    @abstractmethod
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """Scores (…) of summed statistics (…, width); of an error rate the negative."""
-        ...
 
     def shown(self, score: float) -> float:
-        """The score as it is published; an error rate is positive here."""
-        ...
+        """The score as it is published: an error rate is positive here, others are unchanged."""
+        return score
 
     def signature(self, n_references: int) -> str:
-        """One line with everything that decides on the score."""
-        ...
+        """One line with all that decides on the score: `rerank|metric:accuracy|nrefs:1|v:0.1.0`."""
+        return signature({"metric": self.name, "nrefs": n_references})
 
 
-class TextMetric(ABC):
-    """A `Metric` that needs only hypotheses and references."""
-
-    name: ClassVar[str]
-    width: ClassVar[int]
+class TextMetric(Metric):
+    """A metric that needs only hypotheses and references."""
 
     @abstractmethod
     def statistics(
@@ -90,28 +84,15 @@ class TextMetric(ABC):
         its references (at least one).
         """
 
-    @abstractmethod
-    def scores(self, summed: Rows) -> NDArray[np.float64]:
-        """Scores (…) of summed statistics (…, width); larger is better."""
-
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
-        lines = ([kbest.text(row) for row in kbest.rows(t)] or [b""] for t in range(len(kbest)))
-        return counted(kbest.counts, self.statistics(lines, references))
-
-    def shown(self, score: float) -> float:
-        """The score as it is published: unchanged."""
-        return score
-
-    def signature(self, n_references: int) -> str:
-        """`rerank|metric:accuracy|nrefs:1|v:0.1.0`."""
-        return signature({"metric": self.name, "nrefs": n_references})
+        """Statistics of a document's candidates, whose texts are not copied."""
+        return counted(kbest.counts, self.statistics(Texts.of_lists(kbest), references))
 
 
-class MeanOfSentences:
+class MeanOfSentences(Metric):
     """A corpus score that is the mean of scores of single hypotheses: statistics [score, 1]."""
 
-    width: ClassVar[int] = 2
+    width = 2
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """Means (…) of summed statistics (…, 2); 0 where nothing was summed."""
@@ -135,17 +116,17 @@ class SentenceMetric(MeanOfSentences, TextMetric):
         rows: list[tuple[float, float]] = []
         for group, lines in zip(hypotheses, references, strict=True):
             texts = [line.decode() for line in lines]
-            known: dict[bytes, float] = {}
-            for line in group:
-                if line not in known:
-                    known[line] = float(self.score(line.decode(), texts))
-                    if not math.isfinite(known[line]):
-                        raise RerankError(
-                            f"metric {self.name}: expected a finite score, found {known[line]} "
-                            f"for {line.decode()!r}"
-                        )
-                rows.append((known[line], 1.0))
+            rows += map(cache(partial(self._row, texts)), group)
         return np.array(rows, np.float64).reshape(-1, self.width)
+
+    def _row(self, references: Sequence[str], line: bytes) -> tuple[float, float]:
+        """Statistics of a hypothesis; RerankError for a score that is not finite."""
+        score = float(self.score(line.decode(), references))
+        if not math.isfinite(score):
+            raise RerankError(
+                f"metric {self.name}: expected a finite score, found {score} for {line.decode()!r}"
+            )
+        return score, 1.0
 
 
 def counted(counts: NDArray[np.int64], rows: Rows) -> Counted:
@@ -155,12 +136,3 @@ def counted(counts: NDArray[np.int64], rows: Rows) -> Counted:
     """
     gap = np.repeat(counts == 0, np.maximum(counts, 1))
     return Counted(rows[~gap], rows[gap].sum(axis=0))
-
-
-def counted_in_place(
-    kbest: KBest,
-    references: Sequence[Sequence[bytes]],
-    statistics: Callable[[Texts, Texts], Rows],
-) -> Counted:
-    """Statistics of a document's candidates, without a copy of their texts."""
-    return counted(kbest.counts, statistics(Texts.of_lists(kbest), Texts.of(references)))

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from array import array
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from itertools import count
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,41 +21,83 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.errors import UsageError
-from rerank.metrics.ngrams import add_matches, trie
+from rerank.metrics import Rows, TextMetric
+from rerank.metrics.ngrams import FREE, add_matches, trie
+from rerank.metrics.texts import Columns, columns_of, next_word, numbered_words, word_slot
 
 ORDER = 4
 WIDTH = 2 * ORDER + 1
 _MATCHES, _TOTALS, _REFERENCE = slice(0, ORDER), slice(ORDER, 2 * ORDER), 2 * ORDER
 
-Tokens: TypeAlias = Sequence[Hashable]
 Statistics: TypeAlias = NDArray[np.int64]
 """Rows of statistics, shape (…, 9)."""
 
 
-def sentence_statistics(hypotheses: Sequence[Tokens], references: Sequence[Tokens]) -> Statistics:
-    """Statistics of the hypotheses of one sentence, shape (K, 9)."""
-    return statistics([hypotheses], [references])
+class Bleu(TextMetric):
+    """Corpus BLEU, 0..100, of the words of a tokenizer of sacrebleu: `none`, `13a`, `intl`, ….
 
-
-def statistics(
-    hypotheses: Iterable[Iterable[Tokens]], references: Iterable[Iterable[Tokens]]
-) -> Statistics:
-    """Statistics of the hypotheses of T sentences, shape (n, 9), lists one after another.
-
-    `hypotheses` and `references` hold one group per sentence: its hypotheses (maybe none) and its
-    references (at least one). A match of several references is clipped at the largest count of
-    the n-gram in any one of them. Both are read once; only word numbers are kept. O(tokens) time.
+    Words are what sacrebleu counts: its tokenizer on the line without trailing white space, then
+    split on Unicode white space. sacrebleu remembers the last 65,536 distinct lines itself.
+    UsageError for an unknown tokenizer, and for one that cannot be loaded.
     """
-    vocabulary: defaultdict[Hashable, int] = defaultdict(count().__next__)
-    ids, starts, rows = _flatten(hypotheses, vocabulary)
-    reference_ids, reference_starts, reference_rows = _flatten(references, vocabulary)
-    if len(rows) != len(reference_rows):
-        raise ValueError(
-            f"hypotheses of {len(rows) - 1} sentences, references of {len(reference_rows) - 1}"
-        )
-    if not np.diff(reference_rows).all():
-        raise ValueError("a sentence without a reference")
-    return _count(ids, starts, rows, reference_ids, reference_starts, reference_rows)
+
+    name = "BLEU"
+    width = WIDTH
+
+    def __init__(self, tokenize: str = "none") -> None:
+        from sacrebleu.metrics.bleu import BLEU
+
+        if tokenize not in BLEU.TOKENIZERS:
+            known = ", ".join(BLEU.TOKENIZERS)
+            raise UsageError(f"no tokenizer {tokenize!r}; sacrebleu has {known}")
+        _refuse_to_download(tokenize)
+        try:
+            self._metric = BLEU(tokenize=tokenize)
+        except (ImportError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise UsageError(f"tokenizer {tokenize!r} cannot be loaded: {reason}") from error
+        self.tokenize = tokenize
+
+    def statistics(
+        self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+    ) -> Statistics:
+        """Statistics (n, 9) of the hypotheses of T sentences.
+
+        A match of several references is clipped at the largest count of the n-gram in any one of
+        them. O(bytes) time.
+        """
+        if self.tokenize != "none":  # else white space alone divides words
+            hypotheses, references = self._words(hypotheses), self._words(references)
+        return _statistics(*columns_of(hypotheses, references))
+
+    def _words(self, groups: Iterable[Iterable[bytes]]) -> Iterable[Iterable[bytes]]:
+        """The lines with white space between the words of the tokenizer."""
+        split = self._metric.tokenizer
+        return ((split(line.decode().rstrip()).encode() for line in group) for group in groups)
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """BLEU (…) of summed statistics (…, 9): sacrebleu's, `smooth exp`.
+
+        They are counts, though beside those of other metrics they may be float64.
+        """
+        return corpus_bleu(summed.astype(np.int64))
+
+    def signature(self, n_references: int) -> str:
+        """Signature of the corpus score, verbatim from sacrebleu."""
+        self._metric.num_refs = n_references
+        return str(self._metric.get_signature())
+
+
+def _refuse_to_download(name: str) -> None:
+    """UsageError where sacrebleu would fetch a sub-word model from the network."""
+    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+    from sacrebleu.utils import SACREBLEU_DIR
+
+    if name in SPM_MODELS:
+        url = SPM_MODELS[name]["url"]
+        model = Path(SACREBLEU_DIR, "models", Path(url).name)
+        if not model.exists():
+            raise UsageError(f"tokenizer {name!r} needs {model}; download it there from {url}")
 
 
 def corpus_bleu(summed: Statistics, *, effective_order: bool = False) -> NDArray[np.float64]:
@@ -80,65 +119,6 @@ def length_ratio(summed: Statistics) -> NDArray[np.float64]:
     return np.where(reference_lengths == 0, 0.0, lengths / np.maximum(reference_lengths, 1))
 
 
-class Tokenizer:
-    """A tokenizer of sacrebleu, by its name there: `none`, `13a`, `intl`, `char`, `zh` and others.
-
-    Words are what sacrebleu counts: its tokenizer on the line without trailing white space, then
-    split on Unicode white space. sacrebleu remembers the last 65,536 distinct lines itself.
-    """
-
-    def __init__(self, name: str = "none") -> None:
-        from sacrebleu.metrics.bleu import BLEU
-
-        if name not in BLEU.TOKENIZERS:
-            raise UsageError(f"no tokenizer {name!r}; sacrebleu has {', '.join(BLEU.TOKENIZERS)}")
-        _refuse_to_download(name)
-        try:
-            self._metric = BLEU(tokenize=name)
-        except (ImportError, RuntimeError) as error:
-            reason = " ".join(str(error).split())
-            raise UsageError(f"tokenizer {name!r} cannot be loaded: {reason}") from error
-        self.name = name
-
-    def __call__(self, line: bytes) -> list[str]:
-        """Words of a line of UTF-8 text."""
-        text: str = self._metric.tokenizer(line.decode().rstrip())
-        return text.split()
-
-    def signature(self, n_references: int) -> str:
-        """Signature of the corpus score, verbatim from sacrebleu."""
-        self._metric.num_refs = n_references
-        return str(self._metric.get_signature())
-
-
-def _refuse_to_download(name: str) -> None:
-    """UsageError where sacrebleu would fetch a sub-word model from the network."""
-    from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
-    from sacrebleu.utils import SACREBLEU_DIR
-
-    if name in SPM_MODELS:
-        url = SPM_MODELS[name]["url"]
-        model = Path(SACREBLEU_DIR, "models", Path(url).name)
-        if not model.exists():
-            raise UsageError(f"tokenizer {name!r} needs {model}; download it there from {url}")
-
-
-_Columns: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-
-
-def _flatten(
-    groups: Iterable[Iterable[Tokens]], vocabulary: defaultdict[Hashable, int]
-) -> _Columns:
-    """Token ids (L,), where each sequence starts in them (n+1,), and each group in those (T+1,)."""
-    ids, starts, rows = array("q"), array("q", [0]), array("q", [0])
-    for group in groups:
-        for tokens in group:
-            ids.extend(map(vocabulary.__getitem__, tokens))
-            starts.append(len(ids))
-        rows.append(len(starts) - 1)
-    return np.array(ids), np.array(starts), np.array(rows)
-
-
 @njit(cache=True)
 def _closest(length: int, starts: NDArray[np.int64]) -> int:
     """Length of the reference closest to `length`, the shorter of two as close."""
@@ -152,41 +132,30 @@ def _closest(length: int, starts: NDArray[np.int64]) -> int:
 
 
 @njit(cache=True)
-def _count(
-    ids: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    reference_ids: NDArray[np.int64],
-    reference_starts: NDArray[np.int64],
-    reference_rows: NDArray[np.int64],
-) -> Statistics:
-    """Statistics (n, 9) of flattened hypotheses against flattened references."""
-    counts = np.zeros((len(starts) - 1, WIDTH), dtype=np.int64)
+def _statistics(texts: Columns, sources: Columns, longest: int) -> Statistics:
+    """Statistics (n, 9) of hypotheses against references, no line of more than `longest` bytes."""
+    blob, spans, rows = texts
+    words, reference_spans, reference_rows = sources
+    counts = np.zeros((len(spans), WIDTH), np.int64)
+    ids = np.empty(longest // 2 + 1, np.int64)
     for t in range(len(rows) - 1):
-        references = reference_starts[reference_rows[t] : reference_rows[t + 1] + 1]
-        table = trie(reference_ids, references, ORDER)
-        for row in range(rows[t], rows[t + 1]):
-            user = len(references) + row  # no reference's number, nor another hypothesis'
-            count_row(table, ids[starts[row] : starts[row + 1]], user, references, counts[row])
+        lines = reference_spans[reference_rows[t] : reference_rows[t + 1]]
+        reference_ids, starts, table = numbered_words(words, lines)
+        ngrams = trie(reference_ids, starts, ORDER)
+        for k in range(rows[t], rows[t + 1]):
+            length = 0
+            begin, end = next_word(blob, spans[k, 0], spans[k, 1])
+            while begin < end:
+                slot = word_slot(table, words, blob[begin:end])
+                ids[length] = slot + 1 if table[slot, 0] != FREE else 0
+                length += 1
+                begin, end = next_word(blob, end, spans[k, 1])
+            user = len(starts) + k  # no reference's number, nor another hypothesis'
+            add_matches(ngrams, ids[:length], user, counts[k, _MATCHES])
+            for n in range(ORDER):
+                counts[k, ORDER + n] = max(length - n, 0)
+            counts[k, _REFERENCE] = _closest(length, starts)
     return counts
-
-
-@njit(cache=True)
-def count_row(
-    table: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    user: int,
-    references: NDArray[np.int64],
-    row: Statistics,
-) -> None:
-    """Fill a row of zeros (9,) with the statistics of a hypothesis; compiled, for such callers.
-
-    table: the references' `trie`; references: (R+1,) where they start; user: see `add_matches`.
-    """
-    add_matches(table, ids, user, row[_MATCHES])
-    for n in range(ORDER):
-        row[ORDER + n] = max(len(ids) - n, 0)
-    row[_REFERENCE] = _closest(len(ids), references)
 
 
 _COMPENSATED = sys.version_info >= (3, 12)  # Python's sum() of floats is Neumaier's from there on

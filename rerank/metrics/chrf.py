@@ -11,41 +11,34 @@ Popović (2015), https://aclanthology.org/W15-3049; Post (2018), https://aclanth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.corpus.kbest import KBest
-from rerank.metrics import Counted, Rows, TextMetric, counted_in_place
+from rerank.metrics import Rows, TextMetric
 from rerank.metrics.bleu import Statistics
 from rerank.metrics.ngrams import add_matches, trie
-from rerank.metrics.texts import Bytes, Texts, blank, check_sentences
+from rerank.metrics.texts import Bytes, Columns, blank, columns_of
 
 ORDER = 6
 WIDTH = 3 * ORDER
 BETA = 2  # weight of recall
 
 
-@dataclass(frozen=True, slots=True)
 class Chrf(TextMetric):
     """Corpus chrF2, 0..100: sacrebleu's `chrf` with its defaults."""
 
-    name: ClassVar[str] = "chrF2"
-    width: ClassVar[int] = WIDTH
+    name = "chrF2"
+    width = WIDTH
 
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
     ) -> Statistics:
         """Statistics (n, 18) of the hypotheses of T sentences. O(bytes · references)."""
-        return character_statistics(Texts.of(hypotheses), Texts.of(references))
-
-    def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates; `references` has those of each sentence (T)."""
-        return counted_in_place(kbest, references, character_statistics)
+        return _statistics(*columns_of(hypotheses, references))
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
         """chrF2 (…) of summed statistics (…, 18), whole numbers of any type."""
@@ -63,16 +56,7 @@ class Chrf(TextMetric):
         return str(metric.get_signature())
 
 
-def character_statistics(hypotheses: Texts, references: Texts) -> Statistics:
-    """Statistics (n, 18) of the hypotheses of the same sentences. O(bytes · references) time."""
-    check_sentences(hypotheses, references)
-    texts = hypotheses.blob, hypotheses.spans, hypotheses.rows
-    sources = references.blob, references.spans, references.rows
-    return _statistics(texts, sources, max(hypotheses.longest, references.longest))
-
-
 Counts: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
-_Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
 
 
 @njit(cache=True)
@@ -99,10 +83,10 @@ def _characters(blob: Bytes, span: NDArray[np.int64], ids: NDArray[np.int64]) ->
 
 
 @njit(cache=True)
-def _statistics(texts: _Columns, references: _Columns, longest: int) -> Statistics:
-    """Statistics (n, 18) of hypotheses; no line is of more than `longest` bytes."""
+def _statistics(texts: Columns, sources: Columns, longest: int) -> Statistics:
+    """Statistics (n, 18) of hypotheses against references, no line of more than `longest` bytes."""
     blob, spans, rows = texts
-    reference_blob, reference_spans, reference_rows = references
+    reference_blob, reference_spans, reference_rows = sources
     counts = np.zeros((len(spans), WIDTH), np.int64)
     best = np.full(len(spans), -1.0)
     ids = np.empty(longest, np.int64)

@@ -1,7 +1,7 @@
 """Clipped matches of n-grams: those of references in a trie, those of a hypothesis looked up.
 
-Tokens are numbers in 0 … 2³²−1: words, or characters. All of it is compiled, for compiled callers
-that fill rows of statistics: `rerank.metrics.bleu`, `rerank.metrics.texts`, `rerank.metrics.chrf`.
+Tokens are numbers in 0 … 2³²−1: words, or characters. All of it is compiled, for the compiled
+functions of `rerank.metrics.bleu` and `rerank.metrics.chrf`.
 
 The n-grams are the nodes of the trie, kept in one hash table with open addressing: a node is named
 by its slot + 1 (the root is 0) and found by (parent, last token), so that equal keys are equal
@@ -15,8 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 _KEY, _ALLOWED, _USED, _USER = 0, 1, 2, 3  # columns; used: count in the sequence numbered `user`
-_FREE = -1
-_GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
+FREE = -1
+GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
 
 
 @njit(cache=True)
@@ -29,13 +29,13 @@ def trie(ids: NDArray[np.int64], starts: NDArray[np.int64], order: int) -> NDArr
     size = 2
     while size < 2 * order * (starts[-1] - starts[0]):  # at most half full
         size *= 2
-    table = np.full((size, 4), _FREE)
+    table = np.full((size, 4), FREE)
     for r in range(len(starts) - 1):
         for i in range(starts[r], starts[r + 1]):
             node = 0
             for j in range(i, min(i + order, starts[r + 1])):
-                slot = _slot(table, node, ids[j])
-                if table[slot, _KEY] == _FREE:
+                slot = slot_of(table, node << 32 | ids[j])
+                if table[slot, _KEY] == FREE:
                     table[slot, _KEY], table[slot, _ALLOWED] = node << 32 | ids[j], 0
                 used = _use(table[slot], r)
                 table[slot, _ALLOWED] = max(table[slot, _ALLOWED], used)
@@ -55,8 +55,8 @@ def add_matches(
     for i in range(len(ids)):
         node = 0
         for n in range(min(len(counts), len(ids) - i)):
-            slot = _slot(table, node, ids[i + n])
-            if table[slot, _KEY] == _FREE:
+            slot = slot_of(table, node << 32 | ids[i + n])
+            if table[slot, _KEY] == FREE:
                 break  # no reference has this n-gram, nor a longer one
             if _use(table[slot], user) <= table[slot, _ALLOWED]:
                 counts[n] += 1
@@ -64,12 +64,11 @@ def add_matches(
 
 
 @njit(cache=True)
-def _slot(table: NDArray[np.int64], node: int, token: int) -> int:
-    """Slot of the n-gram that prolongs a node, or the free one where it belongs."""
+def slot_of(table: NDArray[np.int64], key: int) -> int:
+    """Slot of a key in the first column, or the free one where it belongs."""
     mask = len(table) - 1
-    key = node << 32 | token
-    slot = (key * _GOLDEN >> 32) & mask
-    while table[slot, _KEY] != key and table[slot, _KEY] != _FREE:
+    slot = (key * GOLDEN >> 32) & mask
+    while table[slot, _KEY] != key and table[slot, _KEY] != FREE:
         slot = (slot + 1) & mask
     return slot
 

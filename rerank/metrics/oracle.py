@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
-from rerank.metrics.bleu import Statistics, Tokenizer, corpus_bleu, statistics
+from rerank.metrics.bleu import Bleu, Statistics, corpus_bleu
+from rerank.metrics.texts import Texts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Extremes:
+class Extremes(NamedTuple):
     """Statistics of the best and of the worst candidate of each sentence, (T, 9) each."""
 
     best: Statistics
@@ -22,32 +21,22 @@ class Extremes:
 
 
 def list_extremes(
-    lists: Iterable[KBest], references: Sequence[Sequence[bytes]], tokenizer: Tokenizer
+    lists: Iterable[KBest], references: Sequence[Sequence[bytes]], metric: Bleu
 ) -> Extremes:
-    """Extremes of the k-best lists of all documents, which come one after the other.
+    """Best and worst candidates by sacrebleu's sentence BLEU, of equals the first.
 
-    `references`: [sentence][reference]. A sentence without candidates is an empty line, as it is
-    in the output of a system. Memory: the largest document, and 144 bytes a sentence.
+    lists: of all documents, one after the other; `references`: [sentence][reference]. A sentence
+    without candidates is an empty line, as it is in the output of a system. Corpus BLEU is no sum
+    of sentence BLEUs: the best sentences make a good corpus, not surely the best one. Memory: the
+    largest document, and 144 bytes a sentence.
     """
-    targets: Iterator[list[list[str]]] = (list(map(tokenizer, lines)) for lines in references)
+    targets = iter(references)
     best, worst = [], []
     for kbest in lists:
-        spans = [kbest.rows(t) for t in range(len(kbest))]
-        candidates = ([tokenizer(kbest.text(row)) for row in span] or [[]] for span in spans)
-        rows = statistics(candidates, islice(targets, len(spans)))
-        found = find_extremes(rows, np.cumsum([0, *(max(len(span), 1) for span in spans)]))
-        best.append(found.best)
-        worst.append(found.worst)
+        texts = Texts.of_lists(kbest)
+        rows = metric.statistics(texts, islice(targets, len(kbest)))
+        bleu = corpus_bleu(rows, effective_order=True)
+        spans = list(pairwise(texts.rows.tolist()))
+        best.append(rows[[start + bleu[start:end].argmax() for start, end in spans]])
+        worst.append(rows[[start + bleu[start:end].argmin() for start, end in spans]])
     return Extremes(np.concatenate(best), np.concatenate(worst))
-
-
-def find_extremes(rows: Statistics, offsets: NDArray[np.int64]) -> Extremes:
-    """Best and worst candidate of each sentence by sacrebleu's sentence BLEU; of equals the first.
-
-    `rows`: (n, 9), of sentence t offsets[t]:offsets[t+1], at least one. Corpus BLEU is no sum of
-    sentence BLEUs: the best sentences make a good corpus, not surely the best one.
-    """
-    bleu = corpus_bleu(rows, effective_order=True)
-    best = [start + bleu[start:end].argmax() for start, end in pairwise(offsets)]
-    worst = [start + bleu[start:end].argmin() for start, end in pairwise(offsets)]
-    return Extremes(rows[best], rows[worst])

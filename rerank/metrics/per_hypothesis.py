@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -41,37 +40,24 @@ class _Finite(HypothesisScores):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class PerHypothesis(MeanOfSentences):
-    """The mean of the file's scores of the chosen hypotheses.
+    """The mean of a file's scores of the chosen hypotheses, under the name that the user gave.
 
     Line i of the file belongs to line i of the list, also where --top leaves candidates out. Blank
     lines at the end are ignored on both sides. InputError for a file of another length, before any
     work, and at a line that is not a finite number.
     """
 
-    lines: HypothesisScores
-
-    @classmethod
-    def read(cls, name: str, path: Path, given: ListInfo, notices: Notices) -> PerHypothesis:
-        """The metric `name` of a file, plain or compressed, for the lists that are `given`."""
-        return cls(_Finite(name, path, given, notices))
-
-    @property
-    def name(self) -> str:
-        """The name that the user gave."""
-        return self.lines.name
+    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
+        self.name = name
+        self._lines = _Finite(name, path, given, notices)
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
         """Statistics of a document's candidates; those of a gap are 0; references are not used."""
-        values = self.lines.values(kbest)
+        values = self._lines.values(kbest)
         return Counted(np.stack([values, np.ones(kbest.n)], axis=1), np.zeros(self.width))
-
-    def shown(self, score: float) -> float:
-        """The score as it is in the file."""
-        return score
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
-        digest = self.lines.digest[:LENGTH]
-        return signature({"metric": self.name, "file": f"{self.lines.path.name}={digest}"})
+        digest = self._lines.digest[:LENGTH]
+        return signature({"metric": self.name, "file": f"{self._lines.path.name}={digest}"})

@@ -11,10 +11,9 @@ https://aclanthology.org/W18-6319.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import count
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,11 @@ from rerank.metrics import Rows, TextMetric
 from rerank.metrics.ter_kernel import Words, edits
 
 
-@dataclass(frozen=True, slots=True)
 class Ter(TextMetric):
     """Corpus TER, in percent and negative: sacrebleu's `ter` with its defaults."""
 
-    name: ClassVar[str] = "TER"
-    width: ClassVar[int] = 2
+    name = "TER"
+    width = 2
 
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
@@ -39,17 +37,11 @@ class Ter(TextMetric):
         tokenizer = TER().tokenizer
         rows: list[tuple[float, float]] = []
         for group, lines in zip(hypotheses, references, strict=True):
-            numbers: defaultdict[str, int] = defaultdict(count().__next__)
-            sources = [_numbered(line, tokenizer, numbers) for line in lines]
+            words_of = partial(_numbered, tokenizer, defaultdict(count().__next__))
+            sources = list(map(words_of, lines))
             if not sources:
                 raise ValueError("a sentence without a reference")
-            length = sum(map(len, sources)) / len(sources)
-            known: dict[bytes, tuple[float, float]] = {}
-            for line in group:
-                if line not in known:
-                    words = _numbered(line, tokenizer, numbers)
-                    known[line] = float(min(edits(words, source) for source in sources)), length
-                rows.append(known[line])
+            rows += map(cache(partial(_row, words_of, sources)), group)
         return np.array(rows, np.float64).reshape(-1, self.width)
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
@@ -71,6 +63,15 @@ class Ter(TextMetric):
         return str(metric.get_signature())
 
 
-def _numbered(line: bytes, tokenizer: Callable[[str], str], numbers: Mapping[str, int]) -> Words:
+def _row(
+    words_of: Callable[[bytes], Words], references: Sequence[Words], line: bytes
+) -> tuple[float, float]:
+    """Edits to the nearest reference, and the mean length of the references."""
+    words = words_of(line)
+    length = sum(map(len, references)) / len(references)
+    return float(min(edits(words, reference) for reference in references)), length
+
+
+def _numbered(tokenizer: Callable[[str], str], numbers: Mapping[str, int], line: bytes) -> Words:
     """Words (L,) of a line as sacrebleu finds them, as numbers; a new word has the next one."""
     return np.array([numbers[word] for word in tokenizer(line.decode().rstrip()).split()], np.int64)

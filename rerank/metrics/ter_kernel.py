@@ -24,7 +24,6 @@ Words: TypeAlias = NDArray[np.int64]
 _LONGEST, _FARTHEST, _TRIES = 10, 50, 1000  # words of a shift, places to go, shifts tried
 _BAND = 25  # words to either side of the diagonal
 _INFINITE = 1 << 50
-_SAME, _REPLACED, _EXTRA, _MISSING = 0, 1, 2, 3  # extra in the hypothesis, missing from it
 
 
 @njit(cache=True)
@@ -37,11 +36,13 @@ def edits(hypothesis: Words, reference: Words) -> int:
     if m == 0:
         return n
     words = hypothesis.copy()
-    costs, ops = np.zeros((n + 1, m + 1), np.int64), np.zeros((n + 1, m + 1), np.int8)
+    costs = np.empty((n + 1, m + 1), np.int64)  # edit distances of all prefixes
+    costs[0] = np.arange(m + 1)
     shifts = tried = 0
     while True:
-        _align(words, reference, costs, ops)
-        saved, shifted, tried = _best_shift(words, reference, costs, ops, tried)
+        for i in range(1, n + 1):
+            _fill_row(words[i - 1], reference, costs[i - 1], costs[i], _band(i, n, m))
+        saved, shifted, tried = _best_shift(words, reference, costs, tried)
         if tried >= _TRIES or saved <= 0:
             return shifts + int(costs[n, m])
         words = shifted
@@ -61,24 +62,21 @@ def _band(i: int, n: int, m: int) -> tuple[int, int]:
 
 
 @njit(cache=True)
-def _align(words: Words, reference: Words, costs: NDArray[np.int64], ops: NDArray[np.int8]) -> None:
-    """Fill the edit distances (n+1, m+1) of all prefixes, and the last operation of each."""
-    n, m = len(words), len(reference)
-    for j in range(m + 1):
-        costs[0, j], ops[0, j] = j, _MISSING
-    costs[1:] = _INFINITE
-    for i in range(1, n + 1):
-        begin, end = _band(i, n, m)
-        for j in range(begin, end):
-            cost, op = costs[i - 1, j] + 1, _EXTRA
-            if j > 0:
-                same = words[i - 1] == reference[j - 1]
-                diagonal = costs[i - 1, j - 1] + (0 if same else 1)
-                if diagonal <= cost:
-                    cost, op = diagonal, _SAME if same else _REPLACED
-                if costs[i, j - 1] + 1 < cost:
-                    cost, op = costs[i, j - 1] + 1, _MISSING
-            costs[i, j], ops[i, j] = min(cost, _INFINITE), op
+def _fill_row(
+    word: int,
+    reference: Words,
+    above: NDArray[np.int64],
+    row: NDArray[np.int64],
+    band: tuple[int, int],
+) -> None:
+    """Fill the edit distances (m+1,) of a prefix that ends in `word`, from those without it."""
+    row[:] = _INFINITE
+    for j in range(band[0], band[1]):
+        cost = above[j] + 1
+        if j > 0:
+            same = word == reference[j - 1]
+            cost = min(cost, above[j - 1] + (0 if same else 1), row[j - 1] + 1)
+        row[j] = min(cost, _INFINITE)
 
 
 @njit(cache=True)
@@ -88,37 +86,36 @@ def _distance(
     """Edit distance of words whose first ones have the row `above` (m+1,); both are written to."""
     n, m = len(words), len(reference)
     for i in range(first + 1, n + 1):
-        begin, end = _band(i, n, m)
-        row[:] = _INFINITE
-        for j in range(begin, end):
-            cost = above[j] + 1
-            if j > 0:
-                same = words[i - 1] == reference[j - 1]
-                cost = min(cost, above[j - 1] + (0 if same else 1), row[j - 1] + 1)
-            row[j] = min(cost, _INFINITE)
+        _fill_row(words[i - 1], reference, above, row, _band(i, n, m))
         above, row = row, above
     return int(above[m])
 
 
 @njit(cache=True)
-def _alignment(ops: NDArray[np.int8]) -> tuple[Words, NDArray[np.int64], NDArray[np.int64]]:
+def _alignment(
+    words: Words, reference: Words, costs: NDArray[np.int64]
+) -> tuple[Words, NDArray[np.int64], NDArray[np.int64]]:
     """The word of the hypothesis at or before each of the reference (m,), −1 for none; and errors.
 
     Those are the numbers of wrong words among the first i of the hypothesis (n+1,), and among the
-    first j of the reference (m+1,).
+    first j of the reference (m+1,). Of equal costs a pair of words comes first, then a word that
+    only the hypothesis has.
     """
-    i, j = ops.shape[0] - 1, ops.shape[1] - 1
+    i, j = len(words), len(reference)
     places = np.zeros(j, np.int64)
     wrong, missed = np.zeros(i + 1, np.int64), np.zeros(j + 1, np.int64)
     while i > 0 or j > 0:
-        op = ops[i, j]
-        error = 0 if op == _SAME else 1
-        if op != _EXTRA:
+        here = costs[i, j]
+        error = 0 if i > 0 and j > 0 and words[i - 1] == reference[j - 1] else 1
+        paired = i > 0 and j > 0 and here == costs[i - 1, j - 1] + error
+        extra = not paired and i > 0 and here == costs[i - 1, j] + 1
+        error = error if paired else 1
+        if not extra:
             places[j - 1], missed[j] = i - 1, error
-        if op != _MISSING:
+        if paired or extra:
             wrong[i] = error
             i -= 1
-        if op != _EXTRA:
+        if not extra:
             j -= 1
     return places, np.cumsum(wrong), np.cumsum(missed)
 
@@ -143,15 +140,11 @@ def _shifted(words: Words, start: int, length: int, target: int, out: Words) -> 
 
 @njit(cache=True)
 def _best_shift(
-    words: Words,
-    reference: Words,
-    costs: NDArray[np.int64],
-    ops: NDArray[np.int8],
-    tried: int,
+    words: Words, reference: Words, costs: NDArray[np.int64], tried: int
 ) -> tuple[int, Words, int]:
     """What the best shift saves, the words after it, and how many shifts have been tried."""
     n, m = len(words), len(reference)
-    places, wrong, missed = _alignment(ops)
+    places, wrong, missed = _alignment(words, reference, costs)
     above, row, other = np.empty(m + 1, np.int64), np.empty(m + 1, np.int64), np.empty_like(words)
     best, found = (-_INFINITE, 0, 0, 0), words
     for start in range(n):

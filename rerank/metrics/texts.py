@@ -7,48 +7,47 @@ reference of its sentence has are one number, since none of their n-grams can ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import offsets_of
+from rerank.corpus.columns import TextColumn, offsets_of
 from rerank.corpus.kbest import KBest
-from rerank.metrics.bleu import ORDER, WIDTH, Statistics, count_row
-from rerank.metrics.ngrams import trie
+from rerank.metrics.ngrams import FREE, GOLDEN
 
 Bytes: TypeAlias = NDArray[np.uint8]
+Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
+"""`Texts` for compiled functions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Texts:
-    """The n lines of T sentences, UTF-8.
+    """The n lines of T sentences, UTF-8; sentence t has the lines rows[t]:rows[t + 1].
 
-    blob: their bytes, and maybe others; spans: (n, 2) of the lines in it; rows: (T+1,), sentence t
-    has the lines rows[t]:rows[t + 1]
+    rows: (T+1,)
     """
 
-    blob: Bytes
-    spans: NDArray[np.int64]
+    lines: TextColumn
     rows: NDArray[np.int64]
 
     @classmethod
     def of(cls, groups: Iterable[Iterable[bytes]]) -> Texts:
         """The lines of each sentence; UnicodeDecodeError for what is not UTF-8. O(bytes)."""
+        if isinstance(groups, Texts):
+            return groups
         lines: list[bytes] = []
         rows = [0]
         for group in groups:
             lines.extend(group)
             rows.append(len(lines))
-        blob = b"".join(lines)
         for line in lines:
             line.decode()
-        ends = offsets_of(np.fromiter(map(len, lines), np.int64, len(lines)))
-        spans = np.stack([ends[:-1], ends[1:]], axis=1)
-        return cls(np.frombuffer(blob, np.uint8), spans, np.array(rows))
+        return cls(TextColumn.of(lines), np.array(rows))
 
     @classmethod
     def of_lists(cls, kbest: KBest) -> Texts:
@@ -56,44 +55,37 @@ class Texts:
         counts = np.maximum(kbest.counts, 1)
         spans = np.zeros((int(counts.sum()), 2), np.int64)
         spans[np.repeat(kbest.counts > 0, counts)] = kbest.texts.spans
-        return cls(np.frombuffer(kbest.texts.blob, np.uint8), spans, offsets_of(counts))
+        return cls(TextColumn(kbest.texts.blob, spans), offsets_of(counts))
 
-    def __len__(self) -> int:
-        """T."""
-        return len(self.rows) - 1
+    def __iter__(self) -> Iterator[list[bytes]]:
+        """The lines of one sentence after another."""
+        lines = iter(self.lines.to_list())
+        return (list(islice(lines, n)) for n in np.diff(self.rows).tolist())
 
     @property
-    def longest(self) -> int:
-        """Bytes of the longest line, 0 if there is none."""
-        return int((self.spans[:, 1] - self.spans[:, 0]).max(initial=0))
+    def columns(self) -> Columns:
+        """The bytes, where lines begin and end in them (n, 2), and `rows`."""
+        return np.frombuffer(self.lines.blob, np.uint8), self.lines.spans, self.rows
 
 
-def check_sentences(hypotheses: Texts, references: Texts) -> None:
-    """ValueError unless both are of the same sentences, each with a reference."""
-    if len(hypotheses) != len(references):
-        raise ValueError(
-            f"hypotheses of {len(hypotheses)} sentences, references of {len(references)}"
-        )
-    if not np.diff(references.rows).all():
-        raise ValueError("a sentence without a reference")
+def columns_of(
+    hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
+) -> tuple[Columns, Columns, int]:
+    """The columns of hypotheses and of references, and the bytes of the longest line.
 
-
-def word_statistics(hypotheses: Texts, references: Texts) -> Statistics:
-    """BLEU's statistics (n, 9) of the hypotheses, whose words white space separates.
-
-    Equal to `rerank.metrics.bleu.statistics` of the lines under `Tokenizer("none")`.
-    O(bytes) time; memory of the result and of one sentence's references.
+    ValueError unless both are of the same sentences, each with a reference.
     """
-    check_sentences(hypotheses, references)
-    texts = hypotheses.blob, hypotheses.spans, hypotheses.rows
-    sources = references.blob, references.spans, references.rows
-    return _statistics(texts, sources, hypotheses.longest)
+    both = Texts.of(hypotheses), Texts.of(references)
+    n, m = (len(texts.rows) - 1 for texts in both)
+    if n != m:
+        raise ValueError(f"hypotheses of {n} sentences, references of {m}")
+    if not np.diff(both[1].rows).all():
+        raise ValueError("a sentence without a reference")
+    longest = max(int(np.diff(texts.lines.spans).max(initial=0)) for texts in both)
+    return both[0].columns, both[1].columns, longest
 
 
-_Columns: TypeAlias = tuple[Bytes, NDArray[np.int64], NDArray[np.int64]]
-_FREE = -1
 _PRIME = 1099511628211  # of the 64-bit FNV-1a hash
-_GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as int64: multiplicative hashing
 
 
 @njit(cache=True)
@@ -123,7 +115,7 @@ def blank(blob: Bytes, i: int) -> int:
 
 
 @njit(cache=True)
-def _next_word(blob: Bytes, i: int, stop: int) -> tuple[int, int]:
+def next_word(blob: Bytes, i: int, stop: int) -> tuple[int, int]:
     """Where the first word at or after i begins and ends; (stop, stop) if there is none."""
     while i < stop:
         skipped = blank(blob, i)
@@ -137,14 +129,14 @@ def _next_word(blob: Bytes, i: int, stop: int) -> tuple[int, int]:
 
 
 @njit(cache=True)
-def _slot(table: NDArray[np.int64], words: Bytes, word: Bytes) -> int:
+def word_slot(table: NDArray[np.int64], words: Bytes, word: Bytes) -> int:
     """Slot of a word among those of `words`, or the free one where it belongs."""
     code = np.int64(0)
     for byte in word:
         code = (code ^ np.int64(byte)) * _PRIME
     mask = len(table) - 1
-    slot = (code * _GOLDEN >> 32) & mask
-    while table[slot, 0] != _FREE:
+    slot = (code * GOLDEN >> 32) & mask
+    while table[slot, 0] != FREE:
         begin, end = table[slot]
         if end - begin == len(word):
             same = 0
@@ -157,7 +149,7 @@ def _slot(table: NDArray[np.int64], words: Bytes, word: Bytes) -> int:
 
 
 @njit(cache=True)
-def _numbered(
+def numbered_words(
     blob: Bytes, spans: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Word numbers (L,) of the lines (R, 2), where each begins in them (R+1,), the words' table.
@@ -168,40 +160,17 @@ def _numbered(
     size = 2
     while size < 2 * room:  # at most half full
         size *= 2
-    table = np.full((size, 2), _FREE)
+    table = np.full((size, 2), FREE)
     ids, starts = np.empty(room, np.int64), np.zeros(len(spans) + 1, np.int64)
     n = 0
     for r in range(len(spans)):
-        begin, end = _next_word(blob, spans[r, 0], spans[r, 1])
+        begin, end = next_word(blob, spans[r, 0], spans[r, 1])
         while begin < end:
-            slot = _slot(table, blob, blob[begin:end])
-            if table[slot, 0] == _FREE:
+            slot = word_slot(table, blob, blob[begin:end])
+            if table[slot, 0] == FREE:
                 table[slot, 0], table[slot, 1] = begin, end
             ids[n] = slot + 1
             n += 1
-            begin, end = _next_word(blob, end, spans[r, 1])
+            begin, end = next_word(blob, end, spans[r, 1])
         starts[r + 1] = n
     return ids[:n], starts, table
-
-
-@njit(cache=True)
-def _statistics(texts: _Columns, references: _Columns, longest: int) -> Statistics:
-    """Statistics (n, 9) of the hypotheses, of which none is of more than `longest` bytes."""
-    blob, spans, rows = texts
-    words, reference_spans, reference_rows = references
-    counts = np.zeros((len(spans), WIDTH), np.int64)
-    ids = np.empty(longest // 2 + 1, np.int64)
-    for t in range(len(rows) - 1):
-        lines = reference_spans[reference_rows[t] : reference_rows[t + 1]]
-        reference_ids, starts, table = _numbered(words, lines)
-        ngrams = trie(reference_ids, starts, ORDER)
-        for row in range(rows[t], rows[t + 1]):
-            n = 0
-            begin, end = _next_word(blob, spans[row, 0], spans[row, 1])
-            while begin < end:
-                slot = _slot(table, words, blob[begin:end])
-                ids[n] = slot + 1 if table[slot, 0] != _FREE else 0
-                n += 1
-                begin, end = _next_word(blob, end, spans[row, 1])
-            count_row(ngrams, ids[:n], len(starts) + row, starts, counts[row])
-    return counts

@@ -13,7 +13,7 @@ from rerank.corpus.references import (
 )
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
-from rerank.metrics.bleu import Tokenizer
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.oracle import list_extremes
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
@@ -41,7 +41,7 @@ def evaluate(
     lists = Lists(kbest) if isinstance(kbest, str | Path) else kbest
     more = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
     check_outputs([], [*references, *systems, *more])
-    tokenizer = Tokenizer(tokenize)
+    metric = Bleu(tokenize)
     documents, targets = read_with_documents(docs, no_docs, references, notices)
     texts = [Text(display(path), list(read_lines(path, notices))) for path in systems]
     model = display(references[0] if docs is None else docs)
@@ -53,5 +53,5 @@ def evaluate(
     extremes = None
     if lists:
         read = KBestFile(Path(lists.kbest), lists).read(documents, notices)
-        extremes = list_extremes((found for _, found in read), targets, tokenizer)
-    return judge(documents, targets, texts, tokenizer=tokenizer, extremes=extremes, seed=seed)
+        extremes = list_extremes((found for _, found in read), targets, metric)
+    return judge(documents, targets, texts, metric=metric, extremes=extremes, seed=seed)

@@ -146,7 +146,7 @@ def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
 
     if name not in UTILITIES:
         raise UsageError(f"--utility {name}: there are {', '.join(UTILITIES)}")
-    return [UTILITIES[name].of(kbest) for kbest in lists]
+    return [UTILITIES[name](kbest) for kbest in lists]
 
 
 def choose_search(source: DocumentSource, search: Search, announce: Printer) -> Search:

@@ -16,7 +16,7 @@ from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, kind_of, read_start_weights, write_weights
 from rerank.metrics import Metric
-from rerank.metrics.bleu import Tokenizer
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
@@ -96,7 +96,7 @@ def tune_mert(
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
-    tokenizer = Tokenizer(tokenize)
+    bleu = Bleu(tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
@@ -104,8 +104,8 @@ def tune_mert(
         if source.scorers:
             estimate(source, search, announce)
         metrics = objective.load_metrics(
-            tokenizer,
-            lambda name, path: PerHypothesis.read(name, source.copied(path), source.info, notices),
+            bleu,
+            lambda name, path: PerHypothesis(name, source.copied(path), source.info, notices),
         )
         _check(source, features, plan, weights.base, frame)
         result = tune_source(

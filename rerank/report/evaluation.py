@@ -8,17 +8,18 @@ documents (`rerank.metrics.significance`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
+from textwrap import wrap
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.references import check_length
 from rerank.errors import InputError
-from rerank.metrics.bleu import WIDTH, Statistics, Tokenizer, corpus_bleu, length_ratio, statistics
+from rerank.metrics.bleu import WIDTH, Bleu, Statistics, corpus_bleu, length_ratio
 from rerank.metrics.oracle import Extremes
 from rerank.metrics.significance import (
     DRAWS,
@@ -76,7 +77,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DocumentScores:
     """Results of one document: one number per system."""
 
     id: str
@@ -90,7 +91,7 @@ class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline."""
 
     systems: tuple[System, ...]
-    documents: tuple[Document, ...]
+    documents: tuple[DocumentScores, ...]
     oracle: Score | None
     anti_oracle: Score | None
     seed: int
@@ -106,8 +107,11 @@ class Evaluation:
             found["documents"]["p_value"] = system.p_value
         return report
 
-    def to_text(self) -> str:
-        """The evaluation as a table, with a legend below it."""
+    def to_text(self, width: int | None = None) -> str:
+        """The evaluation as a table, with a legend below it.
+
+        Systems are columns where as rows they would take more than `width` characters.
+        """
         from tabulate import tabulate
 
         rows = [_cells(system) for system in self.systems]
@@ -121,9 +125,20 @@ class Evaluation:
             colalign=["left"] + ["right"] * (n_columns - 1),
             disable_numparse=True,
         )
-        return "\n".join([table, "", *self._legend()]) + "\n"
+        first = "row"
+        if width is not None and width < len(table.partition("\n")[0]):
+            names, *others = zip_longest(_HEADERS[:n_columns], *rows, fillvalue="")
+            room = max(13, (width - len("better/equal/worse")) // len(rows) - 2)
+            table = tabulate(
+                [[row[0].replace("/\n", "/").replace("\n", " "), *row[1:]] for row in others],
+                headers=["\n".join(wrap(name, room)) for name in names],
+                colalign=["left"] + ["right"] * len(rows),
+                disable_numparse=True,
+            )
+            first = "column"
+        return "\n".join([table, "", *self._legend(first)]) + "\n"
 
-    def _legend(self) -> Iterator[str]:
+    def _legend(self, first: str) -> Iterator[str]:
         n, sentences = len(self.documents), sum(d.sentences for d in self.documents)
         yield f"BLEU: sacrebleu {self.systems[0].signature}; {n:,} documents, {sentences:,} lines"
         yield "length ratio: words of the system / words of the references"
@@ -131,7 +146,10 @@ class Evaluation:
             yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {self.seed}"
         if len(self.systems) == 1:
             return
-        yield "gain, better/equal/worse: compared with the first row; increase ratio: better / all"
+        yield (
+            f"gain, better/equal/worse: compared with the first {first}; "
+            "increase ratio: better / all"
+        )
         if n < FEWEST_DOCUMENTS:
             yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
         else:
@@ -144,26 +162,26 @@ def evaluate(
     references: Sequence[Sequence[bytes]],
     systems: Sequence[Text],
     *,
-    tokenizer: Tokenizer,
+    metric: Bleu,
     extremes: Extremes | None = None,
     seed: int = 1,
 ) -> Evaluation:
     """Evaluation of `systems`, the baseline first, against `references`, [sentence][reference].
 
     All systems get the same random draws, so that a system's results do not depend on the others.
-    InputError if a text has more or fewer lines than the documents, or if there are no documents.
+    Each text has a line for each of the documents' sentences. InputError without documents.
     """
     if not documents.n_lines:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
-    for text in systems:
-        check_length(text.lines, documents.n_lines, source=text.name, model="the document file")
     hypotheses = zip(*(text.lines for text in systems), strict=True)
-    by_sentence = statistics(_words(hypotheses, tokenizer), _words(references, tokenizer))
+    by_sentence = metric.statistics(hypotheses, references)
     by_document = _summed(by_sentence.reshape(-1, len(systems), WIDTH), documents.starts)
     return Evaluation(
-        systems=_compared(systems, by_document, tokenizer.signature(len(references[0])), seed),
+        systems=_compared(systems, by_document, metric.signature(len(references[0])), seed),
         documents=tuple(
-            Document(name, n, tuple(corpus_bleu(rows).tolist()), tuple(length_ratio(rows).tolist()))
+            DocumentScores(
+                name, n, tuple(corpus_bleu(rows).tolist()), tuple(length_ratio(rows).tolist())
+            )
             for name, n, rows in zip(
                 documents.ids, np.diff(documents.starts).tolist(), by_document, strict=True
             )
@@ -172,11 +190,6 @@ def evaluate(
         anti_oracle=None if extremes is None else _score(extremes.worst),
         seed=seed,
     )
-
-
-def _words(sentences: Iterable[Iterable[bytes]], tokenizer: Tokenizer) -> Iterator[list[list[str]]]:
-    """Words of each line of each sentence."""
-    return (list(map(tokenizer, lines)) for lines in sentences)
 
 
 def _summed(by_sentence: Statistics, starts: Sequence[int]) -> Statistics:

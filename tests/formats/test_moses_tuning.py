@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.metrics import bleu_statistics
 
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
@@ -21,7 +22,6 @@ from rerank.formats.moses_tuning import (
     labels_of,
     statistics_blocks,
 )
-from rerank.metrics.bleu import sentence_statistics
 from rerank.notices import Notices
 
 FEATURES = """\
@@ -69,8 +69,7 @@ def test_statistics_come_in_our_order_of_columns() -> None:
     """Theirs is c1 t1 … c4 t4 reflen, written by BleuScorer::prepareStats as of len * 2 - 2."""
     first, second = statistics(SCORES)
     assert (first.line, first.sentence, second.line, second.sentence) == (1, 4, 5, 2)
-    hypotheses = [b"the lamp is off".split(), b"the lamp it".split()]
-    truth = sentence_statistics(hypotheses, [b"the lamp is lit".split()])
+    truth = bleu_statistics(["the lamp is off", "the lamp it"], ["the lamp is lit"])
     assert first.values.tolist() == truth.tolist()
     assert second.values.tolist() == [[0, 0, 0, 0, 0, 0, 0, 0, 6]]
 

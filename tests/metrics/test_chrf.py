@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from sacrebleu.metrics.chrf import CHRF
+from support.metrics import corpora, statistics_of_lines
 
 from rerank.metrics.chrf import WIDTH, Chrf
 
@@ -22,39 +22,23 @@ LINES = st.one_of(
 )
 
 
-@st.composite
-def corpora(draw: st.DrawFn) -> tuple[list[str], list[list[str]]]:
-    """Hypotheses (T,) and references, one list (T,) per reference file, as sacrebleu takes them."""
-    n = draw(st.integers(1, 5))
-    texts = st.lists(LINES, min_size=n, max_size=n)
-    return draw(texts), draw(st.lists(texts, min_size=1, max_size=3))
-
-
-def counted(hypotheses: list[str], references: list[list[str]]) -> NDArray[np.int64]:
-    """Our statistics, one hypothesis per sentence."""
-    return Chrf().statistics(
-        [[line.encode()] for line in hypotheses],
-        [[line.encode() for line in lines] for lines in zip(*references, strict=True)],
-    )
-
-
 @settings(deadline=None, max_examples=100)
-@given(corpora())
+@given(corpora(LINES))
 def test_statistics_and_corpus_score_equal_sacrebleus(
     corpus: tuple[list[str], list[list[str]]],
 ) -> None:
-    rows = counted(*corpus)
+    rows = statistics_of_lines(Chrf(), *corpus)
     assert rows.dtype == np.int64
     assert rows.tolist() == CHRF()._extract_corpus_statistics(*corpus)
     assert Chrf().scores(rows.sum(axis=0)) == CHRF().corpus_score(*corpus).score
 
 
 @settings(deadline=None, max_examples=100)
-@given(corpora())
+@given(corpora(LINES))
 def test_scores_of_single_rows_equal_sacrebleus_sentence_scores(
     corpus: tuple[list[str], list[list[str]]],
 ) -> None:
-    scores = Chrf().scores(counted(*corpus))
+    scores = Chrf().scores(statistics_of_lines(Chrf(), *corpus))
     assert scores.tolist() == [
         CHRF().sentence_score(hypothesis, lines).score
         for hypothesis, *lines in zip(corpus[0], *corpus[1], strict=True)
@@ -79,17 +63,17 @@ def test_long_sentences_of_many_characters_are_counted_right() -> None:
     letters = [chr(c) for c in [*range(97, 123), *range(0x4E00, 0x4F00), 32]]
     texts = [["".join(rng.choices(letters, k=k)) for k in range(1, 900, 60)] for _ in range(3)]
     truth = CHRF()._extract_corpus_statistics(texts[0], texts[1:])
-    assert counted(texts[0], texts[1:]).tolist() == truth
+    assert statistics_of_lines(Chrf(), texts[0], texts[1:]).tolist() == truth
 
 
 def test_of_references_equally_good_the_first_counts() -> None:
     # By hand: no n-gram matches, so that both score 0; the first has two characters.
-    rows = counted(["a"], [["bb"], ["ccc"]])
+    rows = statistics_of_lines(Chrf(), ["a"], [["bb"], ["ccc"]])
     assert rows[0, :6].tolist() == [1, 2, 0, 0, 1, 0]
 
 
 def test_many_sums_score_as_each_alone_and_nothing_scores_zero() -> None:
-    rows = counted(["ab cd", "x", ""], [["ab ce", "y", "z"]])
+    rows = statistics_of_lines(Chrf(), ["ab cd", "x", ""], [["ab ce", "y", "z"]])
     sums = np.stack([rows, rows[::-1]])
     sums.flags.writeable = False
     assert Chrf().scores(sums).shape == (2, 3)
@@ -98,7 +82,7 @@ def test_many_sums_score_as_each_alone_and_nothing_scores_zero() -> None:
 
 
 def test_a_corpus_equal_to_its_reference_scores_100() -> None:
-    rows = counted(["one two", "three"], [["one two", "three"]])
+    rows = statistics_of_lines(Chrf(), ["one two", "three"], [["one two", "three"]])
     assert Chrf().scores(rows.sum(axis=0)) == pytest.approx(100, rel=1e-15)
 
 

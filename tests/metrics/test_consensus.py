@@ -9,25 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.chrf import CHRF
+from support.lists import kbest
 
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
 from rerank.metrics.consensus import UTILITIES, ExpectedChrf, LinearBleu
-from rerank.notices import Notices
 
 # Few words, so that n-grams repeat and match; white space that is none to ASCII, long characters.
 WORDS = st.sampled_from(["a", "b", "ab", "ba", "é", "中文", "\U0001f600", "\u3000", "x\xa0y"])
 LISTS = st.lists(st.lists(WORDS, max_size=9).map(" ".join), min_size=1, max_size=6)
-
-
-def document(lists: list[list[str]]) -> KBest:
-    """Lists of texts, as they are read from a file."""
-    lines = [f"{t} ||| {text} ||| LM0= 0 ||| 0" for t, texts in enumerate(lists) for text in texts]
-    rows = read_rows([line.encode() for line in lines], Notices())
-    (found,) = documents_of(rows, Documents(("one",), (0, len(lists))), Notices())
-    return found
 
 
 def distribution(seed: int, k: int) -> NDArray[np.float64]:
@@ -58,7 +46,7 @@ def test_expected_linear_bleu_is_the_sum_over_all_pairs(
     texts: list[str], seed: int, p: float, r: float
 ) -> None:
     marginals = distribution(seed, len(texts))
-    utility = LinearBleu(document([texts]), np.array([0]), precision=p, decay=r)
+    utility = LinearBleu(kbest([texts]), precision=p, decay=r)
     truth = [
         sum(m * linear_bleu(text, right, p, r) for m, right in zip(marginals, texts, strict=True))
         - (1 - marginals.sum()) * len([word for word in text.split(" ") if word])
@@ -73,7 +61,7 @@ def test_against_a_candidate_that_is_surely_right_the_utility_is_sacrebleus_chrf
     texts: list[str],
 ) -> None:
     """To the last bit: the same operations run in the same order."""
-    utility = ExpectedChrf.of(document([texts]))
+    utility = ExpectedChrf(kbest([texts]))
     for k, right in enumerate(texts):
         truth = [CHRF().sentence_score(text, [right]).score for text in texts]
         assert utility.expected(0, np.eye(len(texts))[k]).tolist() == truth
@@ -98,7 +86,7 @@ def test_chrf_is_that_of_sacrebleus_formula_on_expected_counts(texts: list[str],
             match = sum(min(times, right[ngram]) for ngram, times in counts[n].items())
             statistics += [sum(counts[n].values()), sum(right.values()), match]
         truth.append(CHRF()._compute_f_score(statistics))  # type: ignore[arg-type]
-    found = ExpectedChrf.of(document([texts])).expected(0, marginals)
+    found = ExpectedChrf(kbest([texts])).expected(0, marginals)
     assert found == pytest.approx(truth, rel=1e-9, abs=1e-9)
 
 
@@ -115,31 +103,31 @@ def test_long_lists_of_many_ngrams_are_counted_right() -> None:
         )
         for text in texts
     ]
-    found = LinearBleu.of(document([texts])).expected(0, marginals)
+    found = LinearBleu(kbest([texts])).expected(0, marginals)
     assert found == pytest.approx(truth, rel=1e-9)
     scores = [CHRF().sentence_score(text, [texts[30]]).score for text in texts]
     surely = np.eye(len(texts))[30]
-    assert ExpectedChrf.of(document([texts])).expected(0, surely).tolist() == scores
+    assert ExpectedChrf(kbest([texts])).expected(0, surely).tolist() == scores
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf"])
 def test_sentences_without_candidates_are_not_counted(name: str) -> None:
     lists = [[], ["a b", "a c"], [], [], ["x y z", "x y", "q"]]
-    utility = UTILITIES[name].of(document(lists))
+    utility = UTILITIES[name](kbest(lists))
     for t, texts in enumerate([lists[1], lists[4]]):
         marginals = distribution(t, len(texts))
-        alone = UTILITIES[name].of(document([texts])).expected(0, marginals)
+        alone = UTILITIES[name](kbest([texts])).expected(0, marginals)
         assert utility.expected(t, marginals).tolist() == alone.tolist()
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf"])
 def test_the_candidate_that_is_most_like_the_others_is_worth_most(name: str) -> None:
     texts = ["the lamp is out", "the lamp is lit", "a lamp is lit", "no lamps"]
-    found = UTILITIES[name].of(document([texts])).expected(0, np.array([0.3, 0.25, 0.25, 0.2]))
+    found = UTILITIES[name](kbest([texts])).expected(0, np.array([0.3, 0.25, 0.25, 0.2]))
     assert int(found.argmax()) == 1
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf"])
 def test_marginals_of_another_list_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"marginals \(3,\) of 2 candidates"):
-        UTILITIES[name].of(document([["a", "b"]])).expected(0, np.full(3, 1 / 3))
+        UTILITIES[name](kbest([["a", "b"]])).expected(0, np.full(3, 1 / 3))

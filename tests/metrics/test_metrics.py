@@ -10,15 +10,16 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
+from support.files import write
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
 from rerank.formats.table import read_documents
-from rerank.metrics import Metric, TextMetric, bleu
+from rerank.metrics import Metric, TextMetric
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.chrf import Chrf
-from rerank.metrics.corpus_bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
@@ -40,22 +41,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write("dev.comet", list(map(str, VALUES)))
 
 
-def write(name: str, lines: list[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
 def documents(top: int | None = None) -> list[KBest]:
     return list(read_documents("dev.kbest", DOCUMENTS, Notices(), ReadingOptions(top=top)))
 
 
 def per_hypothesis(path: str = "dev.comet", clip: float | None = None) -> PerHypothesis:
     given = ListInfo(DOCUMENTS, "dev.kbest", lambda: len(VALUES), clip_inf=clip)
-    return PerHypothesis.read("comet", Path(path), given, Notices())
+    return PerHypothesis("comet", Path(path), given, Notices())
 
 
 TRUTHS = [
     pytest.param(Bleu(), BLEU(tokenize="none"), id="BLEU none"),
-    pytest.param(Bleu(bleu.Tokenizer("13a")), BLEU(tokenize="13a"), id="BLEU 13a"),
+    pytest.param(Bleu("13a"), BLEU(tokenize="13a"), id="BLEU 13a"),
     pytest.param(Chrf(), CHRF(), id="chrF"),
     pytest.param(Ter(), TER(), id="TER"),
 ]
@@ -84,7 +81,7 @@ def test_chosen_rows_and_gaps_score_as_sacrebleu_scores_the_chosen_lines(
     assert metric.signature(2) == str(truth.get_signature())
 
 
-@pytest.mark.parametrize("metric", [Bleu(), Bleu(bleu.Tokenizer("13a")), Chrf(), Ter()])
+@pytest.mark.parametrize("metric", [Bleu(), Bleu("13a"), Chrf(), Ter()])
 def test_lists_have_the_statistics_of_their_lines(metric: TextMetric) -> None:
     kbest = documents()[2]
     groups = [[text.encode() for text in texts] for texts in LISTS[3:]]

@@ -1,36 +1,23 @@
 """The oracle: best and worst candidates, by sacrebleu's sentence score."""
 
-import random
 from pathlib import Path
 
-import numpy as np
 from sacrebleu.metrics.bleu import BLEU
+from support.lists import kbest
+from support.metrics import drafts
 
 from rerank.corpus.documents import Documents
 from rerank.formats.table import read_documents
-from rerank.metrics import bleu
-from rerank.metrics.oracle import find_extremes, list_extremes
+from rerank.metrics.bleu import Bleu
+from rerank.metrics.oracle import list_extremes
 from rerank.notices import Notices
-
-NONE = bleu.Tokenizer("none")
-
-
-def drafts(n: int, n_texts: int, *, seed: int) -> list[list[str]]:
-    """Parallel texts that resemble each other: edits of n common lines, some of them empty."""
-    rng = random.Random(seed)
-    words = ["a", "b", "c", "d", "e", "f"]
-    lines = [rng.choices(words, k=rng.randint(0, 12)) for _ in range(n)]
-    return [
-        [" ".join(w if rng.random() < 0.8 else rng.choice(words) for w in line) for line in lines]
-        for _ in range(n_texts)
-    ]
 
 
 def test_extremes_are_the_best_and_worst_by_sacrebleus_sentence_score() -> None:
     *lists, reference = drafts(40, 8, seed=5)  # 7 candidates of each sentence
-    words = [[line.split() for line in candidates] for candidates in zip(*lists, strict=True)]
-    rows = bleu.statistics(words, [[line.split()] for line in reference])
-    found = find_extremes(rows, np.arange(0, 7 * 41, 7))
+    whole, groups = kbest(list(zip(*lists, strict=True))), [[r.encode()] for r in reference]
+    rows = Bleu().of_lists(whole, groups).rows
+    found = list_extremes([whole], groups, Bleu())
     truth = BLEU(tokenize="none", effective_order=True)
     scores = [
         [truth.sentence_score(line, [target]).score for line in candidates]
@@ -50,11 +37,10 @@ def test_lists_are_judged_document_by_document_and_a_gap_is_an_empty_line(tmp_pa
     )
     references = [[b"a b c d", b"a b"], [b"i j", b"i"], [b"x", b"e f g h"]]
     documents = Documents(("one", "two"), (0, 2, 3))
-    found = list_extremes(read_documents(path, documents, Notices()), references, NONE)
+    found = list_extremes(read_documents(path, documents, Notices()), references, Bleu())
     for chosen, rows in (
         (["a b c d", "", "e f g h"], found.best),
         (["a b x x", "", "e z"], found.worst),
     ):
-        groups = [[NONE(reference) for reference in sentence] for sentence in references]
-        truth = bleu.statistics([[line.split()] for line in chosen], groups)
+        truth = Bleu().statistics([[line.encode()] for line in chosen], references)
         assert rows.tolist() == truth.tolist()

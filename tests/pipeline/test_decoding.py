@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from support.files import write
 
 from decoders.search import Options
 from lm.checkpoint import load_model, save_model
@@ -87,10 +88,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.docs", [name for name, size in SIZES.items() for _ in range(size)])
     write_weights("w.json", WEIGHTS)
     return tmp_path
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def write_weights(name: str, weights: Mapping[str, Sequence[float]]) -> None:

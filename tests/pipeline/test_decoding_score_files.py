@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.files import write
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
@@ -52,10 +53,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("ref", [f"w{t} v1" for t in range(len(COUNTS))])
     weigh(WEIGHTS)
     return tmp_path
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def weigh(weights: Mapping[str, float]) -> None:

@@ -4,7 +4,7 @@ The truth is written out here: all paths of a document, scored by `lm.scoring.af
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from support.files import write
 
 from decoders.search import Options
 from decoders.table import DECODERS
@@ -66,10 +67,6 @@ def made_up() -> dict[str, list[str]]:
             value = -rng.integers(0, 24) / 8
             lines[owners[t]].append(f"{t} ||| {text} ||| LM0= {value} ||| {value}")
     return lines
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def weigh(alpha: float | None = None, **weights: float) -> None:
@@ -499,7 +496,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
     for document, kbest in zip(result.documents, lists_read(folder), strict=True):
         if not kbest.n:
             continue
-        scores, gains = all_paths(folder, document.id), UTILITIES[utility or "bleu"].of(kbest)
+        scores, gains = all_paths(folder, document.id), UTILITIES[utility or "bleu"](kbest)
         present = [t for t, size in enumerate(SIZES[document.id]) if size]
         for s, t in enumerate(present):
             expected = gains.expected(s, marginals(scores, t, SIZES[document.id][t]))

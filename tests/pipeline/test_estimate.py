@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.files import write
+from support.gap import DOCS, LINES
 
 from decoders.table import DECODERS
 from rerank.errors import InputError, UsageError
@@ -13,27 +15,14 @@ from rerank.pipeline import Scoring, Search, decode
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
 
-LINES = (
-    "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
-    "0 ||| a lamp burns ||| LM0= -8 ||| -5",
-    "0 ||| lamp ||| LM0= -7 ||| -6",
-    "1 ||| it gives light ||| LM0= -7 ||| -3",
-    "3 ||| no one ||| LM0= -8 ||| -4",
-    "3 ||| one ||| LM0= -9 ||| -5",
-)
-
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, made the current one, with a list of four sentences, the third without any."""
     monkeypatch.chdir(tmp_path)
     write("dev.kbest", LINES)
-    write("dev.docs", ("x", "x", "y", "z"))
+    write("dev.docs", DOCS)
     return tmp_path
-
-
-def write(name: str, lines: tuple[str, ...]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def estimated(lists: Lists, method: str = "auto") -> list[str]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.files import write
+from support.gap import DOCS, LINES
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, StoppedEarly, UsageError
@@ -17,16 +19,6 @@ from rerank.pipeline import Scoring, sources
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.registry import SCORE_FILES
 
-LINES = (
-    "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
-    "0 ||| a lamp burns ||| LM0= -8 ||| -5",
-    "0 ||| lamp ||| LM0= -7 ||| -6",
-    "1 ||| it gives light ||| LM0= -7 ||| -3",
-    "3 ||| no one ||| LM0= -8 ||| -4",
-    "3 ||| one ||| LM0= -9 ||| -5",
-)
-DOCS = ("x", "x", "y", "z")
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -35,10 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.kbest", LINES)
     write("dev.docs", DOCS)
     return tmp_path
-
-
-def write(name: str, lines: tuple[str, ...]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:

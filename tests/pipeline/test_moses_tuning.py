@@ -12,11 +12,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from support.metrics import bleu_statistics
 
 from rerank.cli import run
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.weights import Weights, read_weights
-from rerank.metrics.bleu import corpus_bleu, sentence_statistics
+from rerank.metrics.bleu import corpus_bleu
 from rerank.notices import Notices
 from rerank.pipeline import (
     Lists,
@@ -67,9 +68,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 f"{t} ||| {' '.join(wrong)} ||| LM0= {lm} TM0= {tm[0]} {tm[1]}"
                 f"{' tag_x= 1' * tag} ||| 0"
             )
-            candidates.append(wrong)
+            candidates.append(" ".join(wrong))
             own += f"{lm} {tm[0]} {tm[1]} {'tag_x=1 ' * tag}\n"
-        counts = sentence_statistics(candidates, [words])[:, [0, 4, 1, 5, 2, 6, 3, 7, 8]]
+        counts = bleu_statistics(candidates, [" ".join(words)])[:, [0, 4, 1, 5, 2, 6, 3, 7, 8]]
         features += f"FEATURES_TXT_BEGIN_0 {t} 5 3 LM0_0 TM0_0 TM0_1 \n{own}FEATURES_TXT_END_0\n"
         scores += f"SCORES_TXT_BEGIN_0 {t} 5 9 BLEU\n"
         scores += "".join(" ".join(map(str, row)) + " \n" for row in counts.tolist())

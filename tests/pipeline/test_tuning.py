@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
+from support.files import write
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.weights import read_weights
@@ -65,10 +66,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.ref", references)
     write_weights("start.json", START)
     return tmp_path
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def read(name: str) -> list[str]:

@@ -12,12 +12,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import sacrebleu
+from support.files import write
 
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import read_weights
-from rerank.metrics.bleu import Tokenizer
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
 from rerank.pipeline import (
@@ -65,10 +65,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.ref", references)
     write_weights("start.json", {"LM0": [1.0], "TM0": [0.5, 0.25]})
     return tmp_path
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def write_weights(name: str, weights: Mapping[str, Sequence[float]]) -> None:
@@ -146,7 +142,7 @@ def test_ends_that_are_none_are_told_as_none() -> None:
 def test_what_was_reached_is_told_of_every_metric_as_people_know_it() -> None:
     """Three errors in twenty words, and one in ten: error rates are positive."""
     sums = np.array([[20] * 4 + [20] * 5 + [3.0, 20.0], [10] * 4 + [10] * 5 + [1.0, 10.0]])
-    bleu, ter = Bleu(Tokenizer("none")), Ter()
+    bleu, ter = Bleu(), Ter()
     scores = metric_scores(sums, [bleu, ter], 2)
     assert scores[1].to_text() == f"TER 13.33 ({ter.signature(2)})"
     found = cast(dict[str, Any], score_entries(sums, scores))

@@ -43,7 +43,7 @@ def made(
     documents, lines = read_with_documents(lists.docs, lists.no_docs, ["dev.ref"], notices)
     with KBestSource.open(lists, notices, documents=documents) as opened:
         metrics = asked.load_metrics(
-            read=lambda name, path: PerHypothesis.read(name, Path(path), opened.info, notices)
+            read=lambda name, path: PerHypothesis(name, Path(path), opened.info, notices)
         )
         features = features or TunedFeatures((), START, "start.json")
         corpus = read_set(opened, documents.split(lines), metrics, features, lambda line: None)

@@ -1,17 +1,17 @@
 import json
-import random
 from itertools import pairwise
 
 import pytest
 from sacrebleu.metrics.bleu import BLEU
+from support.metrics import drafts as edits
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError
-from rerank.metrics import bleu
+from rerank.metrics.bleu import Bleu, Statistics
 from rerank.metrics.oracle import Extremes
 from rerank.report.evaluation import Evaluation, Text, evaluate
 
-NONE = bleu.Tokenizer("none")
+PLAIN = Bleu()
 
 
 def documents(n: int, sentences: int = 3) -> Documents:
@@ -30,31 +30,18 @@ def sentences(*references: Text) -> list[list[bytes]]:
     return [list(lines) for lines in zip(*(text.lines for text in references), strict=True)]
 
 
+def drafts(n: int, n_texts: int, *, seed: int = 1) -> list[Text]:
+    return [text(f"text.{i}", lines) for i, lines in enumerate(edits(n, n_texts, seed=seed))]
+
+
 def strings(text: Text) -> list[str]:
     return [line.decode() for line in text.lines]
-
-
-def drafts(n: int, n_texts: int, *, seed: int = 1) -> list[Text]:
-    """Parallel texts that resemble each other: edits of n common lines, some of them empty."""
-    rng = random.Random(seed)
-    words = ["a", "b", "c", "d", "e", "f"]
-    lines = [rng.choices(words, k=rng.randint(0, 12)) for _ in range(n)]
-    return [
-        text(
-            f"text.{i}",
-            [
-                " ".join(w if rng.random() < 0.8 else rng.choice(words) for w in line)
-                for line in lines
-            ],
-        )
-        for i in range(n_texts)
-    ]
 
 
 @pytest.mark.parametrize("n_references", [1, 3])
 def test_scores_of_corpora_and_documents_are_sacrebleus(n_references: int) -> None:
     *references, baseline, system = drafts(36, n_references + 2)
-    report = evaluate(documents(12), sentences(*references), [baseline, system], tokenizer=NONE)
+    report = evaluate(documents(12), sentences(*references), [baseline, system], metric=PLAIN)
     for i, hypotheses in enumerate([baseline, system]):
         metric = BLEU(tokenize="none")
         truth = metric.corpus_score(strings(hypotheses), [strings(r) for r in references])
@@ -76,7 +63,7 @@ def test_documents_are_better_only_if_strictly_better() -> None:
     reference = text("reference", ["a b c d e", "f g h i j", "k l m n o", "p q r s t"])
     baseline = text("baseline", ["a b c d x", "f g h i x", "k l m n x", "p q r s x"])
     system = text("system", ["a b c d e", "f g h i y", "k l m x x", "p q r s x"])
-    report = evaluate(documents(4, 1), sentences(reference), [baseline, system], tokenizer=NONE)
+    report = evaluate(documents(4, 1), sentences(reference), [baseline, system], metric=PLAIN)
     counts = report.systems[1].documents
     assert (counts.better, counts.equal, counts.worse) == (1, 2, 1)
     assert counts.increase_ratio == 0.25
@@ -85,9 +72,7 @@ def test_documents_are_better_only_if_strictly_better() -> None:
 
 def test_difference_interval_and_p_value_are_those_of_the_difference() -> None:
     reference, baseline, system = drafts(36, 3)
-    report = evaluate(
-        documents(12), sentences(reference), [baseline, system], tokenizer=NONE, seed=7
-    )
+    report = evaluate(documents(12), sentences(reference), [baseline, system], metric=PLAIN, seed=7)
     first, second = report.systems
     assert second.difference == second.bleu - first.bleu
     assert first.interval is not None
@@ -100,17 +85,15 @@ def test_difference_interval_and_p_value_are_those_of_the_difference() -> None:
 
 def test_a_system_is_judged_alike_in_any_company() -> None:
     reference, baseline, system, other = drafts(75, 4)
-    alone = evaluate(documents(25), sentences(reference), [baseline, system], tokenizer=NONE)
-    beside = evaluate(
-        documents(25), sentences(reference), [baseline, other, system], tokenizer=NONE
-    )
+    alone = evaluate(documents(25), sentences(reference), [baseline, system], metric=PLAIN)
+    beside = evaluate(documents(25), sentences(reference), [baseline, other, system], metric=PLAIN)
     assert alone.systems[1] == beside.systems[2]
 
 
 def test_the_baseline_beside_itself_gains_nothing() -> None:
     reference, baseline = drafts(36, 2)
     same = evaluate(
-        documents(12), sentences(reference), [baseline, baseline], tokenizer=NONE
+        documents(12), sentences(reference), [baseline, baseline], metric=PLAIN
     ).systems[1]
     assert (same.difference, same.difference_interval, same.p_value) == (0, (0, 0), 1)
     assert same.documents.equal == 12
@@ -118,7 +101,7 @@ def test_the_baseline_beside_itself_gains_nothing() -> None:
 
 def test_one_document_has_no_interval_and_no_p_value() -> None:
     reference, baseline, system = drafts(3, 3)
-    report = evaluate(documents(1), sentences(reference), [baseline, system], tokenizer=NONE)
+    report = evaluate(documents(1), sentences(reference), [baseline, system], metric=PLAIN)
     assert report.systems[0].interval is None
     assert report.systems[1].difference_interval is None
     assert report.systems[1].p_value is None
@@ -127,33 +110,43 @@ def test_one_document_has_no_interval_and_no_p_value() -> None:
 
 
 @pytest.mark.parametrize("n", [5, 7])
-def test_texts_of_other_lengths_are_refused_with_both_counts(n: int) -> None:
+def test_texts_of_other_lengths_are_refused(n: int) -> None:
+    """Where they are files, `pipeline.evaluate` names file and line first."""
     reference, other = text("ref", ["a"] * 6), text("hyp", ["a"] * n)
-    with pytest.raises(InputError, match=f"hyp: expected 6 lines .* found {n}"):
-        evaluate(documents(2), sentences(reference), [reference, other], tokenizer=NONE)
+    for systems in ([reference, other], [other, other]):
+        with pytest.raises(ValueError, match=f"argument 2 is|hypotheses of {n} sentences"):
+            evaluate(documents(2), sentences(reference), systems, metric=PLAIN)
 
 
 def test_no_documents_are_refused() -> None:
     nothing = text("empty", [])
     with pytest.raises(InputError, match="nothing to evaluate"):
-        evaluate(Documents((), (0,)), [], [nothing], tokenizer=NONE)
+        evaluate(Documents((), (0,)), [], [nothing], metric=PLAIN)
 
 
 def report_with_oracle() -> Evaluation:
     reference, baseline, system, best, worst = drafts(36, 5)
 
-    def rows(draft: Text) -> bleu.Statistics:
-        return bleu.statistics(
-            [[NONE(line)] for line in draft.lines], [[NONE(line)] for line in reference.lines]
-        )
+    def rows(draft: Text) -> Statistics:
+        return PLAIN.statistics([[line] for line in draft.lines], sentences(reference))
 
     return evaluate(
         documents(12),
         sentences(reference),
         [baseline, system],
-        tokenizer=NONE,
+        metric=PLAIN,
         extremes=Extremes(rows(best), rows(worst)),
     )
+
+
+def test_systems_are_columns_where_rows_are_too_wide() -> None:
+    report = report_with_oracle()
+    rows, columns = (report.to_text(width).partition("\n\n")[0] for width in (200, 80))
+    assert rows == report.to_text().partition("\n\n")[0]
+    assert max(map(len, rows.splitlines())) > 80 >= max(map(len, columns.splitlines()))
+    words = {word for word in rows.split() if not word.startswith("--")}
+    assert words - {"better/equal/", "worse"} <= {*columns.split()}
+    assert "first column" in report.to_text(80)
 
 
 def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
@@ -166,7 +159,7 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
         "name": "text.2",
         "bleu": report.systems[1].bleu,
         "length_ratio": report.systems[1].length_ratio,
-        "signature": NONE.signature(1),
+        "signature": PLAIN.signature(1),
         "interval": list(report.systems[1].interval or ()),
         "difference": report.systems[1].difference,
         "difference_interval": list(report.systems[1].difference_interval or ()),
@@ -205,11 +198,11 @@ def test_table_has_a_row_per_system_and_oracle_with_the_length_ratio_beside_bleu
     assert cells[-2] == f"{counts.increase_ratio:.1%}"
     assert cells[-1] == f"{system.p_value:.4f}"
     assert len({len(line) for line in lines[2:3] + lines[4:5]}) == 1  # the rule spans the row
-    assert NONE.signature(1) in report.to_text()
+    assert PLAIN.signature(1) in report.to_text()
 
 
 def test_a_baseline_alone_is_reported_without_a_comparison() -> None:
     reference, baseline = drafts(36, 2)
-    lines = evaluate(documents(12), sentences(reference), [baseline], tokenizer=NONE).to_text()
+    lines = evaluate(documents(12), sentences(reference), [baseline], metric=PLAIN).to_text()
     assert "p: " not in lines
     assert "increase" not in lines

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.lists import kbest
 
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions, documents_of
-from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache
@@ -21,17 +21,6 @@ texts = st.lists(
     min_size=1,
     max_size=4,
 )
-
-
-def kbest(lists: Lists) -> KBest:
-    lines = (
-        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
-        for t, candidates in enumerate(lists)
-        for text in candidates
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
-    return document
 
 
 def texts_of(lists: Lists) -> ListTexts:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.lists import kbest
 from torch import Tensor
 
 from decoders.search import Options, decode
@@ -26,10 +27,6 @@ from lm.training import Settings, Trainer
 from lm.vocabulary import END, Vocabulary
 from lm.zoo import Composition
 from rerank.cache import Cache
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.language_model import LanguageModel
@@ -71,17 +68,6 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, SavedModel]:
         save_model(folder, trainer.model, Vocabulary(tuple(w.encode() for w in WORDS)), {})
         found[name] = load_model(folder, zoo=OURS)
     return found
-
-
-def kbest(lists: Sequence[Sequence[str]]) -> KBest:
-    lines = (
-        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
-        for t, candidates in enumerate(lists)
-        for text in candidates
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
-    return document
 
 
 def bag_value(model: DocumentLM, hidden: Tensor, before: Sequence[Ids]) -> Tensor:

@@ -1,54 +1,25 @@
 """Histories of a document: scored once, remembered, and made up for, against a fresh scorer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from support.lists import kbest
+from support.unbounded import LISTS, OTHERS, UNBOUNDED, every_model
 
 from decoders.batching import conditional_scores, path_score
 from decoders.search import Options, decode, decode_all
 from lm.backend import Backend
-from lm.checkpoint import SavedModel, load_model
+from lm.checkpoint import SavedModel
 from rerank.cache import Cache
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
-
-UNBOUNDED = ["ccdclm", "drnnlm", "hrnnlm"]
-every_model = pytest.mark.parametrize("name", UNBOUNDED)
-LISTS = [
-    ["the lamp is lit", "a lamp burns", "it", "one burns light"],
-    ["it gives light", "she gives light", "no one", "no"],
-    ["", "no one", "it burns", "the light"],
-    ["the lamp", "she", "is the lamp lit", "a a a"],
-    ["it is", "she is", "one is", "the one"],
-]
-OTHERS = [["no one", "she"], ["the light burns", "it"], ["is", "a lamp"]]
-
-
-@pytest.fixture(scope="module")
-def saved(model_folders: Mapping[str, Path]) -> dict[str, SavedModel]:
-    return {name: load_model(model_folders[name]) for name in UNBOUNDED}
-
-
-def kbest(lists: Sequence[Sequence[str]]) -> KBest:
-    lines = (
-        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
-        for t, candidates in enumerate(lists)
-        for text in candidates
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
-    return document
 
 
 def scored(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[ScoredDocument]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.files import write
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
@@ -29,10 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write("dev.kbest", [f"{t} ||| w{n} ||| A= 1 ||| 2" for n, t in enumerate(IDS)])
     write("dev.scores", list(map(str, VALUES)))
-
-
-def write(name: str, lines: list[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def lists(top: int | None = None) -> dict[str, KBest]:

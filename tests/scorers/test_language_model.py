@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.lists import kbest
 
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
@@ -23,7 +24,6 @@ from lm.vocabulary import UNKNOWN, Vocabulary
 from lm.zoo import ZOO
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
@@ -36,22 +36,6 @@ every_model = pytest.mark.parametrize("name", sorted(ZOO))
 
 sentence = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 documents = st.lists(st.lists(sentence, max_size=4), min_size=1, max_size=4).filter(any)
-
-
-@pytest.fixture(scope="module")
-def saved(model_folders: Mapping[str, Path]) -> dict[str, SavedModel]:
-    return {name: load_model(folder) for name, folder in model_folders.items()}
-
-
-def kbest(lists: Lists) -> KBest:
-    lines = (
-        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
-        for t, candidates in enumerate(lists)
-        for text in candidates
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
-    return document
 
 
 def problem_of(saved: SavedModel, lists: Lists) -> DocumentProblem:

@@ -1,62 +1,34 @@
 """Moves inside a path: sums of scores against a scorer that goes every path from its beginning."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.lists import kbest
+from support.unbounded import LISTS, OTHERS, UNBOUNDED, every_model
 
 from decoders.batching import conditional_scores
 from decoders.search import Options, decode
 from lm.backend import Backend
-from lm.checkpoint import SavedModel, load_model
+from lm.checkpoint import SavedModel
 from lm.engine import ScoringEngine
 from lm.rows import Rows
 from lm.scoring import ScoreError, after
 from lm.trie import Candidates
 from rerank.cache import Cache
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import following
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.language_model import LanguageModel
 from rerank.scorers.moves import rescored
 
-UNBOUNDED = ["ccdclm", "drnnlm", "hrnnlm"]
-every_model = pytest.mark.parametrize("name", UNBOUNDED)
-LISTS = [
-    ["the lamp is lit", "a lamp burns", "it", "one burns light"],
-    ["it gives light", "she gives light", "no one", "no"],
-    ["", "no one", "it burns", "the light"],
-    ["the lamp", "she", "is the lamp lit", "a a a"],
-    ["it is", "she is", "one is", "the one"],
-]
-OTHERS = [["no one", "she"], ["the light burns", "it"], ["is", "a lamp"]]
 PATH = [3, 1, 0, 2, 1]
 Paths = NDArray[np.intp]
 Request = tuple[ContextualProblem, Paths, int, int]
-
-
-@pytest.fixture(scope="module")
-def saved(model_folders: Mapping[str, Path]) -> dict[str, SavedModel]:
-    return {name: load_model(model_folders[name]) for name in UNBOUNDED}
-
-
-def kbest(lists: Sequence[Sequence[str]]) -> KBest:
-    lines = (
-        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
-        for t, candidates in enumerate(lists)
-        for text in candidates
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
-    return document
 
 
 def problems(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[ContextualProblem]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.lists import kbest
 
 from decoders.arrays import Unary
 from decoders.batching import conditional_scores
@@ -15,7 +16,6 @@ from rerank.cache import Cache
 from rerank.corpus.document import Document
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
@@ -23,17 +23,6 @@ from rerank.scorers import FeatureSource
 from rerank.scorers.plugin import PluginScorer
 
 LISTS = [["a b", "a"], [], ["c d e", "c", ""]]
-
-
-def kbest(lists: Sequence[Sequence[str]] = LISTS) -> KBest:
-    lines = (
-        f"{t} ||| {text} ||| LM0= 0 ||| 0".encode()
-        for t, candidates in enumerate(lists)
-        for text in candidates
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(lists)), Notices())
-    return document
 
 
 class Repeats:
@@ -67,7 +56,7 @@ def lengths(document: Document) -> list[list[int]]:
 
 
 def scores(source: FeatureSource, path: Sequence[int]) -> list[list[float]]:
-    problem = source.score([("talk", kbest())])[0].problem
+    problem = source.score([("talk", kbest(LISTS))])[0].problem
     return [own.tolist() for own in conditional_scores(problem, path)]
 
 
@@ -75,7 +64,7 @@ def test_a_function_is_a_scorer_of_order_0() -> None:
     source = PluginScorer("short", lengths)
     assert (source.order, source.error, source.passes(9)) == (0, 0.0, 1.0)
     assert scores(source, (0, 0)) == [[-2, -1], [-3, -1, 0]]
-    assert source.score([("talk", kbest())])[0].columns.shape == (5, 0)
+    assert source.score([("talk", kbest(LISTS))])[0].columns.shape == (5, 0)
     assert source.report().startswith("short: 2 documents scored in ")
     assert source.seconds > 0
 
@@ -137,7 +126,7 @@ def test_a_fault_is_one_line_with_scorer_document_sentence(
 ) -> None:
     source = PluginScorer("own", Custom(order, answer))
     with pytest.raises(RerankError) as fault:
-        conditional_scores(source.score([("talk", kbest())])[0].problem, (0, 0))
+        conditional_scores(source.score([("talk", kbest(LISTS))])[0].problem, (0, 0))
     told = str(fault.value)
     assert told.startswith("scorer 'own', document 'talk'")
     assert message in told
@@ -156,7 +145,7 @@ def test_scores_of_a_scorer_with_a_digest_are_cached_by_the_texts(tmp_path: Path
     first = PluginScorer("again", author, cache=cache, identity=("p:Repeats", "x"))
     expected = scores(first, (0, 1))
     second = PluginScorer("again", author, cache=cache, identity=("p:Repeats", "x"))
-    assert second.remembers(kbest())
+    assert second.remembers(kbest(LISTS))
     assert scores(second, (0, 1)) == expected
     assert (author.calls, second.report()) == (1, "again: 1 documents from the cache")
     shorter = kbest([["a b"], [], ["c d e", "c", ""]])  # scores may depend on the whole list
@@ -170,7 +159,7 @@ def test_scores_are_not_taken_from_another_scorer(change: str, tmp_path: Path) -
     other.digest = {"digest": "2", "no digest": None}.get(change, "1")  # type: ignore[assignment]
     identity = ("p:Repeats", "y" if change == "identity" else "x")
     source = PluginScorer("again", other, cache=cache, identity=identity)
-    assert not source.remembers(kbest())
+    assert not source.remembers(kbest(LISTS))
     scores(source, (0, 0))
     assert other.calls == 1
     assert (cache.saved == 1) == (change == "no digest")
@@ -182,5 +171,5 @@ def test_measuring_time_neither_counts_nor_fails() -> None:
     assert scores(trial, (0, 0)) == [[-2, -1], [-3, -1, 0]]
     assert (source.scored, source.seconds) == (0, 0.0)
     broken = PluginScorer("short", Custom(1, raising)).forgetful()
-    problem: DocumentProblem = broken.score([("talk", kbest())])[0].problem
+    problem: DocumentProblem = broken.score([("talk", kbest(LISTS))])[0].problem
     assert (problem.order, list(problem.lengths)) == (1, [2, 3])

@@ -14,7 +14,7 @@ from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
 from rerank.corpus.labels import Label
 from rerank.formats.weights import Weights
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.metrics import Metric
-from rerank.metrics.bleu import WIDTH, Tokenizer, length_ratio
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import WIDTH, Bleu, length_ratio
 from rerank.registry import METRICS, metric
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import (
@@ -95,23 +94,22 @@ class ObjectiveOptions:
 
     def load_metrics(
         self,
-        tokenizer: Tokenizer | None = None,
+        bleu: Bleu | None = None,
         read: Callable[[str, str | Path], Metric] | None = None,
     ) -> tuple[Metric, ...]:
-        """The metrics to count: BLEU with a tokenizer first, then those that are named.
+        """The metrics to count: BLEU first, then those that are named.
 
-        Where the tokenizer splits words further, BLEU of the words as they are comes last, for the
-        report. read: makes the metric of a name and its file; needed where there are `files`.
+        Where BLEU has a tokenizer, BLEU of the words as they are comes last, for the report.
+        read: makes the metric of a name and its file; needed where there are `files`.
         """
-        plain = Tokenizer()
-        found: list[Metric] = [Bleu(tokenizer or plain)]
+        bleu = bleu or Bleu()
+        found: list[Metric] = [bleu]
         for name, _ in self.metrics:
             if read is not None and name in self.files:
                 found.append(read(name, self.files[name]))
             elif name != BLEU_NAME:
                 found.append(_registered(name))
-        split = tokenizer is not None and tokenizer.name != plain.name
-        return (*found, *([Bleu(plain)] if split else []))
+        return (*found, *([Bleu()] if bleu.tokenize != "none" else []))
 
     def objective(self, metrics: Sequence[Metric]) -> Objective:
         """The objective on statistics that hold the columns of these metrics, BLEU's first.

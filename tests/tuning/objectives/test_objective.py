@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
+from support.metrics import statistics_of_lines
 
-from rerank.metrics.bleu import ORDER, WIDTH, corpus_bleu, statistics
+from rerank.metrics.bleu import ORDER, WIDTH, Bleu, corpus_bleu
 from rerank.tuning.objectives.objective import (
     BLEU,
     CorpusMetric,
@@ -158,7 +159,7 @@ def test_documents_are_worth_what_sacrebleu_says_of_each() -> None:
     ]
     sums = np.stack(
         [
-            statistics([[t.split()] for t in text], [[r.split()] for r in reference]).sum(axis=0)
+            statistics_of_lines(Bleu(), text, [reference]).sum(axis=0)
             for text, reference in zip(texts, truth, strict=True)
         ]
     )

@@ -16,7 +16,7 @@ from rerank.corpus.columns import offsets_of
 from rerank.corpus.labels import Label
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights
-from rerank.metrics.corpus_bleu import Bleu
+from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSpace

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.metrics import bleu_statistics
 
-from rerank.metrics.bleu import corpus_bleu, sentence_statistics
+from rerank.metrics.bleu import corpus_bleu
 from rerank.tuning.tuners.sentence_bleu import SHARP, bleu_plus_one, bleu_within, log_bleu
 
 HYPOTHESES = ["the cat sat on the mat", "a cat on the mat", "no such words", "the", ""]
@@ -53,7 +54,7 @@ def test_its_gradient_is_that_of_finite_differences(seed: int, at_the_kink: bool
 
 
 def test_bleu_within_a_background_is_that_of_both_together() -> None:
-    rows = sentence_statistics([h.split() for h in HYPOTHESES], [r.split() for r in REFERENCES])
+    rows = bleu_statistics(HYPOTHESES, REFERENCES)
     background = np.array([60, 30, 20, 10, 100, 95, 90, 85, 110])
     both = rows + background
     found = [bleu_within(row, background.astype(float)) for row in rows]
@@ -62,7 +63,7 @@ def test_bleu_within_a_background_is_that_of_both_together() -> None:
 
 def test_bleu_plus_one_by_hand() -> None:
     """The mat: 5 of 6 words, 3 of 5, 2 of 4, 1 of 3; a reference of 7. The last two: 1 and 0."""
-    rows = sentence_statistics([h.split() for h in HYPOTHESES], [r.split() for r in REFERENCES])
+    rows = bleu_statistics(HYPOTHESES, REFERENCES)
     assert rows[0].tolist() == [5, 3, 2, 1, 6, 5, 4, 3, 7]
     truth = math.exp(1 - 7 / 6) * (5 / 6 * 4 / 6 * 3 / 5 * 2 / 4) ** 0.25
     found = bleu_plus_one(rows)

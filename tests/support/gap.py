@@ -1,0 +1,11 @@
+"""A k-best list of four sentences, the third without candidates, and their documents."""
+
+LINES = (
+    "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
+    "0 ||| a lamp burns ||| LM0= -8 ||| -5",
+    "0 ||| lamp ||| LM0= -7 ||| -6",
+    "1 ||| it gives light ||| LM0= -7 ||| -3",
+    "3 ||| no one ||| LM0= -8 ||| -4",
+    "3 ||| one ||| LM0= -9 ||| -5",
+)
+DOCS = ("x", "x", "y", "z")
