@@ -46,7 +46,7 @@ def save_model(
     digest = sha256(raw)
     replace(folder / _vocabulary_name(digest), raw)
     content = {
-        "config": model.config.as_json(),
+        "config": asdict(model.config),
         "vocabulary": digest,
         "about": dict(about),
     }
@@ -136,8 +136,8 @@ def _contexts_name(number: int) -> str:
 def _run(trainer: Trainer) -> dict[str, object]:
     """What a run must share with the one that it resumes."""
     return {
-        **trainer.model.config.as_json(),
-        **trainer.settings.as_json(),
+        **asdict(trainer.model.config),
+        **asdict(trainer.settings),
         "training text": trainer.train.digest(),
         "validation text": trainer.valid.digest(),
     }

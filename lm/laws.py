@@ -1,9 +1,6 @@
 """Laws that every composition obeys, for authors of contexts, fusions, cells and heads.
 
-A test of a new part calls `check_composition` on compositions that hold it: a sentence read
-at once equals its words read one by one; a batch equals a loop; a score depends on exactly as
-many earlier sentences as the order says; contexts of equal keys give equal scores; and
-training gives every parameter a finite gradient.
+A test of a new part calls `check_composition` on compositions that contain it.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ class BrokenLaw(AssertionError):
 def check_composition(
     composition: Composition, *, recurrence: str = "lstm", layers: int = 1, tied: bool = True
 ) -> None:
-    """All laws, on a tiny model of a composition. Errors: BrokenLaw."""
+    """Check all laws on a tiny model of a composition. Errors: BrokenLaw."""
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
     for check in (check_unroll, check_batches, check_order, check_keys, check_gradients):
         check(model)
@@ -59,7 +56,7 @@ def tiny_model(
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
-    """One sentence read word by word in one context: the definition that the rest is tested by."""
+    """One sentence read word by word in one context: the definition of all other ways."""
     inputs = model.word_inputs()
     states = [model.start(context, inputs)]
     for word in sentence:
@@ -68,7 +65,7 @@ def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> 
     positions = Positions(words, place - 1, torch.zeros_like(place), place[-1:], len(sentence))
     hidden = torch.cat([model.hidden(state) for state in states])
     recurrent = zip(*(state.recurrent for state in states), strict=True)
-    return model.read(positions, hidden, tuple(map(torch.cat, recurrent)))
+    return ReadSentences(positions, hidden, tuple(map(torch.cat, recurrent)))
 
 
 @torch.no_grad()

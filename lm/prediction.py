@@ -1,4 +1,4 @@
-"""Scores of words at work: what a head offers to the scoring engine."""
+"""Log-probabilities of words: what a head offers to the scoring engine."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class LinearPredictor:
 
     def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of words and of `</s>`; O(N V R) time."""
-        columns = with_last(features, 1.0)
+        columns = _with_column(features, 1.0)
         log_z = log_sums(columns, self.weight, self.backend)
         into, leave = self._logits(columns, parents, words)
         return into - log_z[parents], leave - log_z
 
     def pair(self, features: Tensor, shifts: Tensor) -> Pair:
-        """Features (N, R) of positions and (C, R) that contexts add to them, for the next two."""
-        return with_last(features, 1.0), with_last(shifts, 0.0)
+        """Features (N, R) of positions and (C, R) that contexts add, for the next two methods."""
+        return _with_column(features, 1.0), _with_column(shifts, 0.0)
 
     def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
-        """Normalisers (N, C) of each pair, and a mask of those that were computed twice."""
+        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed."""
         return pair_log_sums(pairs, self.weight, self.backend)
 
     def pair_log_probs(
@@ -63,6 +63,6 @@ class LinearPredictor:
         return (columns[parents] * self.weight[words]).sum(dim=1), columns @ self.weight[END]
 
 
-def with_last(features: Tensor, value: float) -> Tensor:
-    """(N, R + 1): a last column that multiplies the bias, 1 where it counts."""
+def _with_column(features: Tensor, value: float) -> Tensor:
+    """(N, R + 1): features and a last column, which multiplies the bias."""
     return torch.cat([features, features.new_full((len(features), 1), value)], dim=1)

@@ -3,7 +3,7 @@
 A state is a tuple of (B, H) tensors, from the lowest layer up: (h_1, c_1, h_2, c_2, …) of
 cells with a memory, (h_1, h_2, …) of others. Only the recurrence knows which is which;
 others select rows. `project` gives the inputs' share of the first layer's pre-activations,
-which does not depend on the state: once per distinct word.
+which is computed once per distinct word, since it does not depend on the state.
 """
 
 from __future__ import annotations
@@ -22,11 +22,6 @@ State = tuple[Tensor, ...]
 def select(state: State, index: Tensor) -> State:
     """The states at `index`: every tensor's rows."""
     return tuple(tensor[index] for tensor in state)
-
-
-def join(state: State) -> Tensor:
-    """A state's tensors side by side, (B, columns); `Recurrence.parted` undoes it."""
-    return torch.cat(state, dim=1)
 
 
 class Recurrence(nn.Module):
@@ -93,15 +88,6 @@ class Recurrence(nn.Module):
         """Hidden state of the top layer, (B, H)."""
         return state[-self.tensors]
 
-    @property
-    def columns(self) -> int:
-        """Columns of a joined state."""
-        return self.tensors * self.layers * self.hidden
-
-    def parted(self, joined: Tensor) -> State:
-        """The state whose joined form (B, columns) is given."""
-        return tuple(joined.chunk(self.tensors * self.layers, dim=1))
-
     def like(self, inputs: int) -> Self:
         """A new recurrence of this kind and size over inputs of another size."""
         return type(self)(inputs, self.hidden, self.layers)
@@ -156,15 +142,10 @@ class CIFG(Recurrence):
 
     def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
         super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(
-            [nn.Parameter(_stacked(3, hidden, hidden)) for _ in range(layers)]
-        )
-        self.peephole = nn.ParameterList(
-            [nn.Parameter(_stacked(2, hidden, hidden)) for _ in range(layers)]
-        )
+        self.recurrent = nn.ParameterList(_stacked(3, hidden, hidden) for _ in range(layers))
+        self.peephole = nn.ParameterList(_stacked(2, hidden, hidden) for _ in range(layers))
         for layer in range(layers):
-            width = self.lower[layer].shape[1]
-            self.lower[layer].data = _stacked(3, hidden, width)
+            self.lower[layer] = _stacked(3, hidden, self.lower[layer].shape[1])
             nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
@@ -188,10 +169,10 @@ def _uniform(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(rows, columns).uniform_(-bound, bound))
 
 
-def _stacked(blocks: int, rows: int, columns: int) -> Tensor:
+def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
     """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
     parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
-    return torch.cat(parts)
+    return nn.Parameter(torch.cat(parts))
 
 
 RECURRENCES = {"lstm": LSTM, "cifg": CIFG}

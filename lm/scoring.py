@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -95,9 +95,8 @@ def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) ->
                 start if alone else before
                 for alone, before in zip(first[begin:end], [last, *following], strict=False)
             ]
-            if engine.pair_predictor is not None:
-                hidden = sentences.hidden
-                found = _products(engine, engine.pair_predictor, part, forest, hidden, given)
+            if engine.model.additive:
+                found = _products(engine, part, forest, sentences.hidden, given)
             else:
                 found = _passes(engine, part, given)
             matrices += [sums[own.rows] for sums, own in zip(found, given, strict=True)]
@@ -147,7 +146,6 @@ class _DistinctContexts:
 
 def _products(
     engine: ScoringEngine,
-    predictor: LinearPredictor,
     lists: Candidates,
     forest: Forest,
     hidden: Tensor,
@@ -155,6 +153,7 @@ def _products(
 ) -> list[Scores]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
     head, context, backend = engine.model.head, engine.model.context, engine.backend
+    predictor = cast(LinearPredictor, engine.predictor)  # of every linear head
 
     def blocks(item: tuple[Indices, _DistinctContexts]) -> list[tuple[Forest, Pair]]:
         nodes, own = forest.restricted(item[0])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,6 @@ class Settings:
     negatives: int = 1024
     validations: int = 4
     precision: str = "float32"
-
-    def as_json(self) -> dict[str, object]:
-        """The fields by name."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Trainer:
         self.streams = max(1, min(settings.streams, train.n_documents // 4))
         self.progress = Progress()
         self.device = model.embedding.weight.device
-        self.contexts = model.context.start(self.streams).detach().clone()
+        self.contexts = model.context.start(self.streams).detach()
         groups: list[dict[str, Any]] = [
             {"params": [p for p in model.parameters() if p.ndim > 1]},
             {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0},

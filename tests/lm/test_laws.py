@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import Backend
-from lm.contexts import Context, NoContext, Reads
+from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
 from lm.heads import Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
-from lm.prediction import LinearPredictor, Predictor
+from lm.prediction import Predictor
 from lm.recurrence import RECURRENCES, Recurrence, State
 from lm.rows import Rows
 from lm.sentences import Positions, ReadSentences
@@ -40,7 +40,7 @@ class HTanh(Recurrence):
 class LastTwoHidden(Context):
     """States at the ends of the last two sentences, zeros before them."""
 
-    reads = Reads.HIDDEN
+    reads_states = True
     sentences = 2
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -89,11 +89,8 @@ class BigramSoftmax(Softmax):
     def loss(self, features: Tensor, targets: Tensor, *_: object) -> Tensor:
         return self.nll(features, targets)
 
-    def predictor(self, backend: Backend) -> Predictor:  # type: ignore[override]
+    def predictor(self, backend: Backend) -> Predictor:
         return BigramPredictor(self)
-
-    def pair_predictor(self, backend: Backend) -> LinearPredictor:
-        raise AssertionError("logits are not linear")
 
 
 class BigramPredictor:

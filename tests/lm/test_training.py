@@ -134,7 +134,7 @@ def test_an_interrupted_run_makes_the_updates_of_an_uninterrupted_one(
 
 
 def forget_contexts(trainer: Trainer) -> None:
-    trainer.contexts = trainer.model.context.start(trainer.streams).detach().clone()
+    trainer.contexts = trainer.model.context.start(trainer.streams).detach()
 
 
 def forget_moments(trainer: Trainer) -> None:
