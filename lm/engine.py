@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import Backend
+from lm.heads import Predictor
 from lm.model import DocumentLM
-from lm.prediction import Predictor
 from lm.rows import Rows
 from lm.sentences import ReadSentences
-from lm.trie import Forest, path_sums
+from lm.trie import Forest
 
 Result = TypeVar("Result")
 
@@ -82,18 +82,5 @@ class ScoringEngine:
 
     def path_scores(self, forest: Forest, features: Tensor) -> NDArray[np.float64]:
         """Scores (n,) of the candidates: sums over their words and `</s>`."""
-        into, leave = self.predictor.log_probs(features, *edges(forest, features.device))
-        return sums_along(forest, into[:, None], leave[:, None])[:, 0]
-
-
-def edges(forest: Forest, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Parents (M,) and words (M,) of the nodes that are not roots."""
-    inner = forest.levels[1]
-    parent, token = (torch.from_numpy(x[inner:]).to(device) for x in (forest.parent, forest.token))
-    return parent, token
-
-
-def sums_along(forest: Forest, into: Tensor, leave: Tensor) -> NDArray[np.float64]:
-    """Sums (n, C) of the candidates, given log p (M, C) of words and (N, C) of `</s>`."""
-    into = torch.cat([into.new_zeros(forest.levels[1], into.shape[1]), into])
-    return path_sums(forest, into.cpu().numpy(), leave.cpu().numpy())
+        into, leave = self.predictor.log_probs(features, *forest.edges(features.device))
+        return forest.sums(into[:, None], leave[:, None])[:, 0]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from lm.contexts import Context
 from lm.recurrence import Recurrence, State
 from lm.rows import Rows
+from lm.unrolled import Sizes
 
 Value = Callable[[], Tensor]
 
@@ -43,23 +44,15 @@ class Fusion(nn.Module):
         """What `step` needs of values (B, D), with B rows, or None."""
         return None
 
-    def step(
-        self, recurrence: Recurrence, projected: Tensor, state: State, share: Tensor | None
-    ) -> State:
+    def step(self, cells: Recurrence, words: Tensor, state: State, share: Tensor | None) -> State:
         """States after one more word each, given the projections of the words."""
-        return recurrence.step(projected if share is None else projected + share, state)
+        return cells.step(words if share is None else words + share, state)
 
     def unroll(
-        self,
-        recurrence: Recurrence,
-        projected: Tensor,
-        state: State,
-        *,
-        sizes: tuple[int, ...],
-        share: Tensor | None,
+        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Tensor | None
     ) -> State:
         """States after every word of packed sentences; share: N rows in packed order."""
-        return recurrence.unroll(projected if share is None else projected + share, state, sizes)
+        return cells.unroll(words if share is None else words + share, state, sizes)
 
     def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
         """Hidden states (N, …) and values (N, D), or None, as the head receives them."""

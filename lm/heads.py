@@ -2,16 +2,71 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import Backend
+from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, chunked_nll, exact_nll
-from lm.prediction import LinearPredictor, Predictor
 from lm.sentences import Positions
+from lm.vocabulary import END
+
+
+class Predictor(Protocol):
+    """A head ready to score words."""
+
+    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores (M,) of words[m] after position parents[m], and (N,) of `</s>`, in nats.
+
+        features: (N, R) of the positions.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearPredictor:
+    """Scores of a linear head; weight: (V, R + 1), the bias as its last column."""
+
+    weight: Tensor
+    backend: Backend
+
+    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of words and of `</s>`; O(N V R) time."""
+        columns = _with_column(features, 1.0)
+        log_z = log_sums(columns, self.weight, self.backend)
+        into, leave = self._logits(columns, parents, words)
+        return into - log_z[parents], leave - log_z
+
+    def pair(self, features: Tensor, shifts: Tensor) -> Pair:
+        """Features (N, R) of positions and (C, R) that contexts add, for the next two methods."""
+        return _with_column(features, 1.0), _with_column(shifts, 0.0)
+
+    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
+        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed."""
+        return pair_log_sums(pairs, self.weight, self.backend)
+
+    def pair_log_probs(
+        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Scores (M, C) of words and (N, C) of `</s>` in each context, given `log_z` (N, C)."""
+        columns, shifts = pair
+        into, leave = self._logits(columns, parents, words)
+        into = (into[:, None] - log_z[parents]).add_(self.weight[words] @ shifts.T)
+        leave = (leave[:, None] - log_z).add_(shifts @ self.weight[END])
+        return into, leave
+
+    def _logits(self, columns: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        return (columns[parents] * self.weight[words]).sum(dim=1), columns @ self.weight[END]
+
+
+def _with_column(features: Tensor, value: float) -> Tensor:
+    """(N, R + 1): features and a last column, which multiplies the bias."""
+    return torch.cat([features, features.new_full((len(features), 1), value)], dim=1)
 
 
 class Head(nn.Module):
@@ -32,8 +87,8 @@ class Head(nn.Module):
         raise TypeError("a linear head defines its matrix")
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
-        """(N, R) features of hidden states (N, H) and of the values (N, D) that fusion adds."""
-        raise TypeError("a head defines its features")
+        """(N, R) features of hidden states (N, H) and values (N, D); here both side by side."""
+        return h if c is None else torch.cat([h, c], dim=1)
 
     def at_positions(self, features: Tensor, positions: Positions) -> Tensor:
         """Features with what the head takes from the words read before; here nothing."""
@@ -79,10 +134,6 @@ class Softmax(Head):
         """The separate matrix."""
         return self.output
 
-    def features(self, h: Tensor, c: Tensor | None) -> Tensor:
-        """Both side by side."""
-        return h if c is None else torch.cat([h, c], dim=1)
-
 
 class TiedSoftmax(Head):
     """Output matrix shared with the embeddings behind a projection: K(H + D) + V parameters.
@@ -102,8 +153,7 @@ class TiedSoftmax(Head):
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, K) projected features."""
-        both = h if c is None else torch.cat([h, c], dim=1)
-        return F.linear(both, self.projection.weight)
+        return F.linear(super().features(h, c), self.projection.weight)
 
 
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:

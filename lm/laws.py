@@ -103,24 +103,22 @@ def check_unroll(model: DocumentLM) -> None:
         _close("unroll equals step: scores of the next sentence", n, ours, theirs)
 
 
+@torch.no_grad()
 def check_batches(model: DocumentLM) -> None:
     """Many contexts scored together, and many advanced together, equal one after the other."""
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES])
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(4)]
     joined = Rows.cat(contexts)
     ((scores, summary),) = after(engine, [(lists, joined)])
-    with torch.no_grad():
-        repeated = joined.repeat_interleave(len(SENTENCES))
-        following = model.context.advance(repeated, summary)
-    then = torch.split(_scores(model, following), len(SENTENCES))
+    repeated = joined.repeat_interleave(len(SENTENCES))
+    then = _scores(model, model.context.advance(repeated, summary))
     for n, context in enumerate(contexts):
         ((alone, taken),) = after(engine, [(lists, context)])
         _close("batch equals loop: scores", n, torch.tensor(scores[n]), torch.tensor(alone[0]))
         for k in range(len(SENTENCES)):
-            with torch.no_grad():
-                next_one = model.context.advance(context, taken.take(slice(k, k + 1)))
-            one = _scores(model, next_one)[0]
-            _close("batch equals loop: scores of the next sentence", n, then[n][k], one)
+            one = _scores(model, model.context.advance(context, taken.take(slice(k, k + 1))))
+            both = then[n * len(SENTENCES) + k], one[0]
+            _close("batch equals loop: scores of the next sentence", n, *both)
 
 
 def check_order(model: DocumentLM) -> None:
@@ -140,21 +138,19 @@ def check_order(model: DocumentLM) -> None:
 
 def check_keys(model: DocumentLM) -> None:
     """Sentences of equal keys leave equal contexts; histories of equal keys, equal scores."""
-    context, before = model.context, [OTHER, *DOCUMENT[:3]]
+    before = [OTHER, *DOCUMENT[:3]]
     score = last_score(model, [*before, OTHER])
-    for words in permutations(before[-1]):
-        if _key(model, [list(words)]) == _key(model, before[-1:]):
-            others = [*before[:-1], list(words)]
+    for words in map(list, permutations(before[-1])):
+        if _keys(model, [words]) == _keys(model, before[-1:]):
+            others = [*before[:-1], words]
             _equal_scores("equal sentences", score, last_score(model, [*others, OTHER]))
             both = ([*some, DOCUMENT[4], OTHER] for some in (before, others))
             _equal_scores("equal sentences", *(last_score(model, some) for some in both))
     if model.order is None:
         return
-    for order in permutations(range(len(before))):
-        others = [before[i] for i in order]
-        window = slice(len(before) - model.order, None)
-        keys = [[context.sentence_key(_ids(s)) for s in some[window]] for some in (before, others)]
-        if context.history_key(keys[0]) == context.history_key(keys[1]):
+    last, key = slice(len(before) - model.order, None), model.context.history_key
+    for others in map(list, permutations(before)):
+        if key(_keys(model, others[last])) == key(_keys(model, before[last])):
             _equal_scores("equal histories", score, last_score(model, [*others, OTHER]))
 
 
@@ -177,33 +173,27 @@ def check_gradients(model: DocumentLM) -> None:
 
 def _scores(model: DocumentLM, contexts: Rows) -> Tensor:
     """Scores (N, K) of `SENTENCES` after contexts."""
-    return torch.tensor(
-        after(ScoringEngine.of(model), [(Candidates.of([SENTENCES]), contexts)])[0][0]
-    )
+    request = Candidates.of([SENTENCES]), contexts
+    return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
 
 
 def _ids(sentence: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(sentence, dtype=np.int32)
 
 
-def _key(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
+def _keys(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
     return [model.context.sentence_key(_ids(sentence)) for sentence in sentences]
 
 
 def _corpus(sentences: Sequence[Sentence]) -> Corpus:
     """One document."""
-    offsets = np.cumsum([0, *map(len, sentences)])
-    return Corpus(
-        _ids([word for sentence in sentences for word in sentence]),
-        offsets,
-        np.array([0, len(sentences)]),
-    )
+    offsets, ends = np.cumsum([0, *map(len, sentences)]), np.array([0, len(sentences)])
+    return Corpus(_ids([word for sentence in sentences for word in sentence]), offsets, ends)
 
 
 def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:
     """BrokenLaw unless two tensors agree to float32's accuracy."""
-    same = found.shape == truth.shape and torch.allclose(found, truth, rtol=1e-4, atol=1e-5)
-    if not same:
+    if found.shape != truth.shape or not torch.allclose(found, truth, rtol=1e-4, atol=1e-5):
         raise BrokenLaw(f"{law}: sentence or context {n}: expected {truth}, found {found}")
 
 

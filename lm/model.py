@@ -141,7 +141,7 @@ class DocumentLM(nn.Module):
         return State(initial, share, contexts if self._value_enters_words else None)
 
     def word_inputs(self) -> Tensor:
-        """Every word's share of the first layer's pre-activations, (V, P)."""
+        """Share (V, P) of every word in the first layer's pre-activations."""
         return self.recurrence.project(self.embedding.weight)
 
     def step(self, state: State, words: Tensor, inputs: Tensor) -> State:

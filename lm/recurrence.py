@@ -20,7 +20,7 @@ State = tuple[Tensor, ...]
 
 
 def select(state: State, index: Tensor) -> State:
-    """The states at `index`: every tensor's rows."""
+    """The states at `index`."""
     return tuple(tensor[index] for tensor in state)
 
 
@@ -38,11 +38,8 @@ class Recurrence(nn.Module):
         super().__init__()
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
         widths = [inputs] + [hidden] * (layers - 1)
-        self.lower = nn.ParameterList([_uniform(self.gates * hidden, d) for d in widths])
-        self.bias = nn.ParameterList([self._bias() for _ in widths])
-
-    def _bias(self) -> nn.Parameter:
-        return nn.Parameter(torch.zeros(self.gates * self.hidden))
+        self.lower = nn.ParameterList(_uniform(self.gates * hidden, d) for d in widths)
+        self.bias = nn.ParameterList(torch.zeros(self.gates * hidden) for _ in widths)
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
         """Share (B, gates · H) of input columns `first …` in layer 1's pre-activations.
@@ -103,12 +100,9 @@ class LSTM(Recurrence):
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList([_uniform(4 * hidden, hidden) for _ in range(layers)])
-
-    def _bias(self) -> nn.Parameter:
-        bias = torch.zeros(4 * self.hidden)
-        bias[self.hidden : 2 * self.hidden] = 1.0
-        return nn.Parameter(bias)
+        self.recurrent = nn.ParameterList(_uniform(4 * hidden, hidden) for _ in range(layers))
+        for bias in self.bias:
+            bias.data[hidden : 2 * hidden] = 1.0
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""

@@ -51,6 +51,10 @@ class Rows:
         """The rows without their gradient."""
         return self._map(Tensor.detach)
 
+    def clone(self) -> Self:
+        """A copy of the rows."""
+        return self._map(Tensor.clone)
+
     def to(self, device: torch.device) -> Self:
         """The rows on a device."""
         return self._map(lambda tensor: tensor.to(device))

@@ -292,7 +292,8 @@ def trainer_of(
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
     moments = trainer.optimiser.state_dict()["state"]
     flat = {f"{i}.{name}": tensor for i in moments for name, tensor in moments[i].items()}
-    return {**trainer.model.state_dict(), **flat, "contexts": trainer.contexts.tensors[0]}
+    contexts = {f"contexts.{n}": tensor for n, tensor in enumerate(trainer.contexts.tensors)}
+    return {**trainer.model.state_dict(), **flat, **contexts}
 
 
 @pytest.mark.parametrize("updates", [0, 1, 2], ids="after {} updates".format)

@@ -11,9 +11,8 @@ from lm.backend import Backend
 from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
-from lm.heads import Softmax
+from lm.heads import Predictor, Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
-from lm.prediction import Predictor
 from lm.recurrence import RECURRENCES, Recurrence, State
 from lm.rows import Rows
 from lm.sentences import Positions, ReadSentences

@@ -8,11 +8,10 @@ import torch
 
 from lm.batches import PackedBatch
 from lm.corpus import Corpus
-from lm.laws import check_unroll, read_by_words, tiny_model
+from lm.laws import read_by_words
 from lm.model import Config, DocumentLM, n_parameters
 from lm.zoo import ZOO
 
-SHAPES = [("lstm", 1), ("lstm", 2), ("cifg", 2)]
 SENTENCES = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]
 every_model = pytest.mark.parametrize("name", sorted(ZOO))
 
@@ -21,14 +20,6 @@ def packed(chosen: list[int]) -> PackedBatch:
     tokens = np.array([w for s in SENTENCES for w in s], dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in SENTENCES])])
     return PackedBatch.of(Corpus(tokens, offsets, np.array([0, len(SENTENCES)])), np.array(chosen))
-
-
-@every_model
-@pytest.mark.parametrize(("recurrence", "layers"), SHAPES)
-def test_unrolling_passes_through_the_states_of_the_single_steps(
-    name: str, recurrence: str, layers: int
-) -> None:
-    check_unroll(tiny_model(ZOO[name], recurrence=recurrence, layers=layers))
 
 
 def test_an_empty_sentence_hands_on_the_state_after_its_start() -> None:

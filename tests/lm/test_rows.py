@@ -36,6 +36,10 @@ def test_rows_are_replaced_where_a_mask_or_an_index_says() -> None:
     assert values(rows().put(torch.tensor([1]), rows().take(slice(1))))[1] == [7, 7, 9]
 
 
-def test_detached_rows_have_no_gradient() -> None:
+def test_a_clone_has_separate_memory_and_detached_rows_have_no_gradient() -> None:
+    one = rows()
+    other = one.clone()
+    one.tensors[0].zero_()
+    assert other.tensors[0].sum() == 15
     weight = torch.ones(2, 2, requires_grad=True)
     assert not Rows.of(weight * 2).detach().to(torch.device("cpu")).tensors[0].requires_grad

@@ -125,8 +125,8 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
-@given(lists=document)
-@settings(max_examples=10, deadline=None)
+@given(lists=st.lists(k_best, min_size=1, max_size=3))
+@settings(max_examples=5, deadline=None)
 def test_scores_after_any_contexts_equal_word_by_word_scores(
     lists: list[list[list[int]]], name: str
 ) -> None:
@@ -144,7 +144,7 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
                 ours = model.context.advance(context, summaries.take(slice(place, place + 1)))
                 torch.testing.assert_close(ours.tensors, then.tensors, atol=1e-5, rtol=1e-4)
                 following.append(ours)
-        contexts = Rows.cat(following).take(slice(3))
+        contexts = Rows.cat(following).take(slice(2))
 
 
 def random_contexts(model: DocumentLM, n: int) -> Rows:
