@@ -62,7 +62,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
     except (TypeError, KeyError, ValueError) as fault:
-        raise ModelError(f"{path}: not a model of ours: {fault}") from None
+        raise ModelError(f"{path}: not a valid model: {fault}") from None
     if len(vocabulary) != config.vocabulary:
         raise ModelError(
             f"{path}: expected a vocabulary of {config.vocabulary}, found {len(vocabulary)}; "
@@ -173,4 +173,4 @@ def _read_vocabulary(folder: Path, digest: str) -> Vocabulary:
     try:
         return Vocabulary(tuple(word.encode() for word in json.loads(raw)))
     except (ValueError, TypeError, AttributeError, RecursionError) as fault:
-        raise ModelError(f"{path}: not a vocabulary of ours: {fault}") from None
+        raise ModelError(f"{path}: not a valid vocabulary: {fault}") from None

@@ -37,7 +37,7 @@ class Perplexity:
 
     @property
     def perplexity(self) -> float:
-        """exp(nats_per_token): `</s>` counts as a word."""
+        """exp(nats_per_token), `</s>` included."""
         return math.exp(self.nats_per_token)
 
     @property

@@ -154,7 +154,7 @@ class CIFG(Recurrence):
 
 
 def _single(products: Tensor) -> Tensor:
-    """Products of autocast in float32; float32 and float64 as they are."""
+    """Products of autocast in float32; others unchanged."""
     return products.float() if products.dtype == torch.bfloat16 else products
 
 

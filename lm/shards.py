@@ -85,14 +85,14 @@ def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     tensors: dict[str, Tensor] = {}
     for name, digest in shards:
         if not re.fullmatch(r"(weights|state)-[0-9a-f]{12}\.safetensors", name):
-            raise ModelError(f"{manifest}: {name!r} is not the name of a shard of ours")
+            raise ModelError(f"{manifest}: {name!r} is not the name of a shard")
         path = manifest.with_name(name)
         data = read_verified(path, digest)
         try:
             tensors.update(load(data))
             _refuse_repeated_names(data)
         except (SafetensorError, ValueError, KeyError) as fault:
-            raise ModelError(f"{path}: not a safetensors file of ours: {fault}") from None
+            raise ModelError(f"{path}: not a valid safetensors file: {fault}") from None
     try:
         return content, _joined(tensors)
     except (ValueError, RuntimeError) as fault:

@@ -51,7 +51,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """State of a run after a validation; `</s>` counts as a token."""
+    """State of a run after a validation; nats are per token, `</s>` included."""
 
     update: int
     epoch: float

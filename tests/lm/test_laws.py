@@ -1,4 +1,4 @@
-"""The shipped laws, on parts that nobody shipped, and on parts that break them."""
+"""The shipped laws, on parts of other authors, and on parts that break them."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
         (NoContext, Input, 0),
     ],
 )
-def test_compositions_that_nobody_shipped_obey_the_laws_at_the_order_of_their_facts(
+def test_other_compositions_obey_the_laws_at_the_order_of_their_facts(
     context: type[Context], fusion: type[Fusion], order: int | None
 ) -> None:
     composition = Composition(context, fusion, "", "")

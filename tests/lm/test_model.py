@@ -79,7 +79,7 @@ def test_tied_weights_are_counted_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"model": "rnn"}, "no model 'rnn'"),
         ({"recurrence": "gru"}, "no recurrence 'gru'"),
@@ -93,6 +93,6 @@ def test_tied_weights_are_counted_once() -> None:
     ],
     ids=str,
 )
-def test_shapes_that_no_model_has_are_refused(fields: dict[str, object], told: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(told)):
+def test_shapes_that_no_model_has_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         DocumentLM(Config(**{"model": "rnnlm", "vocabulary": 10, **fields}))  # type: ignore[arg-type]

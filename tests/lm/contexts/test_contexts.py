@@ -1,4 +1,4 @@
-"""What is handed on from sentence to sentence, by each of the contexts."""
+"""What each of the contexts keeps from sentence to sentence."""
 
 import pytest
 import torch
