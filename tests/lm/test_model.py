@@ -8,7 +8,7 @@ import torch
 
 from lm.batches import PackedBatch
 from lm.corpus import Corpus
-from lm.laws import read_by_words
+from lm.laws import check_unroll, read_by_words, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
 from lm.zoo import ZOO
 
@@ -20,6 +20,11 @@ def packed(chosen: list[int]) -> PackedBatch:
     tokens = np.array([w for s in SENTENCES for w in s], dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in SENTENCES])])
     return PackedBatch.of(Corpus(tokens, offsets, np.array([0, len(SENTENCES)])), np.array(chosen))
+
+
+@every_model
+def test_two_lstm_layers_unrolled_equal_their_single_steps(name: str) -> None:
+    check_unroll(tiny_model(ZOO[name], layers=2))
 
 
 def test_an_empty_sentence_hands_on_the_state_after_its_start() -> None:

@@ -64,9 +64,8 @@ def test_orders_follow_from_the_compositions(name: str, recurrence: str) -> None
     assert derived == ORDERS[name] == ZOO[name].order
 
 
-@pytest.mark.parametrize(
-    ("recurrence", "layers", "tied"), [("lstm", 1, True), ("lstm", 2, False), ("cifg", 2, True)]
-)
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize(("recurrence", "layers"), [("lstm", 1), ("cifg", 2)])
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_published_models_obey_the_laws(
     name: str, recurrence: str, layers: int, tied: bool
