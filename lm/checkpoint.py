@@ -173,4 +173,4 @@ def _read_vocabulary(folder: Path, digest: str) -> Vocabulary:
     try:
         return Vocabulary(tuple(word.encode() for word in json.loads(raw)))
     except (ValueError, TypeError, AttributeError, RecursionError) as fault:
-        raise ModelError(f"{path}: not a valid vocabulary: {fault}") from None
+        raise ModelError(f"{path}: not a vocabulary: {fault}") from None

@@ -92,7 +92,7 @@ def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors.update(load(data))
             _refuse_repeated_names(data)
         except (SafetensorError, ValueError, KeyError) as fault:
-            raise ModelError(f"{path}: not a valid safetensors file: {fault}") from None
+            raise ModelError(f"{path}: not a safetensors file: {fault}") from None
     try:
         return content, _joined(tensors)
     except (ValueError, RuntimeError) as fault:
