@@ -1,7 +1,7 @@
 """The compute backend of scoring: device, precision of large products, cores and memory.
 
-On a CPU work is parted into pieces that do not depend on the number of threads; each piece
-is done by one thread, so that a result has the same bits for any number of them.
+On a CPU work is divided into pieces that do not depend on the number of threads, and each
+piece is done by one thread: a result has the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import torch
@@ -21,10 +21,8 @@ Result = TypeVar("Result")
 
 CACHED = 1 << 19  # logits that fit in a core's cache, 2 MiB
 FEWEST = 1 << 12  # logits held at once, at least
-HELD = {
-    "cpu": 1 << 25,
-    "cuda": 1 << 28,
-}  # floats of hidden states held at once, without shared prefixes
+# floats of hidden states held at once, counted without shared prefixes
+HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
 LEAST_HELD = 1 << 18
 
 
@@ -76,21 +74,18 @@ class Backend:
         """
         while True:
             floats = self.floats
-            with _memory_errors():
-                try:
+            try:
+                with _memory_errors():
                     return work(floats)
-                except RuntimeError as fault:  # torch.OutOfMemoryError is one
-                    if not _is_out_of_memory(fault) or floats <= FEWEST or self.deterministic:
-                        raise
+            except MemoryError:
+                if floats <= FEWEST or self.deterministic:
+                    raise
             # outside the handler, whose traceback holds tensors
             self.floats = max(FEWEST, min(floats, self.floats) // 2)
             self._release()
 
     def with_fewer_tokens(self, work: Callable[[], Result]) -> Result:
-        """`work()`, repeated with half the tokens held at once while memory runs out.
-
-        MemoryError as in `within_memory`.
-        """
+        """`work()`, repeated with half the tokens held at once; else as `within_memory`."""
         while True:
             try:
                 with _memory_errors():
@@ -121,7 +116,7 @@ class Backend:
     # Cores
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-        """`work` of each item, in order: in several threads on a CPU, else one after the other."""
+        """Results of `work` for each item, in order; several threads on a CPU."""
         if self.device.type == "cuda":
             return [work(item) for item in items]
 
@@ -139,9 +134,8 @@ class Backend:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(
-            self._threads, "scoring", initializer=lambda: torch.set_num_threads(1)
-        )
+        one_each = partial(torch.set_num_threads, 1)
+        return ThreadPoolExecutor(self._threads, "scoring", initializer=one_each)
 
     @contextmanager
     def inference(self) -> Iterator[None]:
@@ -199,11 +193,7 @@ def _memory_errors() -> Iterator[None]:
     try:
         yield
     except RuntimeError as fault:
-        if not _is_out_of_memory(fault):
+        device = isinstance(fault, torch.OutOfMemoryError)
+        if not (device or "can't allocate memory" in str(fault)):
             raise
         raise MemoryError(f"out of memory: {str(fault).splitlines()[0]}") from None
-
-
-def _is_out_of_memory(fault: RuntimeError) -> bool:
-    """Whether an error means that the device or the system ran out of memory."""
-    return isinstance(fault, torch.OutOfMemoryError) or "can't allocate memory" in str(fault)

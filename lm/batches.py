@@ -1,9 +1,4 @@
-"""Sentences side by side: packed batches, and the order in which training reads documents.
-
-A packed batch holds no padding: sentences are sorted by length, longest first, and laid
-out time step by time step, so that step n touches only the sentences that still have a
-word n. The inputs of a sentence are `<s> w_1 … w_M`, its targets `w_1 … w_M </s>`.
-"""
+"""Sentences side by side: packed batches, and the order in which training reads documents."""
 
 from __future__ import annotations
 
@@ -24,10 +19,11 @@ from lm.vocabulary import END, START
 class PackedBatch:
     """B sentences without padding, N = sum of their lengths + B positions.
 
-    order: (B,) index of each packed row in the sentences given; rows: (N,) packed row of
-    each position; last: (B,) position of each packed row's last input; sizes: number of rows
-    alive at each time step; inputs, targets: (N,) ids; before: (N,) position of the input
-    before, −1 at the first.
+    Sentences are sorted by length, longest first, and laid out time step by time step; inputs
+    are `<s> w_1 … w_M`, targets `w_1 … w_M </s>`, (N,) ids. order: (B,) index of each packed
+    row in the sentences given; rows: (N,) packed row of each position; last: (B,) position of
+    each packed row's last input; sizes: number of rows alive at each time step; before: (N,)
+    position of the input before, −1 at the first.
     """
 
     order: Tensor
@@ -40,7 +36,7 @@ class PackedBatch:
 
     @property
     def positions(self) -> Positions:
-        """The inputs' positions, sentences and contexts being in the order given."""
+        """The inputs' positions; sentences and contexts are in the order given."""
         last = torch.empty_like(self.last).index_copy(0, self.order, self.last)
         context = self.order[self.rows]
         return Positions(self.inputs, self.before, context, last, max(0, len(self.sizes) - 1))
@@ -68,27 +64,18 @@ class PackedBatch:
         previous = np.arange(len(time)) - sizes[time - 1] if steps else time
         ends = np.flatnonzero(last)
         ends = ends[np.argsort(rows[ends])]
-
-        def tensor(column: NDArray[np.int64]) -> Tensor:
-            return torch.from_numpy(column).to(device)
-
-        return cls(
-            order=tensor(order),
-            rows=tensor(rows),
-            last=tensor(ends),
-            sizes=tuple(sizes.tolist()),
-            inputs=tensor(inputs),
-            targets=tensor(targets),
-            before=tensor(np.where(time == 0, -1, previous)),
-        )
+        columns = {"order": order, "rows": rows, "last": ends, "inputs": inputs}
+        columns |= {"targets": targets, "before": np.where(time == 0, -1, previous)}
+        tensors = {name: torch.from_numpy(column).to(device) for name, column in columns.items()}
+        return cls(sizes=tuple(sizes.tolist()), **tensors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """Up to L consecutive sentences from each of B streams, one document each.
 
-    sentences: (L, B) indices into the corpus, -1 where a stream has no sentence at that
-    place; begins: (B,) whether a stream starts a document here.
+    sentences: (L, B) indices into the corpus, -1 where a stream's document has ended; begins:
+    (B,) whether a stream starts a document here.
     """
 
     sentences: NDArray[np.int64]
@@ -104,8 +91,7 @@ def segments(
     document's end. O(sentences) time, O(streams) memory.
     """
     queue = iter(order)
-    position = np.zeros(streams, dtype=np.int64)
-    end = np.zeros(streams, dtype=np.int64)
+    position, end = np.zeros((2, streams), dtype=np.int64)
     while True:
         begins = np.zeros(streams, dtype=np.bool_)
         for stream in np.flatnonzero(position >= end):
@@ -122,5 +108,5 @@ def segments(
 
 
 def epoch_order(n_documents: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Order of the documents in an epoch: a function of seed and epoch alone."""
+    """Order of the documents in an epoch, a function of seed and epoch alone."""
     return np.random.default_rng((seed, epoch)).permutation(n_documents)

@@ -1,10 +1,8 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
-A model folder holds `config.json`, a vocabulary and weight shards of at most 15 MiB; the
-names of the last two contain their digest. `config.json` lists them with their SHA-256 and
-is renamed into place last: after any failure the folder holds either the old model or the
-new one. A training state is the model, the optimiser's moments and the contexts of the
-documents that are being read, in a folder of its own with the same guarantee.
+A model folder holds `config.json`, a vocabulary and weight shards (`lm.shards`). A training
+state is the model, the optimiser's moments and the contexts of the documents that are being
+read, in a separate folder. After any failure a folder holds either the old state or the new.
 """
 
 from __future__ import annotations
@@ -45,11 +43,7 @@ def save_model(
     raw = words.encode() + b"\n"
     digest = sha256(raw)
     replace(folder / _vocabulary_name(digest), raw)
-    content = {
-        "config": model.config.as_json(),
-        "vocabulary": digest,
-        "about": dict(about),
-    }
+    content = {"config": asdict(model.config), "vocabulary": digest, "about": dict(about)}
     write_tensors(folder / "config.json", "weights", _own(model), content)
     sweep(folder, "vocabulary-*.json", {_vocabulary_name(digest)})
 
@@ -57,8 +51,8 @@ def save_model(
 def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO) -> SavedModel:
     """The model of a folder, verified against its digests, ready to score.
 
-    `zoo` holds the compositions that may be named. Raises ModelError for a folder that is
-    missing, incomplete, altered, or not a model written by `save_model`.
+    Raises ModelError for a folder that is missing, incomplete, altered, not a model written by
+    `save_model`, or of a composition that is not in `zoo`.
     """
     path = folder / "config.json"
     content, state = read_tensors(path)
@@ -68,7 +62,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
     except (TypeError, KeyError, ValueError) as fault:
-        raise ModelError(f"{path}: not a model of ours: {fault}") from None
+        raise ModelError(f"{path}: not a valid model: {fault}") from None
     if len(vocabulary) != config.vocabulary:
         raise ModelError(
             f"{path}: expected a vocabulary of {config.vocabulary}, found {len(vocabulary)}; "
@@ -83,16 +77,14 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     identity = [content["config"], content["shards"], content["vocabulary"]]
     digest = sha256(json.dumps(identity, sort_keys=True).encode())
     about = content.get("about")
-    return SavedModel(
-        model.to(device).eval(), vocabulary, digest[:16], about if isinstance(about, dict) else {}
-    )
+    about = about if isinstance(about, dict) else {}
+    return SavedModel(model.to(device).eval(), vocabulary, digest[:16], about)
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
     """Write the state from which `load_training` resumes a run, bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
-    for number, tensor in enumerate(trainer.contexts.tensors):
-        tensors[_contexts_name(number)] = tensor
+    tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(trainer.contexts.tensors)}
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
@@ -103,8 +95,8 @@ def save_training(folder: Path, trainer: Trainer) -> None:
 def load_training(folder: Path, trainer: Trainer) -> None:
     """Restore the state of a saved run in a trainer.
 
-    Raises ModelError for a state that is missing, incomplete, altered or of another run:
-    other settings, shape or text.
+    Raises ModelError for a state that is missing, incomplete, altered, or of a run with other
+    settings, shape or text.
     """
     path = folder / "state.json"
     content, tensors = read_tensors(path)
@@ -113,14 +105,12 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     try:
         progress = Progress(**content["progress"])
         held = range(len(trainer.contexts.tensors))
-        contexts = Rows.of(*(tensors[_contexts_name(number)] for number in held))
+        contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
         for name in [name for name in tensors if name.startswith("optimiser.")]:
             _, index, key = name.split(".")
             moments.setdefault(int(index), {})[key] = tensors[name]
     except (KeyError, TypeError, ValueError):
-        raise ModelError(
-            f"{path}: not a training state of ours; train into another folder"
-        ) from None
+        raise ModelError(f"{path}: not a training state; train into another folder") from None
     model = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
     _check_shapes(trainer.model, model, path)
     trainer.model.load_state_dict(model, strict=False)
@@ -136,8 +126,8 @@ def _contexts_name(number: int) -> str:
 def _run(trainer: Trainer) -> dict[str, object]:
     """What a run must share with the one that it resumes."""
     return {
-        **trainer.model.config.as_json(),
-        **trainer.settings.as_json(),
+        **asdict(trainer.model.config),
+        **asdict(trainer.settings),
         "training text": trainer.train.digest(),
         "validation text": trainer.valid.digest(),
     }
@@ -166,8 +156,8 @@ def _check_shapes(model: DocumentLM, state: Mapping[str, Tensor], path: Path) ->
     found = {name: tuple(tensor.shape) for name, tensor in state.items()}
     odd = [n for n in sorted(wanted.keys() | found) if wanted.get(n) != found.get(n)]
     if odd:
-        told = [f"{n} expected {wanted.get(n)}, found {found.get(n)}" for n in odd[:5]]
-        raise ModelError(f"{path}: tensors do not fit: {'; '.join(told)}; copy the folder again")
+        shapes = [f"{n} expected {wanted.get(n)}, found {found.get(n)}" for n in odd[:5]]
+        raise ModelError(f"{path}: tensors do not fit: {'; '.join(shapes)}; copy the folder again")
 
 
 def _vocabulary_name(digest: str) -> str:
@@ -176,12 +166,11 @@ def _vocabulary_name(digest: str) -> str:
 
 def _read_vocabulary(folder: Path, digest: str) -> Vocabulary:
     if not re.fullmatch("[0-9a-f]{64}", digest):
-        raise ModelError(
-            f"{folder / 'config.json'}: expected a vocabulary's digest, found {digest}"
-        )
+        config = folder / "config.json"
+        raise ModelError(f"{config}: expected a vocabulary's digest, found {digest}")
     path = folder / _vocabulary_name(digest)
     raw = read_verified(path, digest)
     try:
         return Vocabulary(tuple(word.encode() for word in json.loads(raw)))
     except (ValueError, TypeError, AttributeError, RecursionError) as fault:
-        raise ModelError(f"{path}: not a vocabulary of ours: {fault}") from None
+        raise ModelError(f"{path}: not a vocabulary: {fault}") from None

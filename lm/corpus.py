@@ -1,8 +1,4 @@
-"""Text as columns of ids, divided into sentences and documents.
-
-One sentence per line; blank lines separate documents. A corpus is three arrays, not an
-object per sentence: 16 M words take 64 MB.
-"""
+"""Text as columns of ids: a sentence on each line, blank lines between documents."""
 
 from __future__ import annotations
 
@@ -53,10 +49,7 @@ class Corpus:
 
 
 def intern(lines: Iterable[bytes]) -> tuple[list[bytes], Corpus]:
-    """Distinct words in order of first appearance, and the corpus in their indices.
-
-    O(words) time; the text itself is not kept.
-    """
+    """Distinct words in order of first appearance, and the corpus in their indices; O(words)."""
     index: dict[bytes, int] = {}
     tokens: list[NDArray[np.int32]] = []
     sentences, documents, pending = [0], [0], []
@@ -68,12 +61,11 @@ def intern(lines: Iterable[bytes]) -> tuple[list[bytes], Corpus]:
             if len(pending) > 1 << 16:
                 tokens.append(np.asarray(pending, dtype=np.int32))
                 pending = []
-        elif documents[-1] != len(sentences) - 1:
+        else:
             documents.append(len(sentences) - 1)
-    if documents[-1] != len(sentences) - 1:
-        documents.append(len(sentences) - 1)
+    documents.append(len(sentences) - 1)
     tokens.append(np.asarray(pending, dtype=np.int32))
-    columns = (np.concatenate(tokens), np.asarray(sentences), np.asarray(documents))
+    columns = np.concatenate(tokens), np.asarray(sentences), np.unique(documents)
     return list(index), Corpus(*columns)
 
 
@@ -91,6 +83,6 @@ def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corp
 
 
 def build_vocabulary(words: list[bytes], corpus: Corpus, size: int) -> Vocabulary:
-    """The vocabulary of an interned corpus's `size` most frequent words."""
+    """Vocabulary of the `size` most frequent words of an interned corpus."""
     counts = np.bincount(corpus.tokens, minlength=len(words))
     return Vocabulary.most_frequent(words, counts.tolist(), size)

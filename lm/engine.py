@@ -1,11 +1,11 @@
-"""The scoring engine: a model's recurrence run over tries, log-probabilities summed along paths."""
+"""The scoring engine: a recurrence run over tries, log-probabilities summed along paths."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -13,21 +13,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.backend import Backend
-from lm.contexts import Reads
+from lm.heads import Predictor
 from lm.model import DocumentLM
-from lm.prediction import LinearPredictor, Predictor
-from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import ReadSentences
-from lm.trie import Forest, path_sums
+from lm.trie import Forest
 
-Floats = NDArray[np.floating[Any]]
 Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
 class EngineCounts:
-    """Seconds of work, tokens scored as trie nodes, pair normalisers, those computed twice."""
+    """Seconds of work; tokens, and the trie nodes that held them; normalisers of pairs."""
 
     seconds: float = 0.0
     tokens: int = 0
@@ -40,15 +37,13 @@ class EngineCounts:
 class ScoringEngine:
     """A trained model that scores candidates on a backend.
 
-    inputs: (V, P) every word's input projection; predictor: the head, and pair_predictor
-    where contexts only add to the logits, else None.
+    inputs: (V, P) every word's input projection; predictor: the head at work.
     """
 
     model: DocumentLM
     backend: Backend
     inputs: Tensor
     predictor: Predictor
-    pair_predictor: LinearPredictor | None
     counts: EngineCounts = field(default_factory=EngineCounts)
 
     @classmethod
@@ -58,8 +53,7 @@ class ScoringEngine:
         backend = backend or Backend(model.embedding.weight.device)
         with backend.inference():
             predictor = model.head.predictor(backend)
-            pairs = model.head.pair_predictor(backend) if model.additive else None
-            return cls(model, backend, model.word_inputs(), predictor, pairs)
+            return cls(model, backend, model.word_inputs(), predictor)
 
     def timed(self, work: Callable[[], Result]) -> Result:
         """`work()` on the backend, timed; with smaller batches where memory runs out."""
@@ -71,36 +65,22 @@ class ScoringEngine:
             self.counts.seconds += perf_counter() - began
 
     def read(self, forest: Forest, contexts: Rows) -> ReadSentences:
-        """A forest's candidates read, once for each node; contexts: a row for each root."""
+        """A forest's candidates, read once for each node; contexts: a row for each root."""
         model = self.model
         positions = forest.positions(self.backend.device)
         state = model.start(contexts, self.inputs)
-        hidden = [model.hidden(state)]
-        recurrent: list[RecurrentState] = [state.recurrent]
+        hidden, recurrent = [model.hidden(state)], [state.recurrent]
         for level in range(1, len(forest.levels) - 1):
             start, stop = forest.levels[level : level + 2]
             state = state.take(positions.before[start:stop] - forest.levels[level - 1])
             state = model.step(state, positions.words[start:stop], self.inputs)
             hidden.append(model.hidden(state))
-            if model.context.reads is Reads.STATES:
+            if model.context.carries_state:
                 recurrent.append(state.recurrent)
-        states = tuple(map(torch.cat, zip(*recurrent, strict=True)))
-        return model.read(positions, torch.cat(hidden), states)
+        whole = zip(*recurrent, strict=True) if model.context.carries_state else ()
+        return ReadSentences(positions, torch.cat(hidden), tuple(map(torch.cat, whole)))
 
     def path_scores(self, forest: Forest, features: Tensor) -> NDArray[np.float64]:
         """Scores (n,) of the candidates: sums over their words and `</s>`."""
-        into, leave = self.predictor.log_probs(features, *edges(forest, features.device))
-        return sums_along(forest, into[:, None], leave[:, None])[:, 0]
-
-
-def edges(forest: Forest, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Parents (M,) and words (M,) of the nodes that are not roots."""
-    inner = forest.levels[1]
-    parent, token = (torch.from_numpy(x[inner:]).to(device) for x in (forest.parent, forest.token))
-    return parent, token
-
-
-def sums_along(forest: Forest, into: Tensor, leave: Tensor) -> NDArray[np.float64]:
-    """Sums (n, C) of the candidates, given log p (M, C) of words and (N, C) of `</s>`."""
-    into = torch.cat([into.new_zeros(forest.levels[1], into.shape[1]), into])
-    return path_sums(forest, into.cpu().numpy(), leave.cpu().numpy())
+        into, leave = self.predictor.log_probs(features, *forest.edges(features.device))
+        return forest.sums(into[:, None], leave[:, None])[:, 0]

@@ -19,10 +19,9 @@ MOST_NATS = 700.0  # a word; exp of more overflows
 
 @dataclass(frozen=True, slots=True)
 class Perplexity:
-    """Counts and nats of a text.
+    """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`; nats: −Σ log p over words and `</s>`; word_nats: −Σ log p
-    over words alone.
+    tokens: words without `</s>`.
     """
 
     sentences: int
@@ -38,25 +37,19 @@ class Perplexity:
 
     @property
     def perplexity(self) -> float:
-        """exp(nats_per_token): `</s>` counts as a word."""
+        """exp(nats_per_token), `</s>` included."""
         return math.exp(self.nats_per_token)
 
     @property
     def perplexity_without_eos(self) -> float:
-        """exp(word_nats / tokens): what `</s>` costs is left out, and `</s>` is not counted."""
+        """exp(word_nats / tokens): `</s>` is left out of both."""
         return math.exp(self.word_nats / self.tokens)
 
     def as_json(self) -> dict[str, float]:
         """The figures by name."""
-        return {
-            "sentences": self.sentences,
-            "tokens": self.tokens,
-            "oov": self.oov,
-            "nats": self.nats,
-            "nats_per_token": self.nats_per_token,
-            "perplexity": self.perplexity,
-            "perplexity_without_eos": self.perplexity_without_eos,
-        }
+        names = ("sentences", "tokens", "oov", "nats")
+        derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
+        return {name: getattr(self, name) for name in (*names, *derived)}
 
 
 @torch.no_grad()

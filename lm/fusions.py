@@ -1,8 +1,7 @@
 """Where a context enters the model.
 
-A fusion receives the context's value, for each sentence or for each word, and states two
-facts: whether the hidden states depend on the context, and whether the context only adds to
-the logits. From these, and not from its kind, follow the order and the way of scoring.
+A fusion receives the context's value, for each sentence or for each word. Order and way of
+scoring follow from the facts that it states.
 """
 
 from __future__ import annotations
@@ -12,7 +11,10 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from lm.contexts import Context
 from lm.recurrence import Recurrence, State
+from lm.rows import Rows
+from lm.unrolled import Sizes
 
 Value = Callable[[], Tensor]
 
@@ -20,6 +22,8 @@ Value = Callable[[], Tensor]
 class Fusion(nn.Module):
     """Base of the fusions; width: D, columns of a value.
 
+    hidden_depends_on_context: whether hidden states depend on the context; adds_to_logits:
+    whether logits are additive in the context; uses_context: whether it enters at all.
     input_columns: columns that a value adds to the inputs; output_columns: to the features.
     """
 
@@ -32,31 +36,23 @@ class Fusion(nn.Module):
     def __init__(self, width: int, recurrence: Recurrence) -> None:
         super().__init__()
 
-    def initial(self, recurrence: Recurrence, batch: int, value: Value) -> State:
+    def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
         """Recurrent states in which sentences begin."""
-        return recurrence.zeros(batch)
+        return recurrence.zeros(len(contexts))
 
     def share(self, recurrence: Recurrence, value: Tensor) -> Tensor | None:
         """What `step` needs of values (B, D), with B rows, or None."""
         return None
 
-    def step(
-        self, recurrence: Recurrence, projected: Tensor, state: State, share: Tensor | None
-    ) -> State:
+    def step(self, cells: Recurrence, words: Tensor, state: State, share: Tensor | None) -> State:
         """States after one more word each, given the projections of the words."""
-        return recurrence.step(projected if share is None else projected + share, state)
+        return cells.step(words if share is None else words + share, state)
 
     def unroll(
-        self,
-        recurrence: Recurrence,
-        projected: Tensor,
-        state: State,
-        *,
-        sizes: tuple[int, ...],
-        share: Tensor | None,
+        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Tensor | None
     ) -> State:
         """States after every word of packed sentences; share: N rows in packed order."""
-        return recurrence.unroll(projected if share is None else projected + share, state, sizes)
+        return cells.unroll(words if share is None else words + share, state, sizes)
 
     def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
         """Hidden states (N, …) and values (N, D), or None, as the head receives them."""
@@ -70,18 +66,13 @@ class NoFusion(Fusion):
 
 
 class InitialState(Fusion):
-    """The value is the state in which the sentence begins (document RNNLM)."""
+    """The sentence begins in the state that the context carries (document RNNLM)."""
 
     hidden_depends_on_context = True
 
-    def __init__(self, width: int, recurrence: Recurrence) -> None:
-        super().__init__(width, recurrence)
-        if width != recurrence.columns:
-            raise ValueError(f"expected a value of {recurrence.columns} columns, found {width}")
-
-    def initial(self, recurrence: Recurrence, batch: int, value: Value) -> State:
-        """The value, parted into the state's tensors."""
-        return recurrence.parted(value())
+    def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
+        """The carried state."""
+        return context.state(contexts)
 
 
 class Input(Fusion):
@@ -94,12 +85,12 @@ class Input(Fusion):
         self.input_columns = width
 
     def share(self, recurrence: Recurrence, value: Tensor) -> Tensor:
-        """W_c c: computed once where the value is one for the sentence."""
+        """W_c c: computed once for a sentence, unless it has a value for each word."""
         return recurrence.project(value, first=recurrence.inputs - self.input_columns)
 
 
 class Output(Fusion):
-    """The value is added to the logits through a matrix of its own (Ji et al. 2016, eq. 7)."""
+    """The value is added to the logits through a separate matrix (Ji et al. 2016, eq. 7)."""
 
     adds_to_logits = True
 
@@ -108,5 +99,5 @@ class Output(Fusion):
         self.output_columns = width
 
     def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
-        """Both as they are."""
+        """Both, unchanged."""
         return hidden, value()

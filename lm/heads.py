@@ -1,83 +1,102 @@
-"""How words are predicted: softmax over the vocabulary, with its own or tied weights.
-
-A head owns its training loss, its normaliser and the scores of words. What a linear head
-offers beside that, logits = weight · features(h, c) + bias with features linear in the hidden
-state h (B, H) and in the context's value c (B, D), makes all pairs one matrix product:
-features(h, c + d) = features(h, c) + features(0, d).
-"""
+"""How words are predicted: softmax over the vocabulary, with separate or tied weights."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import Backend
+from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, chunked_nll, exact_nll
-from lm.prediction import LinearPredictor, Predictor
 from lm.sentences import Positions
+from lm.vocabulary import END
+
+
+class Predictor(Protocol):
+    """A head ready to score words."""
+
+    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores (M,) of words[m] after position parents[m], and (N,) of `</s>`, in nats.
+
+        features: (N, R) of the positions.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearPredictor:
+    """Scores of a linear head; weight: (V, R + 1), the bias as its last column."""
+
+    weight: Tensor
+    backend: Backend
+
+    def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of words and of `</s>`; O(N V R) time."""
+        columns = _with_column(features, 1.0)
+        log_z = log_sums(columns, self.weight, self.backend)
+        into, leave = self._logits(columns, parents, words)
+        return into - log_z[parents], leave - log_z
+
+    def pair(self, features: Tensor, shifts: Tensor) -> Pair:
+        """Features (N, R) of positions and (C, R) that contexts add, for the next two methods."""
+        return _with_column(features, 1.0), _with_column(shifts, 0.0)
+
+    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
+        """Log normalisers (N, C) of each pair, and a mask of those that were recomputed."""
+        return pair_log_sums(pairs, self.weight, self.backend)
+
+    def pair_log_probs(
+        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Scores (M, C) of words and (N, C) of `</s>` in each context, given `log_z` (N, C)."""
+        columns, shifts = pair
+        into, leave = self._logits(columns, parents, words)
+        into = (into[:, None] - log_z[parents]).add_(self.weight[words] @ shifts.T)
+        leave = (leave[:, None] - log_z).add_(shifts @ self.weight[END])
+        return into, leave
+
+    def _logits(self, columns: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+        return (columns[parents] * self.weight[words]).sum(dim=1), columns @ self.weight[END]
+
+
+def _with_column(features: Tensor, value: float) -> Tensor:
+    """(N, R + 1): features and a last column, which multiplies the bias."""
+    return torch.cat([features, features.new_full((len(features), 1), value)], dim=1)
 
 
 class Head(nn.Module):
-    """Base of the heads.
+    """Base of the heads: training loss, normaliser and scores of words, here of a linear head.
 
-    linear: whether logits are linear in h and c; normalised: whether the probabilities of all
-    words sum to 1 exactly, so that no score is above 0.
+    linear: whether logits = features(h, c) · weight()ᵀ + bias, with features linear in the
+    hidden state h and the context's value c, so that all pairs are one matrix product:
+    features(h, c + d) = features(h, c) + features(0, d). normalised: whether the probabilities
+    of all words sum to 1 exactly, so that no score is above 0.
     """
 
-    linear: ClassVar[bool] = False
+    linear: ClassVar[bool] = True
     normalised: ClassVar[bool] = True
+    bias: nn.Parameter
+
+    def weight(self) -> Tensor:
+        """(V, R) output matrix of a linear head."""
+        raise TypeError("a linear head defines its matrix")
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
-        """(N, R) features of hidden states and of the values that fusion adds to them."""
-        raise TypeError("a head defines its features")
+        """(N, R) features of hidden states (N, H) and values (N, D); here both side by side."""
+        return h if c is None else torch.cat([h, c], dim=1)
 
     def at_positions(self, features: Tensor, positions: Positions) -> Tensor:
         """Features with what the head takes from the words read before; here nothing."""
         return features
 
     def sampler(self, counts: Tensor, samples: int) -> Proposal | None:
-        """Negatives for `loss` from word counts (V,), or None where the loss needs none."""
-        return None
-
-    def loss(
-        self,
-        features: Tensor,
-        targets: Tensor,
-        sampler: Proposal | None,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """Training loss of each target, (N,) nats."""
-        raise TypeError("a head defines its training loss")
-
-    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Exact −log p of each target, (N,) nats, without gradient."""
-        raise TypeError("a head defines its likelihood")
-
-    def predictor(self, backend: Backend) -> Predictor:
-        """The head ready to score words."""
-        raise TypeError("a head defines its predictor")
-
-    def pair_predictor(self, backend: Backend) -> LinearPredictor | None:
-        """The head ready to score words in many contexts by one product, if it is linear."""
-        return None
-
-
-class LinearHead(Head):
-    """Base of the heads with an output matrix and a bias."""
-
-    linear = True
-    bias: nn.Parameter
-
-    def weight(self) -> Tensor:
-        """(V, R) matrix that multiplies `features`; logits = features · weightᵀ + bias."""
-        raise TypeError("a linear head defines its matrix")
-
-    def sampler(self, counts: Tensor, samples: int) -> Proposal | None:
-        """Words by frequency; None for no samples, or for more than a quarter of V."""
-        if not 0 < samples <= len(self.bias) // 4:
+        """Negatives for `loss` from word counts (V,); None for no samples, or more than V / 4."""
+        if not 0 < samples <= len(counts) // 4:
             return None
         return Proposal.from_counts(counts, samples)
 
@@ -88,45 +107,35 @@ class LinearHead(Head):
         sampler: Proposal | None,
         generator: torch.Generator,
     ) -> Tensor:
-        """−log p by sampled softmax, or exact without a sampler."""
+        """Training loss of each target, (N,) nats: by sampled softmax, or exact without sampler."""
         if sampler is None:
             return exact_nll(features, self.weight(), self.bias, targets)
         return sampler.nll(features, self.weight(), self.bias, targets, generator)
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
-        """Exact −log p, a block of positions at a time."""
+        """Exact −log p of each target, (N,) nats, without gradient."""
         return chunked_nll(features, self.weight(), self.bias, targets)
 
-    def predictor(self, backend: Backend) -> LinearPredictor:
-        """The matrix with the bias as its last column."""
-        weight = torch.cat([self.weight(), self.bias[:, None]], dim=1)
-        return LinearPredictor(weight, backend)
-
-    def pair_predictor(self, backend: Backend) -> LinearPredictor:
-        """The same matrix."""
-        return self.predictor(backend)
+    def predictor(self, backend: Backend) -> Predictor:
+        """The head ready to score words: a `LinearPredictor` if it is linear."""
+        return LinearPredictor(torch.cat([self.weight(), self.bias[:, None]], dim=1), backend)
 
 
-class Softmax(LinearHead):
-    """Output matrix of its own: V(H + D + 1) parameters."""
+class Softmax(Head):
+    """Separate output matrix: V(H + D + 1) parameters."""
 
     def __init__(self, hidden: int, context: int, embedding: nn.Embedding) -> None:
         super().__init__()
         words, bound = embedding.num_embeddings, (hidden + context) ** -0.5
-        self.hidden = hidden
         self.output = nn.Parameter(torch.empty(words, hidden + context).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(words))
 
     def weight(self) -> Tensor:
-        """The matrix of its own."""
+        """The separate matrix."""
         return self.output
 
-    def features(self, h: Tensor, c: Tensor | None) -> Tensor:
-        """Both side by side."""
-        return h if c is None else torch.cat([h, c], dim=1)
 
-
-class TiedSoftmax(LinearHead):
+class TiedSoftmax(Head):
     """Output matrix shared with the embeddings behind a projection: K(H + D) + V parameters.
 
     Press & Wolf 2017; the projection follows Inan et al. 2017.
@@ -134,20 +143,17 @@ class TiedSoftmax(LinearHead):
 
     def __init__(self, hidden: int, context: int, embedding: nn.Embedding) -> None:
         super().__init__()
-        words, columns = embedding.num_embeddings, hidden + context
-        self.hidden = hidden
         self.embedding = embedding
-        self.projection = nn.Linear(columns, embedding.embedding_dim, bias=False)
-        self.bias = nn.Parameter(torch.zeros(words))
+        self.projection = nn.Linear(hidden + context, embedding.embedding_dim, bias=False)
+        self.bias = nn.Parameter(torch.zeros(embedding.num_embeddings))
 
     def weight(self) -> Tensor:
         """(V, K) embedding matrix."""
         return self.embedding.weight
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
-        """(B, K) projected features."""
-        both = h if c is None else torch.cat([h, c], dim=1)
-        return F.linear(both, self.projection.weight)
+        """(N, K) projected features."""
+        return F.linear(super().features(h, c), self.projection.weight)
 
 
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:

@@ -1,9 +1,6 @@
 """Laws that every composition obeys, for authors of contexts, fusions, cells and heads.
 
-A test of a new part calls `check_composition` on compositions that hold it: a sentence read
-at once equals its words read one by one; a batch equals a loop; a score depends on exactly as
-many earlier sentences as the order says; contexts of equal keys give equal scores; and
-training gives every parameter a finite gradient.
+A test of a new part calls `check_composition` on compositions that contain it.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ class BrokenLaw(AssertionError):
 def check_composition(
     composition: Composition, *, recurrence: str = "lstm", layers: int = 1, tied: bool = True
 ) -> None:
-    """All laws, on a tiny model of a composition. Errors: BrokenLaw."""
+    """Check all laws on a tiny model of a composition. Errors: BrokenLaw."""
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
     for check in (check_unroll, check_batches, check_order, check_keys, check_gradients):
         check(model)
@@ -59,7 +56,7 @@ def tiny_model(
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
-    """One sentence read word by word in one context: the definition that the rest is tested by."""
+    """One sentence read word by word in one context: the definition of all other ways."""
     inputs = model.word_inputs()
     states = [model.start(context, inputs)]
     for word in sentence:
@@ -68,7 +65,7 @@ def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> 
     positions = Positions(words, place - 1, torch.zeros_like(place), place[-1:], len(sentence))
     hidden = torch.cat([model.hidden(state) for state in states])
     recurrent = zip(*(state.recurrent for state in states), strict=True)
-    return model.read(positions, hidden, tuple(map(torch.cat, recurrent)))
+    return ReadSentences(positions, hidden, tuple(map(torch.cat, recurrent)))
 
 
 @torch.no_grad()
@@ -106,24 +103,22 @@ def check_unroll(model: DocumentLM) -> None:
         _close("unroll equals step: scores of the next sentence", n, ours, theirs)
 
 
+@torch.no_grad()
 def check_batches(model: DocumentLM) -> None:
     """Many contexts scored together, and many advanced together, equal one after the other."""
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES])
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(4)]
     joined = Rows.cat(contexts)
     ((scores, summary),) = after(engine, [(lists, joined)])
-    with torch.no_grad():
-        repeated = joined.repeat_interleave(len(SENTENCES))
-        following = model.context.advance(repeated, summary)
-    then = torch.split(_scores(model, following), len(SENTENCES))
+    repeated = joined.repeat_interleave(len(SENTENCES))
+    then = _scores(model, model.context.advance(repeated, summary))
     for n, context in enumerate(contexts):
         ((alone, taken),) = after(engine, [(lists, context)])
         _close("batch equals loop: scores", n, torch.tensor(scores[n]), torch.tensor(alone[0]))
         for k in range(len(SENTENCES)):
-            with torch.no_grad():
-                next_one = model.context.advance(context, taken.take(slice(k, k + 1)))
-            one = _scores(model, next_one)[0]
-            _close("batch equals loop: scores of the next sentence", n, then[n][k], one)
+            one = _scores(model, model.context.advance(context, taken.take(slice(k, k + 1))))
+            both = then[n * len(SENTENCES) + k], one[0]
+            _close("batch equals loop: scores of the next sentence", n, *both)
 
 
 def check_order(model: DocumentLM) -> None:
@@ -143,21 +138,19 @@ def check_order(model: DocumentLM) -> None:
 
 def check_keys(model: DocumentLM) -> None:
     """Sentences of equal keys leave equal contexts; histories of equal keys, equal scores."""
-    context, before = model.context, [OTHER, *DOCUMENT[:3]]
+    before = [OTHER, *DOCUMENT[:3]]
     score = last_score(model, [*before, OTHER])
-    for words in permutations(before[-1]):
-        if _key(model, [list(words)]) == _key(model, before[-1:]):
-            others = [*before[:-1], list(words)]
+    for words in map(list, permutations(before[-1])):
+        if _keys(model, [words]) == _keys(model, before[-1:]):
+            others = [*before[:-1], words]
             _equal_scores("equal sentences", score, last_score(model, [*others, OTHER]))
             both = ([*some, DOCUMENT[4], OTHER] for some in (before, others))
             _equal_scores("equal sentences", *(last_score(model, some) for some in both))
     if model.order is None:
         return
-    for order in permutations(range(len(before))):
-        others = [before[i] for i in order]
-        window = slice(len(before) - model.order, None)
-        keys = [[context.sentence_key(_ids(s)) for s in some[window]] for some in (before, others)]
-        if context.history_key(keys[0]) == context.history_key(keys[1]):
+    last, key = slice(len(before) - model.order, None), model.context.history_key
+    for others in map(list, permutations(before)):
+        if key(_keys(model, others[last])) == key(_keys(model, before[last])):
             _equal_scores("equal histories", score, last_score(model, [*others, OTHER]))
 
 
@@ -180,33 +173,27 @@ def check_gradients(model: DocumentLM) -> None:
 
 def _scores(model: DocumentLM, contexts: Rows) -> Tensor:
     """Scores (N, K) of `SENTENCES` after contexts."""
-    return torch.tensor(
-        after(ScoringEngine.of(model), [(Candidates.of([SENTENCES]), contexts)])[0][0]
-    )
+    request = Candidates.of([SENTENCES]), contexts
+    return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
 
 
 def _ids(sentence: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.array(sentence, dtype=np.int32)
 
 
-def _key(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
+def _keys(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
     return [model.context.sentence_key(_ids(sentence)) for sentence in sentences]
 
 
 def _corpus(sentences: Sequence[Sentence]) -> Corpus:
     """One document."""
-    offsets = np.cumsum([0, *map(len, sentences)])
-    return Corpus(
-        _ids([word for sentence in sentences for word in sentence]),
-        offsets,
-        np.array([0, len(sentences)]),
-    )
+    offsets, ends = np.cumsum([0, *map(len, sentences)]), np.array([0, len(sentences)])
+    return Corpus(_ids([word for sentence in sentences for word in sentence]), offsets, ends)
 
 
 def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:
     """BrokenLaw unless two tensors agree to float32's accuracy."""
-    same = found.shape == truth.shape and torch.allclose(found, truth, rtol=1e-4, atol=1e-5)
-    if not same:
+    if found.shape != truth.shape or not torch.allclose(found, truth, rtol=1e-4, atol=1e-5):
         raise BrokenLaw(f"{law}: sentence or context {n}: expected {truth}, found {found}")
 
 

@@ -1,26 +1,25 @@
 """A document language model: recurrence, context, fusion and head composed.
 
-`start(contexts)`, `step(state, words)` and `hidden(state)` read one word at a time; `unroll`
-is the same recurrence over packed sentences, for training. What the parts are is asked of
-them (`lm.contexts.Context`, `lm.fusions.Fusion`, `lm.heads.Head`) and never guessed.
+`start`, `step` and `hidden` read one word at a time; `unroll` is the parallel form of this
+recurrence, over packed sentences, for training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
-from lm.contexts import Context, Reads
+from lm.contexts import Context
 from lm.fusions import Fusion
 from lm.heads import Head
 from lm.recurrence import RECURRENCES, Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
-from lm.sentences import Positions, ReadSentences
+from lm.sentences import ReadSentences
 from lm.vocabulary import SPECIAL, START
 from lm.zoo import ZOO, Zoo, load
 
@@ -52,16 +51,12 @@ class Config:
         if not 1 <= self.layers <= 64:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
 
-    def as_json(self) -> dict[str, object]:
-        """The fields by name."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """B sentences at the same number of words.
+    """B sentences after the same number of words.
 
-    share: what fusion needs of the contexts' values at each word, if it is the same for all;
+    share: what fusion needs of the contexts' values, if that is the same for all words;
     contexts: (B rows) if fusion needs a value for each word, else None.
     """
 
@@ -70,16 +65,17 @@ class State:
     contexts: Rows | None
 
     def take(self, index: Tensor) -> State:
-        """The sentences at some places."""
+        """The sentences at some positions of the batch."""
         share = None if self.share is None else self.share[index]
         contexts = None if self.contexts is None else self.contexts.take(index)
         return State(select(self.recurrent, index), share, contexts)
 
 
 class DocumentLM(nn.Module):
-    """Language model of a sentence given what was kept of the sentences before it.
+    """Language model of a sentence given the context of the sentences before it.
 
-    `zoo` holds the composition that the configuration names. ValueError if it does not.
+    `zoo` holds the composition that the configuration names. ValueError if it does not, or if
+    the composition needs side information, which no reader supplies yet.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
@@ -90,9 +86,11 @@ class DocumentLM(nn.Module):
         composition, cell = zoo[config.model], RECURRENCES[config.recurrence]
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
-        # for its sizes; drawn first, so that a seed gives the weights that it always gave
+        # for its sizes; its random numbers are drawn too, so that seeds keep their weights
         sizes = cell(1, config.hidden, config.layers)
         self.context: Context = load(composition.context)(self.embedding, sizes)
+        if missing := ", ".join(self.context.side_information):
+            raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
         self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
         self.head: Head = load(composition.head)(
@@ -113,43 +111,37 @@ class DocumentLM(nn.Module):
         """Number of earlier target sentences a score depends on; None where unbounded."""
         if not self.fusion.uses_context:
             return 0
-        reads_states = self.context.reads in (Reads.HIDDEN, Reads.STATES)
-        if reads_states and self.fusion.hidden_depends_on_context:
+        if self.context.reads_states and self.fusion.hidden_depends_on_context:
             return None
         return self.context.sentences
 
     @property
     def additive(self) -> bool:
-        """Whether a context adds a vector of its own to the logits of a sentence, nothing else."""
-        fusion = self.fusion
-        adds = fusion.adds_to_logits and not fusion.hidden_depends_on_context
+        """Whether a context only adds a vector to all logits of a sentence."""
+        adds = self.fusion.adds_to_logits and not self.fusion.hidden_depends_on_context
         return adds and not self.context.per_word and self.head.linear
 
     @property
     def _value_enters_words(self) -> bool:
-        """Whether hidden states depend on a value that is another one at each word."""
+        """Whether hidden states depend on a value for each word."""
         return self.context.per_word and self.fusion.hidden_depends_on_context
 
     # One word at a time
 
     def start(self, contexts: Rows, inputs: Tensor) -> State:
         """States after `<s>` in some contexts; inputs: `word_inputs()`."""
+        words = torch.full((len(contexts),), START, device=contexts.device)
+        return self.step(self._before_words(contexts), words, inputs)
+
+    def _before_words(self, contexts: Rows) -> State:
         share = None
         if not self.context.per_word:
             share = self.fusion.share(self.recurrence, self.context.value(contexts))
-        kept = contexts if self._value_enters_words else None
-        state = State(self._initial(contexts), share, kept)
-        words = torch.full((len(contexts),), START, device=contexts.device)
-        return self.step(state, words, inputs)
-
-    def _initial(self, contexts: Rows) -> RecurrentState:
-        def value() -> Tensor:
-            return self.context.value(contexts)
-
-        return self.fusion.initial(self.recurrence, len(contexts), value)
+        initial = self.fusion.initial(self.recurrence, self.context, contexts)
+        return State(initial, share, contexts if self._value_enters_words else None)
 
     def word_inputs(self) -> Tensor:
-        """Every word's share of the first layer's pre-activations, (V, P)."""
+        """Share (V, P) of every word in the first layer's pre-activations."""
         return self.recurrence.project(self.embedding.weight)
 
     def step(self, state: State, words: Tensor, inputs: Tensor) -> State:
@@ -176,47 +168,31 @@ class DocumentLM(nn.Module):
     ) -> ReadSentences:
         """Packed sentences read in their contexts (B rows in the caller's order)."""
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
-        contexts = contexts.take(batch.order)
+        state = self._before_words(contexts.take(batch.order))
         if self._value_enters_words:
-            recurrent = self._unroll_by_steps(batch, contexts, projected)
+            recurrent = self._unroll_by_steps(batch.sizes, state, projected)
         else:
-            share = None
-            if not self.context.per_word:
-                share = self.fusion.share(self.recurrence, self.context.value(contexts))
+            share = None if state.share is None else state.share[batch.rows]
             recurrent = self.fusion.unroll(
-                self.recurrence,
-                projected,
-                self._initial(contexts),
-                sizes=batch.sizes,
-                share=None if share is None else share[batch.rows],
+                self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
-        return self.read(batch.positions, self.recurrence.output(recurrent), recurrent)
+        return ReadSentences(batch.positions, self.recurrence.output(recurrent), recurrent)
 
     def _unroll_by_steps(
-        self, batch: PackedBatch, contexts: Rows, projected: Tensor
+        self, sizes: tuple[int, ...], state: State, projected: Tensor
     ) -> RecurrentState:
         """Recurrent states of all positions where a word's value depends on the state before."""
-        state, states = State(self._initial(contexts), None, contexts), []
-        for step in torch.split(projected, list(batch.sizes)):
+        states = []
+        for step in torch.split(projected, list(sizes)):
             rows = torch.arange(len(step), device=step.device)
             state = self._projected_step(state.take(rows), step)
             states.append(state.recurrent)
         return tuple(torch.cat(column) for column in zip(*states, strict=True))
 
-    def read(
-        self, positions: Positions, hidden: Tensor, recurrent: RecurrentState | None
-    ) -> ReadSentences:
-        """Sentences that were read, as the context sees them."""
-        kept = recurrent if self.context.reads is Reads.STATES else None
-        return ReadSentences(positions, hidden, kept, self.embedding)
-
     def features(
-        self,
-        read: ReadSentences,
-        contexts: Rows,
-        dropout: Dropout = lambda x: x,
+        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x: x
     ) -> Tensor:
-        """Output features (N, R) of all positions of sentences read, or to be read, in contexts."""
+        """Output features (N, R) of all positions of sentences, given their contexts."""
         positions = read.positions
 
         def value() -> Tensor:

@@ -1,13 +1,13 @@
 """log Σ_v exp(logit) of many features, alone or in many contexts, a block of words at a time.
 
 Features are rows of R + 1 numbers, the last of which multiplies the bias: logits are
-features · weightᵀ with a weight of (V, R + 1). Exponentials are summed as they are, without a
-pass for the maximum. Where a sum overflows, or is so small that
-underflow may have cost 1e-6 of it, it is recomputed with the maximum subtracted.
+features · weightᵀ with a weight of (V, R + 1). The maximum is subtracted only where a sum
+overflows, or is so small that underflow may have cost 1e-6 of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -57,11 +57,10 @@ def pair_log_sums(
 ) -> list[tuple[Tensor, Tensor]]:
     """(N, C) of log Z[n, c] = log Σ_v exp((features[n] + contexts[c]) · weight[v]), and a mask.
 
-    With A and B the logits of features and contexts alone, one product of positive numbers,
-    exp(A) · exp(B)ᵀ: nothing cancels, and the relative error is about 1e-6 where the contexts
-    are centred. Rows that may have lost more are recomputed with the maxima of A and B
-    subtracted; the mask marks entries for which even that is not enough, which are recomputed
-    one by one.
+    With A and B the logits of features and contexts alone, one product exp(A) · exp(B)ᵀ of
+    positive numbers, with a relative error of about 1e-6 where the contexts are centred. Rows
+    that may have lost more are recomputed with the maxima of A and B subtracted, and entries
+    for which that is not enough, which the mask marks, one by one.
     O(N V (R + C)) time; memory a thread: `Backend.floats` and a few (N, C).
     """
     factor = backend.operand(weight)
@@ -78,17 +77,13 @@ def pair_log_sums(
 def _guarded_product(
     features: Tensor, contexts: Tensor, factor: Tensor, backend: Backend
 ) -> Tensor:
-    """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with features and contexts of zeros last."""
+    """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with zeros after features and contexts."""
     n, c = len(features), len(contexts)
-    rows = features.new_zeros(_up(n + 1, backend.row_multiple), features.shape[1])
-    columns = contexts.new_zeros(_up(c + 1, ALIGNED), contexts.shape[1])
+    n_rows = math.ceil((n + 1) / backend.row_multiple) * backend.row_multiple
+    rows = features.new_zeros(n_rows, features.shape[1])
+    columns = contexts.new_zeros(math.ceil((c + 1) / ALIGNED) * ALIGNED, contexts.shape[1])
     rows[:n], columns[:c] = features, contexts
     return _product(rows, columns, factor, backend)
-
-
-def _up(n: int, multiple: int) -> int:
-    """The next multiple of a number."""
-    return -(-n // multiple) * multiple
 
 
 def _finished(
@@ -153,7 +148,7 @@ def _maxima(rows: Tensor, weight: Tensor, backend: Backend) -> Tensor:
 def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[Tensor]:
     """Words (w, R + 1) whose logits with so many rows are at most `floats`, or 16 words.
 
-    256 words or a multiple, where so many fit: kernels are made for a shape.
+    A multiple of 256 words where so many fit, since kernels are compiled for a shape.
     """
     words = floats // rows
     yield from torch.split(weight, max(16, words - words % 256 if words > 256 else words))

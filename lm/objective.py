@@ -1,10 +1,9 @@
 """What training minimises: negative log-likelihood, exact or by sampled softmax.
 
-The sampled form (after Bengio & Senécal 2008 and Jean et al. 2015, §3) puts every word
-among an update's negatives with a chance π of its own and normalises over the target and
-the negatives, each logit lowered by log π. Given these words, the probability
-that one of them is the target is p / π, normalised: the optimum is that of the exact softmax for
-any chances (as in ranking NCE, Ma & Collins 2018), and with π = 1 it is the exact softmax.
+The sampled form (after Bengio & Senécal 2008 and Jean et al. 2015, §3) draws each word as a
+negative of an update with a probability π(word), and normalises over the target and the
+negatives, each logit lowered by log π. For any π > 0 the optimum is that of the exact softmax
+(as in ranking NCE, Ma & Collins 2018); π = 1 is the exact softmax.
 """
 
 from __future__ import annotations
@@ -35,16 +34,13 @@ def chunked_nll(features: Tensor, weight: Tensor, bias: Tensor, targets: Tensor)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
-    """Probability (V,) of each word to be among an update's negatives, independently."""
+    """Probability (V,) with which each word is a negative of an update, independently."""
 
     inclusion: Tensor
 
     @classmethod
     def from_counts(cls, counts: Tensor, samples: int) -> Proposal:
-        """Chances min(1, κ · count^¾) that add up to `samples` expected negatives.
-
-        κ by bisection. With as many samples as words every word is always in.
-        """
+        """Probabilities min(1, κ · (count + 1)^¾), κ such that `samples` negatives are expected."""
         weights = (counts.double() + 1.0) ** 0.75
         low, high = 0.0, float(1 / weights.min())
         for _ in range(100):
@@ -72,11 +68,11 @@ class Proposal:
 
 
 class SampledNLL(torch.autograd.Function):
-    """−log of the positive's share among itself and the negatives, (N,) nats.
+    """−log p of the positive among itself and the negatives, (N,) nats.
 
     features: (N, R); weight: (S, R), shifts: (S,) of distinct negatives; positive: (N,)
-    logits; hits: (N,) place of the target among the negatives, or −1. One (N, S) array of
-    probabilities is all that is kept for the gradient.
+    logits; hits: (N,) index of the target among the negatives, or −1. Memory: one (N, S) array
+    of probabilities for the gradient.
     """
 
     @staticmethod
@@ -98,7 +94,7 @@ class SampledNLL(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Negatives by their shares, the positive by its share less one."""
+        """The gradient of a logit is its probability, less one for the positive."""
         features, low, shares, own = ctx.saved_tensors
         (d,) = gradients
         weighted = shares * d.to(shares.dtype)[:, None]

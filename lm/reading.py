@@ -1,8 +1,7 @@
-"""Documents read side by side, the context handed on from sentence to sentence.
+"""Segments of documents read side by side, for training and perplexity.
 
-Training and perplexity share it: a segment of up to L sentences from each of B documents,
-contexts in, output features and contexts out. Where the hidden states do not depend on the
-context, all L · B sentences are one batch.
+A segment has up to L sentences from each of B documents. Where the hidden states do not
+depend on the context, all L · B sentences are one batch.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from lm.rows import Rows
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noise:
-    """Training noise: dropout on inputs and features, and sentences whose context is null."""
+    """Training noise: dropout of inputs and features, and of whole contexts."""
 
     dropout: float
     context_dropout: float
@@ -38,15 +37,13 @@ class Noise:
     def forget(self, contexts: Rows, null: Rows) -> Rows:
         """Contexts (B rows), some of them replaced by the null context."""
         rows = torch.rand(len(contexts), 1, generator=self.generator, device=contexts.device)
-        return contexts.where(rows[:, 0] < self.context_dropout, null)
+        dropped = rows[:, 0] < self.context_dropout
+        return contexts.put(dropped, null.take(dropped))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """A segment read: features (N, R) with targets (N,), contexts (B rows) handed on.
-
-    auxiliary_loss: of the context's own prediction, in nats; 0 for most contexts.
-    """
+    """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it."""
 
     features: Tensor
     targets: Tensor
@@ -63,11 +60,10 @@ def read(
 ) -> Reading:
     """The segment's output features and the contexts after it.
 
-    contexts: (B rows) handed on by the segment before; streams that begin a document start
-    afresh.
+    contexts: (B rows) after the previous segment; replaced where a stream begins a document.
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
-    contexts = contexts.where(begins, model.context.start(len(contexts)))
+    contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
     depends = model.fusion.hidden_depends_on_context
     reader = _sentence_by_sentence if depends else _all_sentences
     return reader(model, corpus, segment.sentences, contexts, noise)
@@ -81,7 +77,7 @@ def _sentence_by_sentence(
     noise: Noise | None,
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
-    drop = noise.drop if noise else _same
+    drop = noise.drop if noise else _unchanged
     features, targets, loss = [], [], torch.zeros((), device=contexts.device)
     for row in grid:
         index, given = _given(model, row, contexts, noise)
@@ -91,7 +87,7 @@ def _sentence_by_sentence(
         sentences = model.unroll(batch, given, drop)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
-        loss = loss + _auxiliary_loss(model, given, batch)
+        loss = loss + model.context.auxiliary_loss(given, batch)
         following = model.context.advance(given, model.context.summary(sentences))
         contexts = contexts.put(index, following)
     return Reading(torch.cat(features), torch.cat(targets), contexts, loss)
@@ -104,8 +100,8 @@ def _all_sentences(
     contexts: Rows,
     noise: Noise | None,
 ) -> Reading:
-    """All L · B sentences in one batch; the contexts follow from what is kept of them."""
-    drop = noise.drop if noise else _same
+    """All L · B sentences in one batch; then the contexts, from what is kept of the sentences."""
+    drop = noise.drop if noise else _unchanged
     batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
     sentences = model.unroll(batch, model.context.start(len(batch.order)), drop)
     summary = model.context.summary(sentences)
@@ -120,22 +116,18 @@ def _all_sentences(
         done += len(index)
     joined = Rows.cat(all_given)
     features = model.features(sentences, joined, drop)
-    return Reading(features, batch.targets, contexts, _auxiliary_loss(model, joined, batch))
+    loss = model.context.auxiliary_loss(joined, batch)
+    return Reading(features, batch.targets, contexts, loss)
 
 
 def _given(
     model: DocumentLM, row: NDArray[np.int64], contexts: Rows, noise: Noise | None
 ) -> tuple[Tensor, Rows]:
-    """Streams with a sentence at this place, and the contexts these sentences receive."""
+    """Streams with a sentence in this row of a grid, and the contexts of these sentences."""
     index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
     given = contexts.take(index)
     return index, given if noise is None else noise.forget(given, model.context.start(len(given)))
 
 
-def _auxiliary_loss(model: DocumentLM, given: Rows, batch: PackedBatch) -> Tensor:
-    loss = model.context.auxiliary_loss(given, batch)
-    return torch.zeros((), device=given.device) if loss is None else loss
-
-
-def _same(x: Tensor) -> Tensor:
+def _unchanged(x: Tensor) -> Tensor:
     return x

@@ -3,7 +3,7 @@
 A state is a tuple of (B, H) tensors, from the lowest layer up: (h_1, c_1, h_2, c_2, …) of
 cells with a memory, (h_1, h_2, …) of others. Only the recurrence knows which is which;
 others select rows. `project` gives the inputs' share of the first layer's pre-activations,
-which does not depend on the state: once per distinct word.
+which is computed once per distinct word, since it does not depend on the state.
 """
 
 from __future__ import annotations
@@ -20,13 +20,8 @@ State = tuple[Tensor, ...]
 
 
 def select(state: State, index: Tensor) -> State:
-    """The states at `index`: every tensor's rows."""
+    """The states at `index`."""
     return tuple(tensor[index] for tensor in state)
-
-
-def join(state: State) -> Tensor:
-    """A state's tensors side by side, (B, columns); `Recurrence.parted` undoes it."""
-    return torch.cat(state, dim=1)
 
 
 class Recurrence(nn.Module):
@@ -43,11 +38,8 @@ class Recurrence(nn.Module):
         super().__init__()
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
         widths = [inputs] + [hidden] * (layers - 1)
-        self.lower = nn.ParameterList([_uniform(self.gates * hidden, d) for d in widths])
-        self.bias = nn.ParameterList([self._bias() for _ in widths])
-
-    def _bias(self) -> nn.Parameter:
-        return nn.Parameter(torch.zeros(self.gates * self.hidden))
+        self.lower = nn.ParameterList(_uniform(self.gates * hidden, d) for d in widths)
+        self.bias = nn.ParameterList(torch.zeros(self.gates * hidden) for _ in widths)
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
         """Share (B, gates · H) of input columns `first …` in layer 1's pre-activations.
@@ -93,15 +85,6 @@ class Recurrence(nn.Module):
         """Hidden state of the top layer, (B, H)."""
         return state[-self.tensors]
 
-    @property
-    def columns(self) -> int:
-        """Columns of a joined state."""
-        return self.tensors * self.layers * self.hidden
-
-    def parted(self, joined: Tensor) -> State:
-        """The state whose joined form (B, columns) is given."""
-        return tuple(joined.chunk(self.tensors * self.layers, dim=1))
-
     def like(self, inputs: int) -> Self:
         """A new recurrence of this kind and size over inputs of another size."""
         return type(self)(inputs, self.hidden, self.layers)
@@ -117,12 +100,9 @@ class LSTM(Recurrence):
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList([_uniform(4 * hidden, hidden) for _ in range(layers)])
-
-    def _bias(self) -> nn.Parameter:
-        bias = torch.zeros(4 * self.hidden)
-        bias[self.hidden : 2 * self.hidden] = 1.0
-        return nn.Parameter(bias)
+        self.recurrent = nn.ParameterList(_uniform(4 * hidden, hidden) for _ in range(layers))
+        for bias in self.bias:
+            bias.data[hidden : 2 * hidden] = 1.0
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""
@@ -156,15 +136,10 @@ class CIFG(Recurrence):
 
     def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
         super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(
-            [nn.Parameter(_stacked(3, hidden, hidden)) for _ in range(layers)]
-        )
-        self.peephole = nn.ParameterList(
-            [nn.Parameter(_stacked(2, hidden, hidden)) for _ in range(layers)]
-        )
+        self.recurrent = nn.ParameterList(_stacked(3, hidden, hidden) for _ in range(layers))
+        self.peephole = nn.ParameterList(_stacked(2, hidden, hidden) for _ in range(layers))
         for layer in range(layers):
-            width = self.lower[layer].shape[1]
-            self.lower[layer].data = _stacked(3, hidden, width)
+            self.lower[layer] = _stacked(3, hidden, self.lower[layer].shape[1])
             nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
@@ -179,7 +154,7 @@ class CIFG(Recurrence):
 
 
 def _single(products: Tensor) -> Tensor:
-    """Products of autocast in float32; float32 and float64 as they are."""
+    """Products of autocast in float32; others unchanged."""
     return products.float() if products.dtype == torch.bfloat16 else products
 
 
@@ -188,10 +163,10 @@ def _uniform(rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(torch.empty(rows, columns).uniform_(-bound, bound))
 
 
-def _stacked(blocks: int, rows: int, columns: int) -> Tensor:
+def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
     """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
     parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
-    return torch.cat(parts)
+    return nn.Parameter(torch.cat(parts))
 
 
 RECURRENCES = {"lstm": LSTM, "cifg": CIFG}

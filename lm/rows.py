@@ -1,8 +1,8 @@
-"""Batches of things that a model keeps of sentences: contexts, and what they are made from."""
+"""Batches of contexts, and of what contexts take from sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -34,41 +34,39 @@ class Rows:
     def __len__(self) -> int:
         return len(self.tensors[0])
 
-    def take(self, index: Tensor | slice) -> Self:
-        """The rows at some positions."""
-        return type(self)(tuple(tensor[index] for tensor in self.tensors))
-
-    def repeat_interleave(self, times: int) -> Self:
-        """Each row so many times in a row."""
-        return type(self)(tuple(t.repeat_interleave(times, dim=0) for t in self.tensors))
-
-    def detach(self) -> Self:
-        """The rows without their gradient."""
-        return type(self)(tuple(tensor.detach() for tensor in self.tensors))
-
-    def clone(self) -> Self:
-        """The rows in memory of their own."""
-        return type(self)(tuple(tensor.clone() for tensor in self.tensors))
-
-    def to(self, device: torch.device) -> Self:
-        """The rows on a device."""
-        return type(self)(tuple(tensor.to(device) for tensor in self.tensors))
-
     @property
     def device(self) -> torch.device:
         """Where the rows are."""
         return self.tensors[0].device
 
-    def where(self, mask: Tensor, other: Self) -> Self:
-        """Rows of `other` where mask (B,) holds, these rows elsewhere."""
-        index = torch.arange(len(self), device=self.device)
-        return self.cat([self, other]).take(torch.where(mask, index + len(self), index))
+    def take(self, index: Tensor | slice) -> Self:
+        """The rows at some positions, or where a mask holds."""
+        return self._map(lambda tensor: tensor[index])
+
+    def repeat_interleave(self, times: int) -> Self:
+        """Each row `times` times, one after the other."""
+        return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
+
+    def detach(self) -> Self:
+        """The rows without their gradient."""
+        return self._map(Tensor.detach)
+
+    def clone(self) -> Self:
+        """A copy of the rows."""
+        return self._map(Tensor.clone)
+
+    def to(self, device: torch.device) -> Self:
+        """The rows on a device."""
+        return self._map(lambda tensor: tensor.to(device))
 
     def put(self, index: Tensor, other: Self) -> Self:
-        """These rows with those at `index` (M,) replaced by the rows of `other` (M)."""
+        """These rows with those at `index` (M,), or under a mask (B,), replaced by `other` (M)."""
         chosen = torch.arange(len(self), device=self.device)
         chosen[index] = torch.arange(len(other), device=self.device) + len(self)
         return self.cat([self, other]).take(chosen)
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        return type(self)(tuple(map(function, self.tensors)))
 
 
 def _cat(tensors: Sequence[Tensor]) -> Tensor:

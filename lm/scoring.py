@@ -1,33 +1,34 @@
 """Log-probabilities of k-best candidates, prefix by prefix.
 
 Three ways, by what the scores depend on: `independent` (order 0), `pairs` (order 1) and
-`after` (any model, from given contexts). In all of them the recurrence runs once per trie
-node, level by level over many lists and contexts, and the (nodes × V) logits exist only a
-chunk at a time. A candidate's score is log p of its words and `</s>`, in nats, float32
-from float64 sums.
+`after` (any model, from given contexts). The recurrence runs once per trie node, and the
+(nodes × V) logits exist only a chunk at a time. A candidate's score is log p of its words and
+`</s>`, in nats, float32 from float64 sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lm.engine import ScoringEngine, edges, sums_along
+from lm.contexts import Context
+from lm.engine import ScoringEngine
+from lm.heads import LinearPredictor
 from lm.normalisers import Pair
-from lm.prediction import LinearPredictor
 from lm.rows import Rows
 from lm.trie import Candidates, Forest, Indices, build
 
-VERSION = 3  # of the scores: another where the same model and text get others
+VERSION = 3  # to be raised whenever a model gives a text other scores
 MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
 Scores = NDArray[np.float32]
+DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate of a list leads
+Requests = Sequence[tuple[Candidates, Rows]]  # a list each, and the contexts before it
 
 
 class ScoreError(ValueError):
@@ -61,7 +62,8 @@ def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
             scores += [s.astype(np.float32) for s in _split(sums, part)]
         return scores
 
-    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.timed(attempt))]
+    found = enumerate(engine.timed(attempt))
+    return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
 def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
@@ -76,40 +78,34 @@ def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) ->
     def attempt() -> list[Scores]:
         matrices: list[Scores] = []
         context = engine.model.context
-        start = last = _DistinctContexts(context.start(1), np.zeros(1, dtype=np.int64))
+        start = last = context.start(1), np.zeros(1, dtype=np.int64)
         for begin, end in _spans(engine, lists):
             part = lists.part(begin, end)
             forest = _shared(engine, part)
-            sentences = engine.read(forest, start.contexts)
+            sentences = engine.read(forest, start[0])
             summary = context.summary(sentences)
-            following = [
-                _DistinctContexts.after(
-                    engine,
-                    part.part(t, t + 1),
-                    summary.take(slice(int(part.lists[t]), int(part.lists[t + 1]))),
-                    ends,
-                )
-                for t, ends in enumerate(_split(forest.end, part))
-            ]
+            following = []
+            for t, ends in enumerate(_split(forest.end, part)):
+                own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
+                following.append(_distinct_after(context, part.part(t, t + 1), own, ends))
             given = [
                 start if alone else before
                 for alone, before in zip(first[begin:end], [last, *following], strict=False)
             ]
-            if engine.pair_predictor is not None:
-                hidden = sentences.hidden
-                found = _products(engine, engine.pair_predictor, part, forest, hidden, given)
+            if engine.model.additive:
+                found = _products(engine, part, forest, sentences.hidden, given)
             else:
-                found = _passes(engine, part, given)
-            matrices += [sums[own.rows] for sums, own in zip(found, given, strict=True)]
+                requests = [(part.part(t, t + 1), own) for t, (own, _) in enumerate(given)]
+                found = [scores for scores, _ in _all_after(engine, requests)]
+            matrices += [sums[rows] for sums, (_, rows) in zip(found, given, strict=True)]
             last = following[-1]
         return matrices
 
-    return [_checked(engine, s, lists, t) for t, s in enumerate(engine.timed(attempt))]
+    found = enumerate(engine.timed(attempt))
+    return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
-def after(
-    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
-) -> list[tuple[Scores, Rows]]:
+def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
     """Scores (N, K) of one list each after N contexts, and summaries (N · K rows).
 
     The summaries, what the context takes from each candidate, are in the order of the scores.
@@ -119,49 +115,41 @@ def after(
     """
     found = engine.timed(lambda: _all_after(engine, requests))
     return [
-        (_checked(engine, scores, lists, 0, place=i), summary)
+        (_checked(engine, scores, lists, i), summary)
         for i, ((lists, _), (scores, summary)) in enumerate(zip(requests, found, strict=True))
     ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _DistinctContexts:
-    """Distinct contexts (n rows), and which of them each candidate of a list leads to."""
-
-    contexts: Rows
-    rows: Indices
-
-    @classmethod
-    def after(
-        cls, engine: ScoringEngine, candidates: Candidates, summary: Rows, ends: Indices
-    ) -> _DistinctContexts:
-        """The contexts after one list's candidates, which end in the nodes `ends`."""
-        context = engine.model.context
-        first: dict[bytes, int] = {}
-        keys = map(context.sentence_key, candidates.texts())
-        equal = [first.setdefault(key, k) for k, key in enumerate(keys)]
-        _, chosen, rows = np.unique(ends[equal], return_index=True, return_inverse=True)
-        distinct = summary.take(torch.from_numpy(chosen).to(summary.device))
-        return cls(context.advance(context.start(len(distinct)), distinct), rows)
+def _distinct_after(
+    context: Context, candidates: Candidates, summary: Rows, ends: Indices
+) -> DistinctContexts:
+    """The contexts after one list's candidates, which end in the nodes `ends`."""
+    first: dict[bytes, int] = {}
+    keys = map(context.sentence_key, candidates.texts())
+    equal = [first.setdefault(key, k) for k, key in enumerate(keys)]
+    _, chosen, rows = np.unique(ends[equal], return_index=True, return_inverse=True)
+    distinct = summary.take(torch.from_numpy(chosen).to(summary.device))
+    return context.advance(context.start(len(distinct)), distinct), rows
 
 
 def _products(
     engine: ScoringEngine,
-    predictor: LinearPredictor,
     lists: Candidates,
     forest: Forest,
     hidden: Tensor,
-    given: Sequence[_DistinctContexts],
+    given: Sequence[DistinctContexts],
 ) -> list[Scores]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
     head, context, backend = engine.model.head, engine.model.context, engine.backend
+    predictor = cast(LinearPredictor, engine.predictor)  # of every linear head
 
-    def blocks(item: tuple[Indices, _DistinctContexts]) -> list[tuple[Forest, Pair]]:
-        nodes, own = forest.restricted(item[0])
+    def blocks(item: tuple[Indices, DistinctContexts]) -> list[tuple[Forest, Pair]]:
+        ends, (contexts, _) = item
+        nodes, own = forest.restricted(ends)
         rows = hidden[torch.from_numpy(nodes).to(backend.device)]
         found = []
         most = min(MOST_CONTEXTS, max(64, MOST_ENTRIES // len(nodes)))
-        for values in torch.split(context.value(item[1].contexts), most):
+        for values in torch.split(context.value(contexts), most):
             mean = values.mean(dim=0, keepdim=True)
             columns = head.features(rows, mean.expand(len(rows), -1))
             zeros = rows.new_zeros(len(values), rows.shape[1])
@@ -170,8 +158,8 @@ def _products(
 
     def along(item: tuple[tuple[Forest, Pair], tuple[Tensor, Tensor]]) -> tuple[Scores, int]:
         (own, pair), (log_z, weak) = item
-        terms = predictor.pair_log_probs(pair, log_z, *edges(own, log_z.device))
-        return sums_along(own, *terms).T.astype(np.float32), int(weak.sum())
+        terms = predictor.pair_log_probs(pair, log_z, *own.edges(log_z.device))
+        return own.sums(*terms).T.astype(np.float32), int(weak.sum())
 
     of_lists = backend.map(blocks, zip(_split(forest.end, lists), given, strict=True))
     flat = [block for found in of_lists for block in found]
@@ -183,17 +171,7 @@ def _products(
     return [np.concatenate(list(islice(scores, len(found)))) for found in of_lists]
 
 
-def _passes(
-    engine: ScoringEngine, lists: Candidates, given: Sequence[_DistinctContexts]
-) -> list[Scores]:
-    """Scores (n, K_t) of each list after its n contexts, a pass over its trie for each of them."""
-    requests = [(lists.part(t, t + 1), own.contexts) for t, own in enumerate(given)]
-    return [scores for scores, _ in _all_after(engine, requests)]
-
-
-def _all_after(
-    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
-) -> list[tuple[Scores, Rows]]:
+def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
     """Scores (N, K) and summaries (N · K rows) of each request, batch by batch."""
     found: list[list[tuple[Scores, Rows]]] = [[] for _ in requests]
     for batch in _batches(engine, requests):
@@ -206,9 +184,7 @@ def _all_after(
     ]
 
 
-def _batch_after(
-    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
-) -> list[tuple[Scores, Rows]]:
+def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
     """Scores and summaries of one batch: a trie for each request and context."""
     contexts = Rows.cat([contexts for _, contexts in requests])
     lists = Candidates.joined([lists for lists, _ in requests])
@@ -259,9 +235,7 @@ def _spans(engine: ScoringEngine, lists: Candidates) -> Iterator[tuple[int, int]
         begin = end
 
 
-def _batches(
-    engine: ScoringEngine, requests: Sequence[tuple[Candidates, Rows]]
-) -> Iterator[list[tuple[int, slice]]]:
+def _batches(engine: ScoringEngine, requests: Requests) -> Iterator[list[tuple[int, slice]]]:
     """Contexts of the requests, at most `Backend.tokens` tokens at a time or one context."""
     backend = engine.backend
     most = room = backend.tokens(engine.model.config.hidden)
@@ -281,20 +255,17 @@ def _batches(
         yield batch
 
 
-def _checked(
-    engine: ScoringEngine, scores: Scores, lists: Candidates, t: int, place: int | None = None
-) -> Scores:
-    """Scores (…, K_t) of list t, at most 0: rounding may lift them by `Backend.tolerance` a word.
+def _checked(engine: ScoringEngine, scores: Scores, candidates: Candidates, t: int) -> Scores:
+    """Scores (…, K) of one list's candidates, checked and cut off at 0, which rounding may exceed.
 
-    Heads that are not normalised exactly may have any score but NaN. place: the number of the
-    list in an error, if not t.
+    Heads that are not normalised exactly may have any score but NaN. t: the list in an error.
     """
-    lengths = np.diff(lists.offsets[lists.lists[t] : lists.lists[t + 1] + 1]) + 1
     normalised = engine.model.head.normalised
-    limit = engine.backend.tolerance * lengths if normalised else np.float32(np.inf)
+    tokens = np.diff(candidates.offsets) + 1
+    limit = engine.backend.tolerance * tokens if normalised else np.float32(np.inf)
     wrong = ~(scores <= limit)
     if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"
         candidate = int(np.argwhere(wrong)[0, -1])
-        raise ScoreError(fault, list=t if place is None else place, candidate=candidate)
+        raise ScoreError(fault, list=t, candidate=candidate)
     return np.minimum(scores, np.float32(0.0)) if normalised else scores

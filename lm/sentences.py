@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from lm.recurrence import State, select
@@ -32,34 +32,29 @@ class Positions:
         return found.masked_fill((self.before < 0).view(-1, *[1] * (values.ndim - 1)), 0.0)
 
     def of_words(self) -> tuple[Tensor, Tensor]:
-        """Positions (B, M) after each sentence's words in reading order, and where they count.
+        """Positions (B, M) after each sentence's words in reading order, and a mask (B, M).
 
-        Sentences begin with padding where the mask (B, M) is false.
+        Shorter sentences begin with padding, where the mask is false.
         """
-        at, columns, counts = self.last, [], []
-        for _ in range(self.longest):
-            before = self.before[at]
-            columns.append(at)
-            counts.append(before >= 0)
-            at = torch.where(before >= 0, before, at)
-        if not columns:
-            nothing = self.last.new_zeros(len(self.last), 0)
-            return nothing, nothing.bool()
-        return torch.stack(columns[::-1], dim=1), torch.stack(counts[::-1], dim=1)
+        at = self.last
+        found = at.new_empty(len(at), self.longest)
+        for column in reversed(range(self.longest)):
+            found[:, column] = at
+            at = torch.where(self.before[at] >= 0, self.before[at], at)
+        return found, self.before[found] >= 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadSentences:
-    """What a recurrence made of B sentences, for contexts to take what they keep.
+    """B sentences as a recurrence read them, from which contexts take what they keep.
 
-    hidden: (N, H) top hidden states; recurrent: the whole states (N rows), if the context
-    reads them; embedding: of the model's words.
+    hidden: (N, H) top hidden states; recurrent: the whole states (N rows), or () where the
+    context does not carry a state.
     """
 
     positions: Positions
     hidden: Tensor
-    recurrent: State | None
-    embedding: nn.Embedding
+    recurrent: State = ()
 
     def last_hidden(self) -> Tensor:
         """Top hidden states (B, H) after the last words."""
@@ -67,8 +62,8 @@ class ReadSentences:
 
     def last_states(self) -> State:
         """Whole recurrent states (B rows) after the last words."""
-        if self.recurrent is None:
-            raise TypeError("only a context that reads states receives them")
+        if not self.recurrent:
+            raise TypeError("only a context that carries a state receives whole states")
         return select(self.recurrent, self.positions.last)
 
     def words(self) -> tuple[Tensor, Tensor]:
@@ -80,11 +75,6 @@ class ReadSentences:
         """Top hidden states (B, M, H) after each word, and a mask as of `words`."""
         positions, mask = self.positions.of_words()
         return self.hidden[positions], mask
-
-    def summed_embeddings(self) -> Tensor:
-        """Sum (B, K) of the embeddings of each sentence's words, added in reading order."""
-        words, mask = self.words()
-        return embedding_sums(self.embedding.weight, words, mask)
 
 
 def embedding_sums(weight: Tensor, words: Tensor, mask: Tensor) -> Tensor:

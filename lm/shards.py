@@ -1,8 +1,7 @@
 """Tensors on disk: safetensors in shards of at most 15 MiB, listed by a JSON manifest.
 
 The names of shards contain their digest, and the manifest, which lists them with their
-SHA-256, is renamed into place last: after any failure the folder holds either the old
-tensors or the new ones. Nothing is ever unpickled.
+SHA-256, is renamed into place last: a failure leaves either the old tensors or the new ones.
 """
 
 from __future__ import annotations
@@ -81,20 +80,19 @@ def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             raise ModelError(f"{manifest}: format {version} needs a newer rerank")
         shards = [(str(shard["file"]), str(shard["sha256"])) for shard in content["shards"]]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise ModelError(
-            f"{manifest}: expected the JSON of a model folder made by `rerank train-lm`"
-        ) from None
+        expected = "expected the JSON of a model folder made by `rerank train-lm`"
+        raise ModelError(f"{manifest}: {expected}") from None
     tensors: dict[str, Tensor] = {}
     for name, digest in shards:
         if not re.fullmatch(r"(weights|state)-[0-9a-f]{12}\.safetensors", name):
-            raise ModelError(f"{manifest}: {name!r} is not the name of a shard of ours")
+            raise ModelError(f"{manifest}: {name!r} is not the name of a shard")
         path = manifest.with_name(name)
         data = read_verified(path, digest)
         try:
             tensors.update(load(data))
             _refuse_repeated_names(data)
         except (SafetensorError, ValueError, KeyError) as fault:
-            raise ModelError(f"{path}: not a safetensors file of ours: {fault}") from None
+            raise ModelError(f"{path}: not a safetensors file: {fault}") from None
     try:
         return content, _joined(tensors)
     except (ValueError, RuntimeError) as fault:
@@ -102,7 +100,7 @@ def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def _refuse_repeated_names(data: bytes) -> None:
-    """ValueError if a header names a tensor twice: it is unclear which of the two is meant."""
+    """ValueError if a header names a tensor twice."""
 
     def unique(pairs: list[tuple[str, object]]) -> None:
         if len(dict(pairs)) < len(pairs):

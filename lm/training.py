@@ -1,21 +1,21 @@
 """Training on segments of many documents side by side, with an annealed learning rate.
 
 The loss is Ji et al.'s: −log p summed over segments of L = 5 sentences, mean over the
-segments of an update, gradient clipped to norm 5, learned start context. Around it a
-stronger recipe than the paper's SGD: AdamW, dropout, contexts handed on (without gradient)
-from segment to segment of a document, and sentences whose context is replaced by the null
-context, so that the model is also trained to score without context.
+segments of an update, gradient clipped to norm 5. The recipe is stronger than the paper's
+SGD: AdamW, dropout, contexts carried (without gradient) between the segments of a document,
+and some contexts replaced by the null context, so that the model also scores without context.
 
-Everything random is a function of the seed and the update's number: a run interrupted and
-resumed makes the same updates as one that was not. With a time limit the learning rate
-follows the clock too, and only then do two runs differ.
+Everything random is a function of the seed and the update's number, so that a resumed run
+makes the updates of an uninterrupted one, unless it has a time limit, which the learning
+rate follows too.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus
 from lm.evaluation import perplexity
 from lm.model import DocumentLM
-from lm.objective import Proposal
 from lm.reading import Noise, read
 from lm.vocabulary import END
 
@@ -49,14 +48,10 @@ class Settings:
     validations: int = 4
     precision: str = "float32"
 
-    def as_json(self) -> dict[str, object]:
-        """The fields by name."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """State of a run after a validation: nats per token and perplexity include `</s>`."""
+    """State of a run after a validation; nats are per token, `</s>` included."""
 
     update: int
     epoch: float
@@ -106,28 +101,25 @@ class Trainer:
             betas=(0.9, 0.99),
             fused=True,
         )
-        self.sampler = self._sampler()
+        counts = np.bincount(train.tokens, minlength=model.config.vocabulary)
+        counts[END] = train.n_sentences
+        on_device = torch.from_numpy(counts).to(self.device)
+        self.sampler = model.head.sampler(on_device, settings.negatives)
         self.updates_per_epoch = sum(1 for _ in self._segments(0))
-
-    def _sampler(self) -> Proposal | None:
-        counts = np.bincount(self.train.tokens, minlength=self.model.config.vocabulary)
-        counts[END] = self.train.n_sentences
-        tensor = torch.from_numpy(counts).to(self.device)
-        return self.model.head.sampler(tensor, self.settings.negatives)
 
     def _segments(self, epoch: int) -> Iterator[Segment]:
         order = epoch_order(self.train.n_documents, self.settings.seed, epoch)
         return segments(self.train, order, streams=self.streams, length=self.settings.segment)
 
     def run(self) -> Iterator[Report | None]:
-        """Train to the end of the budget: one item after every update, a report if it validated.
+        """Train to the end of the budget: an item after every update, a report if it validated.
 
         Between two items the run may be saved or abandoned.
         """
         every = max(1, self.updates_per_epoch // self.settings.validations)
         progress = self.progress
         while not progress.finished:
-            for segment in self._remaining():
+            for segment in islice(self._segments(progress.epoch), progress.position, None):
                 started = time.perf_counter()
                 self._update(segment)
                 progress.seconds += time.perf_counter() - started
@@ -138,11 +130,6 @@ class Trainer:
                     return
             progress.epoch += 1
             progress.position = 0
-
-    def _remaining(self) -> Iterator[Segment]:
-        for number, segment in enumerate(self._segments(self.progress.epoch)):
-            if number >= self.progress.position:
-                yield segment
 
     def share_done(self) -> float:
         """Share of the budget that is spent, by updates or by the clock."""

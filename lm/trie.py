@@ -1,9 +1,8 @@
 """Prefix tries of k-best lists: every distinct prefix of the candidates once.
 
 A forest holds tries level by level and without padding; the root of each is `<s>`. Where
-the hidden state sees no context all lists share one root, else each list and context has
-its own. A recurrence runs once per node and not once per token: 2.6 tokens a node within
-one Moses 100-best list, 2.7 over a hundred of them.
+the hidden state sees no context all lists share one root, else there is one for each list
+and context. A recurrence runs once per node: 2.6 tokens a node in a Moses 100-best list.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 import torch
 from numba import njit
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lm.sentences import Positions
 from lm.vocabulary import START
@@ -38,7 +38,7 @@ class Candidates:
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[Sequence[int]]]) -> Candidates:
-        """The columns of nested lists of ids."""
+        """Columns of nested lists of ids."""
         flat = [candidate for candidates in lists for candidate in candidates]
         tokens = [word for candidate in flat for word in candidate]
         return cls(
@@ -85,7 +85,7 @@ class Forest:
     """Tries over n candidates, nodes ordered by level, then by parent.
 
     levels: (L + 1,) node offsets of the levels; the roots are the nodes before levels[1].
-    parent, token, root: (N,) of each node (a root's parent is itself, its token `<s>`).
+    parent, token, root: (N,) of each node; a root's parent is itself, its token `<s>`.
     end: (n,) node in which each candidate ends.
     """
 
@@ -108,13 +108,33 @@ class Forest:
     def restricted(self, ends: Indices) -> tuple[Indices, Forest]:
         """The nodes (ascending) on the paths to some ends, and the forest of these alone.
 
-        O(nodes kept) time.
+        O(n log n) time for n nodes on these paths.
         """
-        nodes, parent, end = _restricted(self.parent, ends)
+        paths = [np.unique(ends)]
+        while (paths[-1] >= self.levels[1]).any():  # not all are roots
+            paths.append(np.unique(self.parent[paths[-1]]))
+        nodes = np.unique(np.concatenate(paths))
         levels = np.searchsorted(nodes, self.levels)
         depth = int(np.searchsorted(levels, len(nodes))) + 1
+        parent, end = np.searchsorted(nodes, self.parent[nodes]), np.searchsorted(nodes, ends)
         kept = tuple(levels[:depth].tolist())
         return nodes, Forest(kept, parent, self.token[nodes], self.root[nodes], end)
+
+    def edges(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """Parents (M,) and words (M,) of the nodes that are not roots."""
+        inner = self.levels[1]
+        parent, token = (torch.from_numpy(x[inner:]).to(device) for x in (self.parent, self.token))
+        return parent, token
+
+    def sums(self, into: Tensor, leave: Tensor) -> NDArray[np.float64]:
+        """Sums (n, C) from root to `</s>` for each candidate, in float64 from the root outwards.
+
+        into: (M, C) log-probabilities of the words of `edges`; leave: (N, C) those of `</s>`.
+        O(N C) time.
+        """
+        terms = into.cpu().numpy(), leave.cpu().numpy()
+        sums: NDArray[np.float64] = _path_sums(self.parent, self.levels[1], self.end, *terms)
+        return sums
 
 
 def build(candidates: Candidates, rows: Indices, roots: Indices, n_roots: int) -> Forest:
@@ -125,18 +145,6 @@ def build(candidates: Candidates, rows: Indices, roots: Indices, n_roots: int) -
     found = _build(candidates.tokens, candidates.offsets, rows, roots, n_roots)
     levels, parent, token, root, end = found
     return Forest(tuple(levels.tolist()), parent, token, root, end)
-
-
-def path_sums(
-    forest: Forest, into: NDArray[np.floating[Any]], leave: NDArray[np.floating[Any]]
-) -> NDArray[np.float64]:
-    """Sums (n, C) from root to `</s>` for each candidate, in float64 from the root outwards.
-
-    into: (N, C) log-probabilities of each node's token after its parent (0 for roots);
-    leave: (N, C) those of `</s>`. O(N C) time.
-    """
-    sums: NDArray[np.float64] = _path_sums(forest.parent, forest.levels[1], forest.end, into, leave)
-    return sums
 
 
 def _end_to_end(offsets: Sequence[Indices]) -> Indices:
@@ -202,34 +210,11 @@ def _breadth_first(parent: Any, token: Any, n_roots: Any, end: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _restricted(parent: Any, ends: Any) -> Any:
-    """Nodes (ascending) above and at `ends`; their parents and the ends, renumbered."""
-    place: dict[Any, Any] = {}
-    for end in ends:
-        node = end
-        while node not in place:
-            place[node] = 0
-            node = parent[node]
-    nodes = np.empty(len(place), np.int64)
-    for i, node in enumerate(place):
-        nodes[i] = node
-    nodes.sort()
-    for i in range(len(nodes)):
-        place[nodes[i]] = i
-    above, end = np.empty_like(nodes), np.empty_like(ends)
-    for i in range(len(nodes)):
-        above[i] = place[parent[nodes[i]]]
-    for i in range(len(ends)):
-        end[i] = place[ends[i]]
-    return nodes, above, end
-
-
-@njit(cache=True, nogil=True)
 def _path_sums(parent: Any, n_roots: Any, end: Any, into: Any, leave: Any) -> Any:
-    reach = into.astype(np.float64)
+    reach = np.zeros((len(parent), into.shape[1]))
     for node in range(n_roots, len(parent)):
         for c in range(reach.shape[1]):
-            reach[node, c] += reach[parent[node], c]
+            reach[node, c] = into[node - n_roots, c] + reach[parent[node], c]
     sums = np.empty((len(end), reach.shape[1]))
     for i in range(len(end)):
         for c in range(reach.shape[1]):

@@ -1,9 +1,8 @@
 """Words and their ids: the closed vocabulary of a language model.
 
 Ids 0, 1 and 2 are `<unk>` (the unknown class), `<s>` and `</s>`; the words follow, most
-frequent first. A text in which one of these three is spelled out holds an ordinary word
-that the vocabulary does not know: it becomes `<unk>`, never a control id. Words are
-UTF-8 bytes between ASCII spaces; nothing else separates them.
+frequent first. In a text these three strings are ordinary unknown words. Words are UTF-8
+bytes between ASCII spaces; nothing else separates them.
 """
 
 from __future__ import annotations

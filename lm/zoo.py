@@ -1,9 +1,7 @@
 """The published models as compositions: a line each, and the paper that defines it.
 
-Parameter formulas hold for two `cifg` layers and an untied softmax, as in the papers;
-V counts `<unk>`, `<s>` and `</s>`.
-
-The table names its parts by address, `module:attribute`, and so loads no torch.
+Parameter formulas hold for two `cifg` layers and an untied softmax, as in the papers; V counts
+`<unk>`, `<s>` and `</s>`. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -13,17 +11,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
-Part: TypeAlias = Callable[..., Any] | str
-"""What makes a part of a model, or its address `module:attribute`."""
+Part: TypeAlias = Callable[..., Any] | str  # makes a part of a model; or the address of such
 
 
 @dataclass(frozen=True, slots=True)
 class Composition:
     """A named choice of context, fusion and head, with its source and parameter formula.
 
-    context: makes a `lm.contexts.Context` from the words' embedding and a recurrence; fusion: makes
-    a `lm.fusions.Fusion` from the width of a value and that recurrence; head: see
-    `lm.heads.softmax`; order: for people, derived by `lm.model.DocumentLM`, None is unbounded.
+    Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
+    `lm.heads.softmax`. order: shown in listings; `DocumentLM.order` derives it for use.
     """
 
     context: Part
@@ -35,7 +31,7 @@ class Composition:
 
 
 def load(part: Part) -> Any:
-    """What makes a part."""
+    """The callable that makes a part."""
     if callable(part):
         return part
     module, _, attribute = part.partition(":")

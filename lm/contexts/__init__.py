@@ -1,14 +1,8 @@
-"""What a model keeps of the sentences before: the contexts, one file each.
-
-A context is a row of a batch (`Rows`) whose tensors only its own class reads. `start` gives
-the context of no sentence, which is also the null context of training; `advance` the context
-after one more sentence; `value` what fusion adds to the model.
-"""
+"""What a model keeps of the sentences before: the contexts, one file each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from typing import ClassVar
 
 import numpy as np
@@ -17,36 +11,32 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
-from lm.recurrence import Recurrence
+from lm.recurrence import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
-
-
-class Reads(Enum):
-    """What a context takes from a sentence; states depend on the context they were read in."""
-
-    NOTHING = "nothing"
-    WORDS = "words"
-    HIDDEN = "top hidden states"
-    STATES = "whole recurrent states"
 
 
 class Context(nn.Module):
     """Base of the contexts, and the facts that each of them states.
 
-    reads: what it takes from a sentence; sentences: how many earlier sentences it depends on
-    beside what their states depended on, None for all; per_word: whether fusion receives a
-    value for each word, by attention, or one for the sentence; averages: whether a weighted
-    mean of contexts is a context; width: D, columns of a value.
+    sentences: how many earlier sentences it depends on, beside those on which their states
+    depended; None for all. reads_states: whether what it takes from a sentence depends on that
+    sentence's own context, where hidden states do. carries_state: whether it takes whole
+    recurrent states, and has one for a sentence to begin in. per_word: whether fusion receives
+    a value for each word, by attention, or one for the sentence. averages: whether a weighted
+    mean of contexts is a context. side_information: what it needs beside target sentences,
+    such as the source sentence. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
     and size, for their sizes.
     """
 
-    reads: ClassVar[Reads] = Reads.NOTHING
+    sentences: int | None = 1
+    reads_states: ClassVar[bool] = False
+    carries_state: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
     averages: ClassVar[bool] = True
-    sentences: int | None = 1
+    side_information: ClassVar[tuple[str, ...]] = ()
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -54,12 +44,12 @@ class Context(nn.Module):
         self.register_buffer("empty", embedding.weight.new_zeros(0), persistent=False)
 
     def start(self, batch: int) -> Rows:
-        """Contexts before any sentence: vectors of zeros."""
+        """Contexts before any sentence, also the null context of training: vectors of zeros."""
         return Rows.of(self.get_buffer("empty").new_zeros(batch, self.width))
 
     def summary(self, sentences: ReadSentences) -> Rows:
-        """What is taken from sentences that were read, (B rows)."""
-        raise TypeError("a context defines what it takes from a sentence")
+        """What is taken from sentences that were read, (B rows); here nothing."""
+        return Rows.of(sentences.hidden.new_zeros(len(sentences.positions.last), 0))
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """Contexts after one more sentence each: what was taken from that sentence."""
@@ -77,16 +67,20 @@ class Context(nn.Module):
         """
         raise TypeError("only a context with a value per word defines word_values")
 
-    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
-        """Training loss of the context's own, in nats, of sentences read in these contexts."""
-        return None
+    def state(self, contexts: Rows) -> State:
+        """Recurrent states (B rows) for sentences to begin in, if `carries_state`."""
+        raise TypeError("only a context that carries a recurrent state can be an initial state")
+
+    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+        """Additional training loss, in nats, of sentences read in these contexts; here 0."""
+        return self.get_buffer("empty").new_zeros(())
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
-        """Digits that are equal for sentences which leave equal contexts; here the words."""
+        """Bytes that are equal for sentences which leave equal contexts; here the words."""
         return words.tobytes()
 
     def history_key(self, sentences: Sequence[bytes]) -> bytes:
-        """Digits that are equal for histories of equal values.
+        """Bytes that are equal for histories of equal values.
 
         sentences: keys of the last n sentences, fewer at the beginning of a document.
         """
@@ -99,12 +93,7 @@ class NoContext(Context):
 
     sentences = 0
 
-    def summary(self, sentences: ReadSentences) -> Rows:
-        """Nothing, (B, 0)."""
-        last = sentences.positions.last
-        return Rows.of(sentences.hidden.new_zeros(len(last), 0))
-
 
 def learned_start(width: int) -> nn.Parameter:
-    """A vector to learn, for documents to begin with."""
+    """A learned vector for the beginning of documents."""
     return nn.Parameter(torch.empty(width).uniform_(-0.1, 0.1))

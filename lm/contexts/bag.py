@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from lm.contexts import Context, Reads
+from lm.contexts import Context
 from lm.recurrence import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences, embedding_sums
 
 
 class BagOfWords(Context):
-    """Sum of the embeddings of all words of the last n sentences, in a table of its own.
+    """Sum of the embeddings of all words of the last n sentences, with a separate table.
 
     The BoW context of Wang & Cho 2016, arXiv:1511.03729, §3, of raw counts instead of
     frequencies. Documents begin with empty bags, whose sum is zero. A context holds the words
@@ -24,20 +24,20 @@ class BagOfWords(Context):
     are added in the order of the ids, so that equal sums have equal bits.
     """
 
-    reads = Reads.WORDS
     averages = False
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, sentences: int = 1
     ) -> None:
         super().__init__(embedding, recurrence)
-        self.sentences, self.width = sentences, embedding.embedding_dim
+        self.sentences = self.bags = sentences
+        self.width = embedding.embedding_dim
         self.table = nn.Parameter(torch.empty_like(embedding.weight).uniform_(-0.1, 0.1))
 
     def start(self, batch: int) -> Rows:
         """Empty bags."""
         empty = self.get_buffer("empty")
-        return Rows.of(torch.zeros(batch, 0, self._n, dtype=torch.long, device=empty.device))
+        return Rows.of(torch.zeros(batch, 0, self.bags, dtype=torch.long, device=empty.device))
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The sorted words (B, M) of each sentence, as a context holds them."""
@@ -48,9 +48,9 @@ class BagOfWords(Context):
         """The last bag after the n − 1 before it."""
         newest = Rows.of(summary.tensors[0][:, :, None])
         (older,) = contexts.tensors
-        slots = [Rows.of(older[:, :, i : i + 1]) for i in range(1, self._n)]
+        slots = [Rows.of(bag) for bag in torch.split(older, 1, dim=2)[1:]]
         # bags of different sizes are padded to the same number of words
-        padded = torch.tensor_split(Rows.cat([*slots, newest]).tensors[0], self._n)
+        padded = torch.tensor_split(Rows.cat([*slots, newest]).tensors[0], self.bags)
         return Rows.of(torch.cat(padded, dim=2))
 
     def value(self, contexts: Rows) -> Tensor:
@@ -65,7 +65,3 @@ class BagOfWords(Context):
     def history_key(self, sentences: Sequence[bytes]) -> bytes:
         """The sorted words of all sentences: equal sums give equal scores."""
         return np.sort(np.frombuffer(b"".join(sentences), dtype=np.int32)).tobytes()
-
-    @property
-    def _n(self) -> int:
-        return self.sentences or 1

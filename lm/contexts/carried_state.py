@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
-from lm.contexts import Context, Reads
-from lm.recurrence import Recurrence, join
+from lm.contexts import Context
+from lm.recurrence import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 
@@ -13,12 +14,27 @@ from lm.sentences import ReadSentences
 class CarriedState(Context):
     """The whole recurrent state after the last word (the document RNNLM); starts at zero."""
 
-    reads = Reads.STATES
+    reads_states = True
+    carries_state = True
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
-        self.width = recurrence.columns
+        self.widths = [tensor.shape[1] for tensor in recurrence.zeros(1)]
+        self.width = sum(self.widths)
+
+    def start(self, batch: int) -> Rows:
+        """Zeros for each tensor of the state."""
+        empty = self.get_buffer("empty")
+        return Rows.of(*(empty.new_zeros(batch, width) for width in self.widths))
 
     def summary(self, sentences: ReadSentences) -> Rows:
+        """The state's tensors."""
+        return Rows(sentences.last_states())
+
+    def state(self, contexts: Rows) -> State:
+        """The carried state."""
+        return contexts.tensors
+
+    def value(self, contexts: Rows) -> Tensor:
         """The state's tensors side by side."""
-        return Rows.of(join(sentences.last_states()))
+        return torch.cat(contexts.tensors, dim=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from lm.contexts import Context, Reads, learned_start
+from lm.contexts import Context, learned_start
 from lm.recurrence import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences
@@ -16,7 +16,7 @@ class LastHidden(Context):
     The first sentence's context c_0 is learned (H parameters).
     """
 
-    reads = Reads.HIDDEN
+    reads_states = True
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
@@ -28,5 +28,5 @@ class LastHidden(Context):
         return Rows.of(self.first.expand(batch, -1))
 
     def summary(self, sentences: ReadSentences) -> Rows:
-        """The state after the last word, or after `<s>` where there is none."""
+        """The state after the last word, or after `<s>` of an empty sentence."""
         return Rows.of(sentences.last_hidden())

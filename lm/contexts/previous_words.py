@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lm.contexts import Context, Reads
+from lm.contexts import Context
 from lm.recurrence import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences
@@ -23,7 +23,7 @@ class PreviousWords(Context):
     a mask (B, M).
     """
 
-    reads = Reads.HIDDEN
+    reads_states = True
     per_word = True
     averages = False
 
@@ -52,10 +52,9 @@ class PreviousWords(Context):
         keys, queries = self.memory(states), self.query(query)
         rows = max(1, MOST_ENTRIES // keys[0].numel())
         values = []
-        for own, asked in zip(torch.split(row, rows), torch.split(queries, rows), strict=True):
-            energy = self.weight(torch.tanh(keys[own] + asked[:, None]))[:, :, 0].float()
-            counts = mask[own]
-            # a finite number: where no word counts all shares would be NaN
-            shares = torch.softmax(energy.masked_fill(~counts, -1e30), dim=1) * counts
-            values.append(torch.einsum("nm,nmh->nh", shares, states[own].float()))
+        for at, query_rows in zip(torch.split(row, rows), torch.split(queries, rows), strict=True):
+            energy = self.weight(torch.tanh(keys[at] + query_rows[:, None]))[:, :, 0].float()
+            # a finite number: without any word all shares would be NaN
+            shares = torch.softmax(energy.masked_fill(~mask[at], -1e30), dim=1) * mask[at]
+            values.append(torch.einsum("nm,nmh->nh", shares, states[at].float()))
         return torch.cat(values)

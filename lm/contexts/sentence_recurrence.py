@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
-from lm.contexts import Context, Reads, learned_start
-from lm.recurrence import Recurrence, State, join
+from lm.contexts import Context, learned_start
+from lm.recurrence import Recurrence
 from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import ReadSentences, embedding_sums
 from lm.vocabulary import END
 
 
@@ -19,38 +19,31 @@ class SentenceRecurrence(Context):
     The HRNNLM in the LSTM form of Ji et al. 2016: the sentence level learns only to predict
     the words of the next sentence (`auxiliary_loss`); the word level receives its top hidden
     state as data, without gradient, and a learned c_0 before the first sentence.
-    Columns of a context: [value (H) | recurrent state].
+    Tensors of a context: the value (B, H), then the recurrent state.
     """
 
-    reads = Reads.WORDS
     sentences = None
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
+        self.embedding = embedding
         self.upper = recurrence.like(embedding.embedding_dim)
         self.width = recurrence.hidden
         self.first = learned_start(self.width)
         self.next_words = nn.Linear(self.width, embedding.num_embeddings)
 
     def start(self, batch: int) -> Rows:
-        """[c_0 | zero state] for each row."""
-        zeros = self.first.new_zeros(batch, self.upper.columns)
-        return Rows.of(torch.cat([self.first.expand(batch, -1), zeros], dim=1))
+        """c_0 and the zero state for each row."""
+        return Rows.of(self.first.expand(batch, -1), *self.upper.zeros(batch))
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """Summed embeddings (B, K), without gradient."""
-        return Rows.of(sentences.summed_embeddings().detach())
+        return Rows.of(embedding_sums(self.embedding.weight, *sentences.words()).detach())
 
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """One step of the sentence level."""
-        state = self._state(contexts)
-        state = self.upper.step(self.upper.project(summary.tensors[0]), state)
-        top = self.upper.output(state).detach()
-        return Rows.of(torch.cat([top, join(state)], dim=1))
-
-    def value(self, contexts: Rows) -> Tensor:
-        """Top hidden state of the sentence level, without gradient; c_0 at the start."""
-        return contexts.tensors[0][:, : self.width]
+        state = self.upper.step(self.upper.project(summary.tensors[0]), contexts.tensors[1:])
+        return Rows.of(self.upper.output(state).detach(), *state)
 
     def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """−log p of the sentences' words, any order, from their contexts alone."""
@@ -60,8 +53,5 @@ class SentenceRecurrence(Context):
 
     def next_word_logits(self, contexts: Rows) -> Tensor:
         """Logits (B, V) of any word of the next sentence, with the sentence level's gradient."""
-        logits: Tensor = self.next_words(self.upper.output(self._state(contexts)))
+        logits: Tensor = self.next_words(self.upper.output(contexts.tensors[1:]))
         return logits
-
-    def _state(self, contexts: Rows) -> State:
-        return self.upper.parted(contexts.tensors[0][:, self.width :])

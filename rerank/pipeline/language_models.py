@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -235,7 +235,7 @@ def _about(
         "torch": torch.__version__,
         "python": platform.python_version(),
         "model": recipe.model,
-        "settings": settings.as_json(),
+        "settings": asdict(settings),
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

@@ -19,7 +19,6 @@ from torch import Tensor
 from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
 from lm.corpus import encode
 from lm.engine import ScoringEngine
-from lm.heads import LinearHead
 from lm.model import Config, DocumentLM
 from lm.scoring import after
 from lm.training import Settings, Trainer
@@ -89,7 +88,6 @@ def test_a_model_read_back_is_the_model_written(name: str, tied: bool, tmp_path:
 
 def test_tied_weights_are_stored_once_and_are_tied_again_when_read(folder: Path) -> None:
     model = load_model(folder).model
-    assert isinstance(model.head, LinearHead)
     assert model.head.weight() is model.embedding.weight
     stored = [tensor for tensor in load_file(shard_of(folder)).values() if tensor.shape == (12, 4)]
     assert len(stored) == 1
@@ -104,7 +102,7 @@ def test_the_digest_identifies_weights_vocabulary_and_composition(tmp_path: Path
     }
     digests = set()
     for name, (model, vocabulary) in kept.items():
-        for about in ({}, ABOUT):  # what is told about a model is no part of it
+        for about in ({}, ABOUT):  # the description of a model does not enter its digest
             save_model(tmp_path / name, model, vocabulary, about)
             digests.add(load_model(tmp_path / name).digest)
     assert len(digests) == len(kept)
@@ -126,7 +124,7 @@ def test_a_new_model_replaces_the_old_one_and_leaves_no_file_of_it(folder: Path)
     assert len(list(folder.iterdir())) == 3
 
 
-# Faults are told, with the file's name, and nothing is believed that does not verify.
+# Faults are reported with the file's name, and nothing is used that does not verify.
 
 
 def cut(path: Path) -> None:
@@ -168,12 +166,14 @@ def test_a_damaged_manifest_is_named(folder: Path, damage: Callable[[Path], None
 
 
 @pytest.mark.parametrize("path", ["missing", "missing/deeper"])
-def test_a_missing_folder_is_told_with_what_would_make_one(tmp_path: Path, path: str) -> None:
+def test_a_missing_folder_is_reported_with_the_command_that_makes_one(
+    tmp_path: Path, path: str
+) -> None:
     with pytest.raises(ModelError, match=r"cannot be read .*made by `rerank train-lm`"):
         load_model(tmp_path / path)
 
 
-def test_a_file_in_place_of_a_folder_is_told(tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "model.pt").write_bytes(b"PK")
     with pytest.raises(ModelError, match="cannot be read"):
         load_model(tmp_path / "model.pt")
@@ -209,27 +209,27 @@ def test_a_vocabulary_outside_the_folder_is_not_opened(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "told"),
+    ("field", "value", "message"),
     [
         ("vocabulary", 13, "expected a vocabulary of 13, found 12"),
         ("hidden", 6, r"tensors do not fit: context.first expected \(6,\), found \(5,\)"),
         ("hidden", 60_000, "tensors do not fit"),  # and 58 GB are not asked for
-        ("hidden", 10**12, "not a model of ours"),
-        ("hidden", -1, "not a model of ours"),
+        ("hidden", 10**12, "not a valid model"),
+        ("hidden", -1, "not a valid model"),
         ("layers", 2, r"recurrence.bias.1 expected \(20,\), found None"),
-        ("layers", 10**9, "not a model of ours"),
-        ("layers", "many", "not a model of ours"),
+        ("layers", 10**9, "not a valid model"),
+        ("layers", "many", "not a valid model"),
         ("model", "gpt", "no model 'gpt'"),
-        ("model", ["ccdclm"], "not a model of ours"),
+        ("model", ["ccdclm"], "not a valid model"),
         ("tied", False, "head.output expected"),
-        ("colour", "blue", "not a model of ours"),
+        ("colour", "blue", "not a valid model"),
     ],
 )
-def test_a_configuration_that_does_not_fit_is_told_with_what_does_not(
-    folder: Path, field: str, value: object, told: str
+def test_a_configuration_that_does_not_fit_is_reported_with_what_does_not(
+    folder: Path, field: str, value: object, message: str
 ) -> None:
     edit(folder, lambda content: content["config"].update({field: value}))
-    with pytest.raises(ModelError, match=rf"config\.json: .*{told}"):
+    with pytest.raises(ModelError, match=rf"config\.json: .*{message}"):
         load_model(folder)
 
 
@@ -294,7 +294,8 @@ def trainer_of(
 def state_of(trainer: Trainer) -> dict[str, Tensor]:
     moments = trainer.optimiser.state_dict()["state"]
     flat = {f"{i}.{name}": tensor for i in moments for name, tensor in moments[i].items()}
-    return {**trainer.model.state_dict(), **flat, "contexts": trainer.contexts.tensors[0]}
+    contexts = {f"contexts.{n}": tensor for n, tensor in enumerate(trainer.contexts.tensors)}
+    return {**trainer.model.state_dict(), **flat, **contexts}
 
 
 @pytest.mark.parametrize("updates", [0, 1, 2], ids="after {} updates".format)
@@ -321,7 +322,7 @@ def test_a_state_may_be_saved_before_the_first_validation(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"dropout": 0.5}, "dropout was 0.1, is 0.5"),
         ({"seed": 2}, "seed was 1, is 2"),
@@ -330,12 +331,12 @@ def test_a_state_may_be_saved_before_the_first_validation(tmp_path: Path) -> Non
     ids=["dropout", "seed", "text"],
 )
 def test_the_state_of_another_run_is_refused_and_the_difference_named(
-    changes: dict[str, Any], told: str, tmp_path: Path
+    changes: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     save_training(tmp_path, trainer_of())
     other = trainer_of(**changes)
     before = {name: tensor.clone() for name, tensor in state_of(other).items()}
-    with pytest.raises(ModelError, match=told):
+    with pytest.raises(ModelError, match=message):
         load_training(tmp_path, other)
     assert all(torch.equal(before[name], tensor) for name, tensor in state_of(other).items())
 

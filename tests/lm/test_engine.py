@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from lm.backend import Backend
-from lm.engine import ScoringEngine, edges, sums_along
+from lm.engine import ScoringEngine
+from lm.heads import LinearPredictor
 from lm.laws import context_after, read_by_words
 from lm.model import Config, DocumentLM
-from lm.prediction import LinearPredictor
 from lm.rows import Rows
 from lm.trie import Candidates, build
 from lm.vocabulary import END
@@ -47,8 +47,8 @@ def test_sums_along_paths_are_those_of_the_words_log_probabilities() -> None:
     pair = predictor.pair(torch.randn(len(forest), 2), torch.randn(3, 2))
     log_probs = torch.log_softmax((pair[0][:, None] + pair[1]) @ predictor.weight.T, dim=2)
     ((log_z, _),) = predictor.pair_normalisers([pair])
-    terms = predictor.pair_log_probs(pair, log_z, *edges(forest, log_z.device))
-    found = sums_along(forest, *terms)
+    terms = predictor.pair_log_probs(pair, log_z, *forest.edges(log_z.device))
+    found = forest.sums(*terms)
     for row, words in enumerate(words for k_best in LISTS for words in k_best):
         node, way = int(forest.end[row]), []
         while node:

@@ -3,20 +3,31 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from lm.batches import PackedBatch
+from lm.contexts import NoContext
+from lm.contexts.carried_state import CarriedState
+from lm.contexts.last_hidden import LastHidden
 from lm.corpus import Corpus
 from lm.fusions import InitialState, Input, NoFusion, Output
 from lm.model import Config, DocumentLM
-from lm.recurrence import CIFG, LSTM
+from lm.recurrence import CIFG, LSTM, Recurrence
 from lm.rows import Rows
 from lm.zoo import ZOO
+
+
+class HTanh(Recurrence):
+    """A state of one tensor."""
+
+    gates = tensors = 1
 
 
 def test_without_fusion_a_sentence_begins_in_the_zero_state_and_nothing_is_added() -> None:
     cell, value = LSTM(3, 4, 2), torch.randn(2, 5)
     fusion = NoFusion(5, cell)
-    state = fusion.initial(cell, 2, lambda: value)
+    context = NoContext(nn.Embedding(3, 2), cell)
+    state = fusion.initial(cell, context, context.start(2))
     assert all(torch.equal(tensor, torch.zeros(2, 4)) for tensor in state)
     assert fusion.input_columns == fusion.output_columns == 0
     assert fusion.share(cell, value) is fusion.output(value, lambda: value)[1] is None
@@ -24,15 +35,17 @@ def test_without_fusion_a_sentence_begins_in_the_zero_state_and_nothing_is_added
 
 def test_an_initial_state_is_the_carried_tensors_in_their_order() -> None:
     cell = CIFG(3, 4, 2)
-    carried = tuple(torch.randn(2, 4) for _ in range(4))
-    joined = torch.cat(carried, dim=1)
-    split = InitialState(16, cell).initial(cell, 2, lambda: joined)
-    assert all(torch.equal(a, b) for a, b in zip(split, carried, strict=True))
+    context = CarriedState(nn.Embedding(3, 2), cell)
+    carried = Rows.of(*(torch.randn(2, 4) for _ in range(4)))
+    assert InitialState(context.width, cell).initial(cell, context, carried) == carried.tensors
 
 
-def test_an_initial_state_of_another_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a value of 16 columns, found 4"):
-        InitialState(4, CIFG(3, 4, 2))
+def test_an_initial_state_is_refused_from_a_context_without_one_whatever_its_size() -> None:
+    cell = HTanh(3, 4, 1)
+    context = LastHidden(nn.Embedding(3, 2), cell)
+    assert context.width == sum(tensor.shape[1] for tensor in cell.zeros(1))
+    with pytest.raises(TypeError, match="only a context that carries a recurrent state"):
+        InitialState(context.width, cell).initial(cell, context, context.start(2))
 
 
 def test_a_shared_projection_is_that_of_the_concatenated_input() -> None:
@@ -59,7 +72,7 @@ def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(na
     model = DocumentLM(Config(name, 9, 3, 4))
     sentence = Corpus(np.array([3, 7, 5], dtype=np.int32), np.array([0, 3]), np.array([0, 1]))
     batch = PackedBatch.of(sentence, np.zeros(1, dtype=np.int64))
-    columns = model.context.start(1).tensors[0].shape[1]
-    contexts = (Rows.of(torch.randn(1, columns)) for _ in range(2))
+    start = model.context.start(1)
+    contexts = (Rows(tuple(map(torch.randn_like, start.tensors))) for _ in range(2))
     one, other = (model.unroll(batch, context).hidden for context in contexts)
     assert model.fusion.hidden_depends_on_context == (not torch.equal(one, other))

@@ -1,4 +1,4 @@
-"""The shipped laws, on parts that nobody shipped, and on parts that break them."""
+"""The shipped laws, on parts of other authors, and on parts that break them."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import Backend
-from lm.contexts import Context, NoContext, Reads
+from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
-from lm.heads import Softmax
+from lm.heads import Predictor, Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
-from lm.prediction import LinearPredictor, Predictor
 from lm.recurrence import RECURRENCES, Recurrence, State
 from lm.rows import Rows
 from lm.sentences import Positions, ReadSentences
@@ -40,7 +39,7 @@ class HTanh(Recurrence):
 class LastTwoHidden(Context):
     """States at the ends of the last two sentences, zeros before them."""
 
-    reads = Reads.HIDDEN
+    reads_states = True
     sentences = 2
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -89,11 +88,8 @@ class BigramSoftmax(Softmax):
     def loss(self, features: Tensor, targets: Tensor, *_: object) -> Tensor:
         return self.nll(features, targets)
 
-    def predictor(self, backend: Backend) -> Predictor:  # type: ignore[override]
+    def predictor(self, backend: Backend) -> Predictor:
         return BigramPredictor(self)
-
-    def pair_predictor(self, backend: Backend) -> LinearPredictor:
-        raise AssertionError("logits are not linear")
 
 
 class BigramPredictor:
@@ -125,7 +121,7 @@ def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
         (NoContext, Input, 0),
     ],
 )
-def test_compositions_that_nobody_shipped_obey_the_laws_at_the_order_of_their_facts(
+def test_other_compositions_obey_the_laws_at_the_order_of_their_facts(
     context: type[Context], fusion: type[Fusion], order: int | None
 ) -> None:
     composition = Composition(context, fusion, "", "")

@@ -30,12 +30,13 @@ def test_shorter_tensors_are_padded_with_zeros_at_their_end() -> None:
 
 def test_rows_are_replaced_where_a_mask_or_an_index_says() -> None:
     other = Rows.of(-torch.ones(3, 2), torch.zeros(3, dtype=torch.long))
-    assert values(rows().where(torch.tensor([True, False, True]), other))[1] == [0, 8, 0]
+    mask = torch.tensor([True, False, True])
+    assert values(rows().put(mask, other.take(mask)))[1] == [0, 8, 0]
     assert values(rows().put(torch.tensor([2, 0]), other.take(slice(2))))[1] == [0, 8, 0]
     assert values(rows().put(torch.tensor([1]), rows().take(slice(1))))[1] == [7, 7, 9]
 
 
-def test_a_clone_has_memory_of_its_own() -> None:
+def test_a_clone_has_separate_memory_and_detached_rows_have_no_gradient() -> None:
     one = rows()
     other = one.clone()
     one.tensors[0].zero_()

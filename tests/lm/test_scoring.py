@@ -18,7 +18,6 @@ from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
 from lm.fusions import Input, Output
-from lm.heads import LinearHead
 from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
@@ -60,7 +59,6 @@ def sentence_score(model: DocumentLM, words: list[int], context: Rows) -> tuple[
     """log p(words </s> | context) word by word, and the context after the sentence."""
     read = read_by_words(model, words, context)
     head = model.head
-    assert isinstance(head, LinearHead)
     added = None
     if model.fusion.adds_to_logits and not model.context.per_word:
         added = model.context.value(context).expand(len(read.hidden), -1)
@@ -127,8 +125,8 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
-@given(lists=document)
-@settings(max_examples=10, deadline=None)
+@given(lists=st.lists(k_best, min_size=1, max_size=3))
+@settings(max_examples=5, deadline=None)
 def test_scores_after_any_contexts_equal_word_by_word_scores(
     lists: list[list[list[int]]], name: str
 ) -> None:
@@ -146,11 +144,11 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
                 ours = model.context.advance(context, summaries.take(slice(place, place + 1)))
                 torch.testing.assert_close(ours.tensors, then.tensors, atol=1e-5, rtol=1e-4)
                 following.append(ours)
-        contexts = Rows.cat(following).take(slice(3))
+        contexts = Rows.cat(following).take(slice(2))
 
 
 def random_contexts(model: DocumentLM, n: int) -> Rows:
-    return Rows.of(torch.randn(n, model.context.start(1).tensors[0].shape[1]))
+    return Rows(tuple(map(torch.randn_like, model.context.start(n).tensors)))
 
 
 @torch.no_grad()

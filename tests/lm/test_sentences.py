@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from lm.batches import PackedBatch
 from lm.corpus import Corpus
@@ -27,7 +26,7 @@ def trie() -> Positions:
 @pytest.mark.parametrize("positions", [packed(), trie()], ids=["packed", "trie"])
 def test_words_and_states_of_each_sentence_come_in_reading_order(positions: Positions) -> None:
     hidden = positions.words[:, None].float() + 100
-    read = ReadSentences(positions, hidden, None, nn.Embedding(7, 2))
+    read = ReadSentences(positions, hidden)
     words, mask = read.words()
     states, _ = read.hidden_states()
     for sentence, own, state, counts in zip(SENTENCES, words, states, mask, strict=True):
@@ -35,7 +34,7 @@ def test_words_and_states_of_each_sentence_come_in_reading_order(positions: Posi
         assert state[counts][:, 0].tolist() == [word + 100 for word in sentence]
     ends = [(sentence or [1])[-1] + 100 for sentence in SENTENCES]
     assert read.last_hidden()[:, 0].tolist() == ends
-    with pytest.raises(TypeError, match="reads states"):
+    with pytest.raises(TypeError, match="carries a state"):
         read.last_states()
 
 

@@ -35,7 +35,7 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
     path = tmp_path / "folder" / "list.json"
-    write_tensors(path, "weights", TENSORS, {"told": 1})
+    write_tensors(path, "weights", TENSORS, {"note": 1})
     return path
 
 
@@ -63,7 +63,7 @@ def replace_shard(manifest: Path, raw: bytes) -> None:
 def test_what_is_written_is_what_is_read(manifest: Path) -> None:
     content, tensors = read_tensors(manifest)
     assert same(tensors, TENSORS)
-    assert content["told"] == 1
+    assert content["note"] == 1
 
 
 @given(

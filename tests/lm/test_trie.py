@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm.trie import Candidates, Forest, build, path_sums
+from lm.trie import Candidates, Forest, build
 from lm.vocabulary import START
 
 word = st.sampled_from([0, 3, 4, 5, 9_999])  # control ids never stand in a text
@@ -113,15 +114,14 @@ def test_path_sums_equal_sums_over_each_candidates_words(
 ) -> None:
     forest = own_roots(lists)
     rng = np.random.default_rng(seed)
-    into, leave = (-rng.exponential(size=(len(forest), columns)) for _ in range(2))
-    into[: len(lists)] = 0
+    sizes = (len(forest) - len(lists), len(forest))
+    into, leave = (-rng.exponential(size=(size, columns)) for size in sizes)
     leave[0] = -np.inf
-    for given_ in (into, leave):
-        given_.flags.writeable = False
+    found = forest.sums(torch.from_numpy(into.copy()), torch.from_numpy(leave.copy()))
+    into = np.concatenate([np.zeros((len(lists), columns)), into])  # of the roots, too
     nodes = {prefix(forest, node): node for node in range(len(forest))}
     expected = [
         sum((into[nodes[t, tuple(c[:n])]] for n in range(len(c) + 1)), leave[nodes[t, tuple(c)]])
         for t, c in written(lists)
     ]
-    found = path_sums(forest, into, leave)
     np.testing.assert_allclose(found, np.reshape(expected, found.shape), rtol=1e-12)

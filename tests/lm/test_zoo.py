@@ -15,7 +15,7 @@ ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": Non
 
 
 def counted(name: str, V: int, K: int, H: int) -> int:
-    """Parameters of a model as published: two coupled-gate layers, an output matrix of its own."""
+    """Parameters of a model as published: two coupled-gate layers, a separate output matrix."""
     return n_parameters(DocumentLM(Config(name, V, K, H, "cifg", 2, tied=False)))
 
 

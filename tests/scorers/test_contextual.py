@@ -232,12 +232,12 @@ def test_a_mean_weighs_the_contexts_of_all_histories(
     problem = contextual(saved[name], LISTS)
     _, successors = problem.extend(beam_of_three(problem), 1)
     shares = np.random.default_rng(1).dirichlet(np.ones(3), 4).T
-    (mean,) = problem.contexts(problem.average(successors, shares)).tensors
+    means = problem.contexts(problem.average(successors, shares)).tensors
     for choice in range(4):
         pairs = problem.select(successors, np.arange(3), np.full(3, choice))
-        (contexts,) = problem.contexts(pairs).tensors
-        expected = torch.from_numpy(shares[:, choice]).float() @ contexts
-        torch.testing.assert_close(mean[choice], expected)
+        for mean, contexts in zip(means, problem.contexts(pairs).tensors, strict=True):
+            expected = torch.from_numpy(shares[:, choice]).float() @ contexts
+            torch.testing.assert_close(mean[choice], expected)
 
 
 @every_model

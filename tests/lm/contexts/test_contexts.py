@@ -1,4 +1,4 @@
-"""What is handed on from sentence to sentence, by each of the contexts."""
+"""What each of the contexts keeps from sentence to sentence."""
 
 import pytest
 import torch
@@ -34,11 +34,10 @@ def test_values_have_the_width_that_the_context_states(context: Context) -> None
 
 @pytest.mark.parametrize("context", all_kinds()[1:], ids=lambda c: type(c).__name__)
 def test_every_row_of_a_batch_is_advanced_by_itself(context: Context) -> None:
-    generator = torch.Generator().manual_seed(1)
-    columns = context.start(1).tensors[0].shape[1]
-    kept = 3 if isinstance(context, SentenceRecurrence) else columns
-    given = Rows.of(torch.randn(4, columns, generator=generator))
-    summary = Rows.of(torch.randn(4, kept, generator=generator))
+    torch.manual_seed(1)
+    given = Rows(tuple(map(torch.randn_like, context.start(4).tensors)))
+    hierarchical = isinstance(context, SentenceRecurrence)
+    summary = Rows.of(torch.randn(4, 3)) if hierarchical else given.take(torch.arange(4).flip(0))
     together = context.advance(given, summary)
     rows = [slice(i, i + 1) for i in range(4)]
     alone = Rows.cat([context.advance(given.take(i), summary.take(i)) for i in rows])
@@ -57,7 +56,9 @@ def test_a_document_begins_with_a_learned_hidden_state() -> None:
 def test_a_document_begins_with_zero_states_where_states_are_carried() -> None:
     context = CarriedState(WORDS, CIFG(1, 5, 2))
     assert n_parameters(context) == 0
-    assert torch.equal(context.start(2).tensors[0], torch.zeros(2, 2 * 2 * 5))
+    start = context.start(2)
+    assert len(start.tensors) == 2 * 2
+    assert torch.equal(context.value(start), torch.zeros(2, 2 * 2 * 5))
 
 
 @pytest.mark.parametrize("kind", [LastHidden, CarriedState])
@@ -103,7 +104,7 @@ def test_the_word_level_receives_the_sentence_level_as_data() -> None:
         )
         return [bool(gradient.any()) for gradient in gradients]
 
-    assert not any(taught(context.value(state).sum()))
+    assert not context.value(state).requires_grad
     own = taught(context.next_word_logits(state).square().sum())
     assert own == [True] * len(inputs)
 
