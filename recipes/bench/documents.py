@@ -28,7 +28,7 @@ from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.exact.line_search import document_line
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.goal import BLEU_GOAL
-from rerank.tuning.rounds import bleu_counts
+from rerank.tuning.objectives.objective import bleu_counts
 
 CONTEXT = 0.1  # weight of a feature that the start weights lack
 

@@ -139,9 +139,8 @@ def line_search(pool: Pool, weights: NDArray[np.float64]) -> tuple[float, list[f
     """CPU seconds of a search, mean over the features; best BLEU along each."""
     axes = Axes.of(pool)
     point = PoolPoint(axes, weights, BLEU_GOAL)
-    directions = [point.axis(axis) for axis in range(point.n_axes)]
-    seconds, steps = timed(lambda: [point.search(direction) for direction in directions])
-    return seconds / len(directions), [step.value for step in steps]
+    seconds, steps = timed(lambda: [point.search(axis) for axis in range(len(axes.features))])
+    return seconds / len(steps), [step.value for step in steps]
 
 
 def searches(name: str, task: Task) -> None:

@@ -3,89 +3,84 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from rerank.cli.options import SEED, all_of
+from rerank.errors import UsageError
 from rerank.registry import METRICS
 from rerank.tuning.tuners.table import ALGORITHMS, MERT
 
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Several options as one decorator, in their order."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-objective_options = _all(
-    click.option(
-        "--objective",
-        "objectives",
-        multiple=True,
-        metavar="NAME[=WEIGHT]",
-        help=f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a --metric; "
-        "two are added, with weights of 1 unless given [default: bleu].",
-    ),
-    click.option(
-        "--metric",
-        "metrics",
-        multiple=True,
-        metavar="NAME=FILE",
-        help="Scores of hypotheses by another tool, larger is better: a number for each line of "
-        "--kbest; repeatable.",
-    ),
-    click.option(
-        "--tokenize", default="none", show_default=True, help="A tokenizer of sacrebleu, for BLEU."
-    ),
-    click.option(
-        "--per-document",
-        "documents",
-        is_flag=True,
-        help="Maximise the mean over documents, not the corpus.",
-    ),
-    click.option(
-        "--worst",
-        type=click.FloatRange(0, 100, min_open=True),
-        metavar="PERCENT",
-        help="Maximise the mean over this share of the documents, those with the worst scores.",
-    ),
+objective_options = all_of(
+    [
+        click.option(
+            "--objective",
+            "objectives",
+            multiple=True,
+            metavar="NAME[=WEIGHT]",
+            help=f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a "
+            "--metric; two are added, with weights of 1 unless given [default: bleu].",
+        ),
+        click.option(
+            "--metric",
+            "metrics",
+            multiple=True,
+            metavar="NAME=FILE",
+            help="Scores of hypotheses by another tool, larger is better: a number for each line "
+            "of --kbest; repeatable.",
+        ),
+        click.option(
+            "--tokenize",
+            default="none",
+            show_default=True,
+            help="A tokenizer of sacrebleu, for BLEU.",
+        ),
+        click.option(
+            "--per-document",
+            "documents",
+            is_flag=True,
+            help="Maximise the mean over documents, not the corpus.",
+        ),
+        click.option(
+            "--worst",
+            type=click.FloatRange(0, 100, min_open=True),
+            metavar="PERCENT",
+            help="Maximise the mean over this share of the documents, those with the worst scores.",
+        ),
+    ]
 )
 
-price_options = _all(
-    click.option(
-        "--length-ratio",
-        default="free",
-        show_default=True,
-        metavar="keep|free|RATIO",
-        help="Length of the output ÷ length of the references to stay near: keep is that of the "
-        "first candidates; free sets no price on length.",
-    ),
-    click.option(
-        "--length-price",
-        type=click.FloatRange(0),
-        metavar="POINTS",
-        help="Price of a length ratio off by 1, in points of the objective [default: 5].",
-    ),
-    click.option(
-        "--shrink",
-        type=click.FloatRange(0),
-        metavar="POINTS",
-        help="Price of leaving the direction of the start weights, in points of the objective: "
-        "POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the metric alone "
-        "[default: 1, with a --metric 0].",
-    ),
+price_options = all_of(
+    [
+        click.option(
+            "--length-ratio",
+            default="free",
+            show_default=True,
+            metavar="keep|free|RATIO",
+            help="Length of the output ÷ length of the references to stay near: keep is that of "
+            "the first candidates; free sets no price on length.",
+        ),
+        click.option(
+            "--length-price",
+            type=click.FloatRange(0),
+            metavar="POINTS",
+            help="Price of a length ratio off by 1, in points of the objective [default: 5].",
+        ),
+        click.option(
+            "--shrink",
+            type=click.FloatRange(0),
+            metavar="POINTS",
+            help="Price of leaving the direction of the start weights, in points of the "
+            "objective: POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the "
+            "metric alone [default: 1, with a --metric 0].",
+        ),
+    ]
 )
 
 algorithm_option = click.option(
@@ -96,13 +91,15 @@ algorithm_option = click.option(
     help="The tuner; all but mert maximise corpus BLEU and nothing else.",
 )
 
-out_options = _all(
-    click.option(
-        "--out",
-        required=True,
-        help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
-    ),
-    click.option("--base", help="moses.ini that --out is to be, with the new weights in it."),
+out_options = all_of(
+    [
+        click.option(
+            "--out",
+            required=True,
+            help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
+        ),
+        click.option("--base", help="moses.ini that --out is to be, with the new weights in it."),
+    ]
 )
 
 plot_option = click.option(
@@ -120,49 +117,51 @@ range_option = click.option(
     help="Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
 )
 
-start_options = _all(
-    click.option(
-        "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
-    ),
-    click.option(
-        "--seed",
-        default=1,
-        show_default=True,
-        type=click.IntRange(0, 2**63 - 1),
-        help="Seed of all random numbers.",
-    ),
-    click.option(
-        "--threads",
-        default=1,
-        show_default=True,
-        type=click.IntRange(1),
-        help="Starts searched in parallel; other tuners than mert use one thread.",
-    ),
+start_options = all_of(
+    [
+        click.option(
+            "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
+        ),
+        click.option(
+            "--seed",
+            default=1,
+            show_default=True,
+            type=SEED,
+            help="Seed of all random numbers.",
+        ),
+        click.option(
+            "--threads",
+            default=1,
+            show_default=True,
+            type=click.IntRange(1),
+            help="Starts searched in parallel; other tuners than mert use one thread.",
+        ),
+    ]
 )
 
-replicate_options = _all(
-    click.option(
-        "--replicates",
-        default=1,
-        show_default=True,
-        type=click.IntRange(1),
-        help="Number of tunings on resampled documents, whose weights are averaged.",
-    ),
-    click.option(
-        "--hold-out",
-        default=0.0,
-        show_default=True,
-        type=click.FloatRange(0, 1, max_open=True),
-        metavar="SHARE",
-        help="Hold out this share of the documents from tuning, and report BLEU there.",
-    ),
+replicate_options = all_of(
+    [
+        click.option(
+            "--replicates",
+            default=1,
+            show_default=True,
+            type=click.IntRange(1),
+            help="Number of tunings on resampled documents, whose weights are averaged.",
+        ),
+        click.option(
+            "--hold-out",
+            default=0.0,
+            show_default=True,
+            type=click.FloatRange(0, 1, max_open=True),
+            metavar="SHARE",
+            help="Hold out this share of the documents from tuning, and report BLEU there.",
+        ),
+    ]
 )
 
 
 def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
     """The objective, from options taken out of `options`; UsageError for contradictions."""
-    from rerank.errors import UsageError
-
     metrics = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
     files = dict[str, str]()
     for one in options.pop("metrics"):
@@ -186,12 +185,9 @@ def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
 
 def bleu_objective_of(options: dict[str, Any]) -> ObjectiveOptions:
     """Corpus BLEU with its prices, from `price_options` taken out of `options`."""
-    from rerank.errors import UsageError
     from rerank.pipeline import ObjectiveOptions
 
-    length, price = options.pop("length_ratio"), options.pop("length_price")
-    if length not in ("keep", "free"):
-        length = _ratio(length)
+    length, price = _length(options.pop("length_ratio")), options.pop("length_price")
     if length == "free" and price is not None:
         raise UsageError("--length-price: --length-ratio free has no price; leave one of them out")
     return ObjectiveOptions(
@@ -239,8 +235,6 @@ def settings_of(options: dict[str, Any]) -> MertSettings:
 
 def _weighted(text: str) -> tuple[str, float]:
     """A metric and its weight from NAME or NAME=WEIGHT."""
-    from rerank.errors import UsageError
-
     name, equals, weight = text.partition("=")
     try:
         return name, float(weight) if equals else 1.0
@@ -248,14 +242,16 @@ def _weighted(text: str) -> tuple[str, float]:
         raise UsageError(f"--objective {text}: expected NAME or NAME=WEIGHT") from None
 
 
-def _ratio(text: str) -> float:
-    """A length ratio above 0."""
-    from rerank.errors import UsageError
-
+def _length(text: str) -> Literal["keep", "free"] | float:
+    """A value of --length-ratio: a word, or a length ratio above 0."""
+    if text == "keep":
+        return "keep"
+    if text == "free":
+        return "free"
     try:
         ratio = float(text)
     except ValueError:
         ratio = 0.0
-    if not 0 < ratio < float("inf"):
+    if not 0 < ratio < math.inf:
         raise UsageError(f"--length-ratio {text}: expected keep, free, or a ratio such as 0.98")
     return ratio

@@ -39,7 +39,7 @@ class Lists:
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
     lms: (NAME, folder) of each language model; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of
-    another package; outside: (NAME, file) of scores of other tools, by their kind in
+    another package; score_files: (NAME, file) of scores of other tools, by their kind in
     `rerank.registry`; top: candidates kept of each sentence, the first ones or,
     if `diverse`, those far from each other.
     """
@@ -49,7 +49,7 @@ class Lists:
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
     scorers: tuple[tuple[str, str], ...] = ()
-    outside: Mapping[str, Sequence[Named]] = field(default_factory=dict)
+    score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     top: int | None = None
     diverse: bool = False
     first_id: int = 0
@@ -60,12 +60,12 @@ class Lists:
     @property
     def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
         """(NAME, value) of each scorer, by option."""
-        return {LM: self.lms, **self.outside, SCORER: self.scorers}
+        return {LM: self.lms, **self.score_files, SCORER: self.scorers}
 
     @property
     def files(self) -> list[str | Path]:
         """All files that are read, without the models."""
-        others = [path for named in self.outside.values() for _, path in named]
+        others = [path for named in self.score_files.values() for _, path in named]
         return [self.kbest, *([self.docs] if self.docs else []), *others]
 
 
@@ -148,7 +148,7 @@ class KBestSource(DocumentSource):
             lists.clip_inf,
         )
         self.score_files: list[FileScorer] = []
-        for option, named in lists.outside.items():
+        for option, named in lists.score_files.items():
             file_scorer = attribute(SCORE_FILES[option].scorer)
             for name, path in named:
                 copy = self.copied(path)

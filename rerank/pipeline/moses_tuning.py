@@ -37,25 +37,23 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.run import ZEROS
 from rerank.tuning.scale import fit_scale_to_bleu
-from rerank.tuning.tuners.pool_tuner import PoolTuner
+from rerank.tuning.tuners.pool_tuner import tune_pool
 
 
 @dataclass(frozen=True, slots=True)
 class MosesTuning:
-    """The weights that `tune_moses` has written; BLEU and length ratio on the pool, and before."""
+    """The weights that `tune_moses` has written, and the result on the pool that they come from."""
 
     weights: Weights
     goal: SearchGoal
-    bleu: float
-    length_ratio: float
-    start_bleu: float
-    start_ratio: float
+    result: PoolResult
 
     def to_text(self) -> str:
         """One line for people."""
+        best, start = self.result.best, self.result.start
         return (
-            f"tuned BLEU {self.bleu:.2f} (length ratio {self.length_ratio:.3f}); start "
-            f"{self.start_bleu:.2f} ({self.start_ratio:.3f}){price_note(self.goal)}"
+            f"tuned BLEU {best.bleu:.2f} (length ratio {best.ratio:.3f}); start "
+            f"{start.bleu:.2f} ({start.ratio:.3f}){price_note(self.goal)}"
         )
 
 
@@ -101,28 +99,35 @@ def tune_moses(
         merged(frame, zeros, sparse, None, Notices(), source=display(weights.base or ""))
     columns, full = tuned.columns(space), tuned.start(space)
     pool = _held(data.pool(sparse), columns, full)
-    tuner = _tuner(pool, tuned, space, plan)
-    announce(f"maximised: {tuner.goal.name}")
-    found = tuner.tune(pool, full[columns], notices)
+    names = [column_names(space.labels)[column] for column in columns]
+    options, bounds = plan.objective_options, tuned.bounds(space)
+    goal = options.goal(
+        options.objective(()),
+        pool.first,
+        full[columns],
+        settled=bool(pool.fixed.any()),
+        scale=lambda: Axes.of(pool).scale,
+    )
+    announce(f"maximised: {goal.name}")
+    bounds = Bounds(bounds.low[columns], bounds.high[columns])
+    found = tune_pool(pool, full[columns], plan, notices, names=names, goal=goal, bounds=bounds)
     best = found.best
     full[columns] = best.weights
     if not full.any():
         raise RerankError(ZEROS)
     scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
     made: dict[str, object] = {
-        **plan_entries(plan, tuner.goal, [*files, *weights.inputs]),
+        **plan_entries(plan, goal, [*files, *weights.inputs]),
         **_result_entries(found),
-        **feature_entries(tuner.names, tuned.ranges),
-        "flat": surface(pool, best.weights, tuner.goal.objective, tuner.names, plot=weights.plot),
+        **feature_entries(names, tuned.ranges),
+        "flat": surface(pool, best.weights, goal.objective, names, plot=weights.plot),
     }
     if scale:
         announce(scale.to_text())
         made |= scale.to_provenance()
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
     write_weights(weights.out, result, base=frame, notices=notices)
-    return MosesTuning(
-        result, tuner.goal, best.bleu, best.ratio, found.start.bleu, found.start.ratio
-    )
+    return MosesTuning(result, goal, found)
 
 
 def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
@@ -184,25 +189,6 @@ def _held(pool: Pool, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> P
         return pool
     fixed = pool.fixed + pool.features[:, held] @ start[held]
     return replace(pool, features=pool.features[:, tuned], fixed=fixed)
-
-
-def _tuner(pool: Pool, features: TunedFeatures, space: FeatureSpace, plan: Plan) -> PoolTuner:
-    """The plan's tuner for the pool of the tuned columns."""
-    tuned, bounds = features.columns(space), features.bounds(space)
-    names = column_names(space.labels)
-    return PoolTuner(
-        plan.algorithm,
-        plan.settings,
-        [names[column] for column in tuned],
-        Bounds(bounds.low[tuned], bounds.high[tuned]),
-        plan.objective_options.goal(
-            plan.metric_objective(()),
-            pool.first,
-            features.start(space)[tuned],
-            settled=bool(pool.fixed.any()),
-            scale=lambda: Axes.of(pool).scale,
-        ),
-    )
 
 
 def _result_entries(found: PoolResult) -> Mapping[str, object]:

@@ -125,8 +125,7 @@ def search_documents(
             "more; take smaller weights or another --alpha"
         ) from None
     except ScoreError as fault:
-        of = "" if fault.problem is None else f"document {documents[fault.problem].name!r}: "
-        raise RerankError(f"{of}{fault}") from None
+        raise documents[fault.problem or 0].located(fault) from None
     except ValueError as fault:
         raise UsageError(f"--search {search.method}: {fault}") from None
     return found

@@ -14,16 +14,14 @@ import rerank
 from rerank.files.lines import digest
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.metrics.bleu import length_ratio
 from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.objective import Objective, Sums
+from rerank.tuning.objectives.objective import Objective, Sums, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.rounds import bleu_counts
 from rerank.tuning.run import TuningResult
 from rerank.tuning.surface import Section, sections
 from rerank.tuning.tuners.table import MERT
@@ -36,35 +34,16 @@ class Tuning:
     weights: Weights
     result: TuningResult
 
-    @property
-    def bleu(self) -> float:
-        """BLEU of the tuned weights on the tuning set."""
-        return self.result.bleu
-
-    @property
-    def length_ratio(self) -> float:
-        """Length ratio of the tuned weights on the tuning set."""
-        return self.result.length_ratio
-
-    @property
-    def baseline_bleu(self) -> float:
-        """BLEU of the first candidates."""
-        return self.result.baseline_bleu
-
-    @property
-    def baseline_ratio(self) -> float:
-        """Length ratio of the first candidates."""
-        return self.result.baseline_ratio
-
     def to_text(self) -> str:
         """One line for people: BLEU before and after, on held-out documents too, and the price."""
+        result = self.result
         line = (
-            f"tuned BLEU {self.bleu:.2f} (length ratio {self.length_ratio:.3f}); first candidates "
-            f"{self.baseline_bleu:.2f} ({self.baseline_ratio:.3f})"
+            f"tuned BLEU {result.bleu:.2f} (length ratio {result.length_ratio:.3f}); first "
+            f"candidates {result.baseline_bleu:.2f} ({result.baseline_ratio:.3f})"
         )
-        if self.result.held_out:
-            line += f"; {self.result.held_out.to_text()}"
-        return line + price_note(self.result.task.goal)
+        if result.held_out:
+            line += f"; {result.held_out.to_text()}"
+        return line + price_note(result.task.goal)
 
 
 def price_note(goal: SearchGoal) -> str:
@@ -199,6 +178,5 @@ def score_entries(sums: Sums, scores: Sequence[MetricScore]) -> dict[str, object
     """Entries of a weights file about the tuning set: BLEU, which comes first, and the others."""
     bleu, *others = scores
     more = {one.name: {"score": one.score, "signature": one.signature} for one in others}
-    ratio = float(length_ratio(bleu_counts(sums)))
-    found = {"bleu": bleu.score, "length_ratio": ratio, "signature": bleu.signature}
+    found = {"bleu": bleu.score, "length_ratio": length_of(sums), "signature": bleu.signature}
     return {**found, **({"metrics": more} if more else {})}

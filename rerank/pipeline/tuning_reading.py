@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +28,8 @@ def read_set(
     """The tuning set of a source's documents; references[d][t] are those of sentence t."""
     groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
-    baseline, remaining = _Baseline([], [], []), iter(references)
+    firsts: list[tuple[bytes, int | None, Sequence[bytes]]] = []
+    remaining = iter(references)
 
     def check(space: FeatureSpace) -> None:
         features.check(space, announce)
@@ -47,14 +47,23 @@ def read_set(
             if kbest.n:
                 counts.append(rows)
                 gaps.append(missing)
-                baseline.add(kbest, lines)
+                for t in np.flatnonzero(kbest.counts).tolist():
+                    row = kbest.rows(t)[0]
+                    firsts.append((kbest.text(row), kbest.line_number(row), lines[t]))
             else:
                 nowhere.append(missing)
         if batch.documents:
             groups.append(tuple(batch.documents))
     if not groups:
         raise InputError("expected candidates to tune on, found none", source=source.name)
-    baseline.note_oddities(source)
+    texts, numbers, targets = zip(*firsts, strict=True)
+    note_differences(
+        texts,
+        [line for group in targets for line in group],
+        source.notices,
+        source=source.name,
+        numbers=numbers,
+    )
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
     return TuningSet(tuple(groups), tuple(counts), np.array(gaps))
@@ -66,30 +75,3 @@ def _counted(
     """Statistics (n, W) of a document's candidates, and summed those of its gaps (W,)."""
     found = [metric.of_lists(kbest, references) for metric in metrics]
     return np.hstack([rows for rows, _ in found]), np.hstack([gaps for _, gaps in found])
-
-
-@dataclass(frozen=True, slots=True)
-class _Baseline:
-    """First candidates, the numbers of their lines, and the references of their sentences."""
-
-    hypotheses: list[bytes]
-    numbers: list[int | None]
-    references: list[bytes]
-
-    def add(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> None:
-        """Take note of a document and the references of its sentences."""
-        for t in np.flatnonzero(kbest.counts).tolist():
-            row = kbest.rows(t)[0]
-            self.hypotheses.append(kbest.text(row))
-            self.numbers.append(kbest.line_number(row))
-            self.references.extend(references[t])
-
-    def note_oddities(self, source: DocumentSource) -> None:
-        """Notices of lists that differ from the references in more than words."""
-        note_differences(
-            self.hypotheses,
-            self.references,
-            source.notices,
-            source=source.name,
-            numbers=self.numbers,
-        )

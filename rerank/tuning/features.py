@@ -20,7 +20,7 @@ from rerank.tuning.bounds import Bounds
 class TunedFeatures:
     """Which features are tuned, from which start weights, and within which ranges.
 
-    names: of the tuned features, all where there are none; given: start weights, 0 for features
+    names: of the tuned features, empty for all; given: start weights, 0 for features
     without one, and `source`, where they come from; ranges: least and greatest weight, by the name
     of a feature or of one of its columns
     """

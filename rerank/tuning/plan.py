@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rerank.errors import UsageError
-from rerank.metrics import Metric
 from rerank.tuning.mert.mert import MertSettings
-from rerank.tuning.objectives.objective import CORPUS_BLEU, Objective
 from rerank.tuning.objectives.options import CORPUS_BLEU_ALONE, ObjectiveOptions
-from rerank.tuning.tuners.table import ALGORITHMS, MERT, named
+from rerank.tuning.tuners.table import MERT, load
 
 POOLS = ("auto", "sentences", "conditional", "exact")
 
@@ -53,8 +50,7 @@ class Plan:
             )
         if self.algorithm == MERT:
             return
-        if self.algorithm not in ALGORITHMS:
-            named(self.algorithm)
+        load(self.algorithm)
         if self.pools == "exact":
             raise UsageError("--pools exact: its line searches need --algorithm mert")
         other = MertSettings(seed=self.settings.seed, threads=self.settings.threads)
@@ -68,10 +64,6 @@ class Plan:
     def objective_options(self) -> ObjectiveOptions:
         """The objective in use: tuners other than MERT maximise corpus BLEU alone."""
         return self.objective if self.algorithm == MERT else CORPUS_BLEU_ALONE
-
-    def metric_objective(self, metrics: Sequence[Metric]) -> Objective:
-        """The objective on statistics of these metrics, without prices."""
-        return self.objective.objective(metrics) if self.algorithm == MERT else CORPUS_BLEU
 
     def seeded(self, seed: int) -> Plan:
         """The plan with another seed."""

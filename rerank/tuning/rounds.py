@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.mert.optimum import Optimum
-from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.objectives.objective import Sums, bleu_of, length_of
 from rerank.tuning.pools.pool import Pool
 
 MOST_ROUNDS = 15
@@ -24,16 +23,9 @@ TunePool: TypeAlias = Callable[[Pool, NDArray[np.float64]], Optimum]
 """Finds better weights (F,) for a pool than the given ones."""
 
 
-def bleu_counts(sums: Sums) -> NDArray[np.int64]:
-    """The nine statistics of BLEU (9,), summed over documents."""
-    counts = np.atleast_2d(sums)[:, :WIDTH].sum(axis=0)
-    return np.asarray(counts, dtype=np.int64)
-
-
 def describe_bleu(what: str, sums: Sums) -> str:
     """BLEU and length ratio of decoded documents, for people."""
-    counts = bleu_counts(sums)
-    return f"{what} BLEU {corpus_bleu(counts):.2f}, length ratio {length_ratio(counts):.3f}"
+    return f"{what} BLEU {bleu_of(sums):.2f}, length ratio {length_of(sums):.3f}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,28 +42,14 @@ class DecodedWeights:
     @property
     def bleu(self) -> float:
         """BLEU of the decoded path, 0..100."""
-        return float(corpus_bleu(bleu_counts(self.statistics)))
+        return bleu_of(self.statistics)
 
 
-Value: TypeAlias = Callable[[DecodedWeights], float]
-"""The value that is maximised."""
-
+Value: TypeAlias = Callable[[Sums, NDArray[np.float64]], float]
+"""The value of summed statistics (D, W), at weights (F,), that is maximised."""
 
 Rounds: TypeAlias = Generator[DecodedWeights, None, str]
-"""The weights of one round after another, those of the start first; returns why it ends."""
-
-
-class Pools(Protocol):
-    """A kind of pool, and how one follows another."""
-
-    @property
-    def patience(self) -> int:
-        """How many rounds in a row may end without a gain."""
-        ...
-
-    def rounds(self, start: NDArray[np.float64]) -> Rounds:
-        """The start weights (F,), then the weights of each round, all decoded."""
-        ...
+"""The start weights, then the weights of each round, all decoded; returns why it ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,8 +72,7 @@ class Round:
         return f"round {self.number}: {', '.join(parts)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BestRound:
+class BestRound(NamedTuple):
     """The round with the best value, the first of equal ones, and why the rounds ended."""
 
     best: Round
@@ -103,34 +80,36 @@ class BestRound:
 
 
 def tune_in_rounds(
-    pools: Pools,
-    start: NDArray[np.float64],
+    rounds: Rounds,
+    patience: int,
     *,
     fixed: bool,
     value: Value,
     report: Callable[[Round], None] = lambda done: None,
 ) -> BestRound:
-    """The best of the rounds from start weights (F,).
+    """The best of the rounds; they end after `patience` in a row that do not gain, and after 15.
 
     fixed: whether a part of the scores is not tuned; without it all-zero weights are not a tuning
-    result. report: called with each round, 0 first. The rounds end when `pools` has no further
-    one, when `patience` rounds in a row have not raised the value, and after 15 rounds.
+    result. report: called with each round, 0 first.
     """
-    rounds = pools.rounds(start)
-    result = next(rounds)
-    best = last = Round(0, result, value(result))
-    report(last)
-    while last.number < MOST_ROUNDS:
+    best: Round | None = None
+    for number in range(MOST_ROUNDS + 1):
         try:
             result = next(rounds)
         except StopIteration as end:
-            return BestRound(best, end.value)
-        last = Round(last.number + 1, result, value(result))
+            reason = end.value
+            break
+        last = Round(number, result, value(result.statistics, result.weights))
         report(last)
+        best = best or last
         valid, best_valid = (fixed or bool(one.result.weights.any()) for one in (last, best))
         if valid and (last.value > best.value or (last.result.bleu > 0 and not best_valid)):
             best = last
-        if last.number - best.number >= pools.patience:
-            rounds_text = "a round" if pools.patience == 1 else f"{pools.patience} rounds"
-            return BestRound(best, f"{rounds_text} without gain")
-    return BestRound(best, f"{MOST_ROUNDS} rounds")
+        if number - best.number >= patience:
+            reason = f"{patience} rounds without gain"
+            break
+    else:
+        reason = f"{MOST_ROUNDS} rounds"
+    if best is None:
+        raise ValueError("expected the start weights, found no round")
+    return BestRound(best, reason)

@@ -1,14 +1,6 @@
 """Tuning in memory: from documents with features and references to weights, without any file.
 
-    metrics = plan.objective.load_metrics()                 # or metrics of one's own, BLEU first
-    corpus = TuningSet.of(documents, texts, references, metrics)
-    result = tune(corpus, metrics, decode=decode, features=TunedFeatures(...), plan=Plan(...))
-    result.weights, result.bleu, result.baseline_bleu
-
-`documents` are `rerank.scorers.features` of documents, `texts[d][t]` the hypotheses and
-`references[d][t]` the references of sentence t; `decode(documents, weights)` gives the choices of
-documents under the weights of all features, by any decoder. `rerank tune-mert` does the same with
-lists that it reads from files.
+`rerank tune-mert` and `rerank.tune` make the tuning set and the decoder for `tune`.
 """
 
 from __future__ import annotations
@@ -21,15 +13,14 @@ from numpy.typing import NDArray
 
 from rerank.errors import RerankError, UsageError
 from rerank.metrics import Metric
-from rerank.metrics.bleu import corpus_bleu, length_ratio
 from rerank.notices import Notices
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.objectives.objective import Sums, bleu_of, length_of
 from rerank.tuning.plan import Plan
-from rerank.tuning.pools.kinds import make_pools
+from rerank.tuning.pools.kinds import best_round
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
 from rerank.tuning.replicates import Replicates, held_out, resampled
-from rerank.tuning.rounds import bleu_counts, describe_bleu, tune_in_rounds
+from rerank.tuning.rounds import describe_bleu
 from rerank.tuning.scale import Scale
 from rerank.tuning.task import Decode, Task
 
@@ -58,11 +49,8 @@ class HeldOutScores:
 
     def to_text(self) -> str:
         """The gain or loss of the tuned weights, for people."""
-        before, after = next(iter(self.bleu.values())), self.bleu["tuned weights"]
-        if "start weights" in self.bleu:
-            what, before = "start weights", self.bleu["start weights"]
-        else:
-            what = "first candidates"
+        what = "start weights" if "start weights" in self.bleu else "first candidates"
+        before, after = self.bleu[what], self.bleu["tuned weights"]
         change = "fell" if after < before else "rose" if after > before else "stayed"
         return f"held-out BLEU {change}: {what} {before:.2f}, tuned weights {after:.2f}"
 
@@ -96,22 +84,22 @@ class TuningResult:
     @property
     def bleu(self) -> float:
         """BLEU of the tuned weights."""
-        return float(corpus_bleu(bleu_counts(self.statistics)))
+        return bleu_of(self.statistics)
 
     @property
     def length_ratio(self) -> float:
         """Length ratio of the tuned weights."""
-        return float(length_ratio(bleu_counts(self.statistics)))
+        return length_of(self.statistics)
 
     @property
     def baseline_bleu(self) -> float:
         """BLEU of the first candidates."""
-        return float(corpus_bleu(bleu_counts(self.baseline)))
+        return bleu_of(self.baseline)
 
     @property
     def baseline_ratio(self) -> float:
         """Length ratio of the first candidates."""
-        return float(length_ratio(bleu_counts(self.baseline)))
+        return length_of(self.baseline)
 
 
 def tune(
@@ -134,8 +122,8 @@ def tune(
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
-    objective = plan.metric_objective(metrics)
-    whole = Task.of(corpus, features, objective, plan=plan, decode=decode, notices=notices)
+    objective = plan.objective_options.objective(metrics)
+    whole = Task(corpus, features, objective, plan, decode, notices)
     task, rest = _divided(whole)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
@@ -157,13 +145,7 @@ def tune(
 def _tuned(task: Task, announce: Announce) -> NDArray[np.float64]:
     """Weights (G,) of the best round."""
     start = task.start[task.tuned]
-    found = tune_in_rounds(
-        make_pools(task),
-        start,
-        fixed=task.fixed,
-        value=task.value,
-        report=lambda done: announce(done.to_text()),
-    )
+    found = best_round(task, lambda done: announce(done.to_text()))
     announce(f"stopped: {found.reason}")
     announce(f"kept: round {found.best.number}")
     weights = found.best.result.weights
@@ -186,7 +168,7 @@ def _replicates(task: Task, announce: Announce) -> Replicates:
         found.append(_tuned(task.on(resampled(n_documents, rng), own), announce))
         sums = task.decode(found[-1])[1]
         announce(describe_bleu(f"replicate {r}, all documents:", sums))
-        bleu.append(float(corpus_bleu(bleu_counts(sums))))
+        bleu.append(bleu_of(sums))
     weights = np.array([one / task.norm(one) for one in found])
     return Replicates(weights / task.norm(weights.mean(axis=0)), tuple(bleu))
 
@@ -215,7 +197,7 @@ def _held_out_scores(task: Task, weights: NDArray[np.float64], announce: Announc
     sums["tuned weights"] = task.decode(weights)[1]
     for what, counts in sums.items():
         announce(describe_bleu(f"held out, {what}:", counts))
-    bleu = {what: float(corpus_bleu(bleu_counts(counts))) for what, counts in sums.items()}
+    bleu = {what: bleu_of(counts) for what, counts in sums.items()}
     values = {what: task.goal.objective.value(counts) for what, counts in sums.items()}
     if values != bleu:
         listed = ", ".join(f"{what} {value:.3f}" for what, value in values.items())

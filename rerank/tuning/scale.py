@@ -111,7 +111,7 @@ class _Lists:
         quality: NDArray[np.float64],
         offsets: NDArray[np.int64],
     ) -> _Lists | None:
-        """Such lists of all; None if there are none."""
+        """Those lists among all; None if there is no such list."""
         kept, shares = [], []
         for start, end in pairwise(offsets):
             possible = scores[start:end] > -np.inf

@@ -16,7 +16,7 @@ from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import Objective
 from rerank.tuning.pools.pool import Pool
 
-NEAR = 0.1  # loss that counts as flat, in points of the objective
+NEAR = 0.1  # largest loss of a flat range, in points of the objective
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +51,7 @@ def sections(pool: Pool, weights: NDArray[np.float64], objective: Objective) -> 
     point = PoolPoint(axes, weights, SearchGoal(objective))
     found = []
     for axis, feature in enumerate(axes.features.tolist()):
-        line = point.line(point.axis(axis))
+        line = point.line(axis)
         values = objective.along(line.changes[line.order], line.documents[line.order])
         places, left, _ = line.intervals()
         here = float(weights[feature])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from rerank.tuning.objectives.objective import Objective, Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
-from rerank.tuning.rounds import DecodedWeights, TunePool
-from rerank.tuning.tuners.pool_tuner import PoolTuner
+from rerank.tuning.rounds import TunePool
+from rerank.tuning.tuners.pool_tuner import tune_pool
 
 Floats = NDArray[np.float64]
 Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
@@ -30,50 +30,38 @@ Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """Of F columns the weights of G are tuned; `goal` is a function of weights (G,)."""
+    """Of F columns the weights of G are tuned; `goal` is a function of weights (G,).
+
+    The goal's length is that of the first candidates of these documents.
+    """
 
     corpus: TuningSet
-    space: FeatureSpace
     features: TunedFeatures
-    plan: Plan
     objective: Objective
-    goal: SearchGoal
+    plan: Plan
     decoder: Decode
     notices: Notices
+    goal: SearchGoal = field(init=False)
 
-    @classmethod
-    def of(
-        cls,
-        corpus: TuningSet,
-        features: TunedFeatures,
-        objective: Objective,
-        *,
-        plan: Plan,
-        decode: Decode,
-        notices: Notices,
-    ) -> Task:
-        """The task on these documents, with their own length of the first candidates."""
-        space = corpus.documents[0].space
-        tuned, start = features.columns(space), features.start(space)
-        goal = plan.objective_options.goal(
-            objective,
+    def __post_init__(self) -> None:
+        corpus, tuned, start = self.corpus, self.tuned, self.start
+        goal = self.plan.objective_options.goal(
+            self.objective,
             corpus.sums(corpus.first).sum(axis=0),
             start[tuned],
-            settled=_settled(corpus, start, tuned),
+            settled=self.fixed,
             scale=lambda: Axes.of(corpus.pool(corpus.first, tuned, start)).scale,
         )
-        return cls(corpus, space, features, plan, objective, goal, decode, notices)
+        object.__setattr__(self, "goal", goal)
 
     def on(self, numbers: Sequence[int], seed: int) -> Task:
         """The task on some of the documents, with another seed."""
-        return Task.of(
-            self.corpus.take(numbers),
-            self.features,
-            self.objective,
-            plan=self.plan.seeded(seed),
-            decode=self.decoder,
-            notices=self.notices,
-        )
+        return replace(self, corpus=self.corpus.take(numbers), plan=self.plan.seeded(seed))
+
+    @property
+    def space(self) -> FeatureSpace:
+        """The features of all documents."""
+        return self.corpus.documents[0].space
 
     @property
     def tuned(self) -> NDArray[np.int64]:
@@ -109,8 +97,9 @@ class Task:
 
     @property
     def fixed(self) -> bool:
-        """Whether a part of the scores is not tuned."""
-        return _settled(self.corpus, self.start, self.tuned)
+        """Whether a part of the scores is not tuned, which settles the scale of the weights."""
+        held = np.delete(self.start, self.tuned).any()
+        return bool(held) or any(d.sparse.any() for d in self.corpus.documents)
 
     def full(self, weights: Floats) -> Floats:
         """All weights (F,), given the tuned ones (G,)."""
@@ -122,10 +111,6 @@ class Task:
         """L1 norm of weights (G,), by which they are divided; 1 where their scale is settled."""
         free = not self.fixed and self.bounds.free_of_scale and weights.any()
         return float(np.linalg.norm(weights, 1)) if free else 1.0
-
-    def value(self, result: DecodedWeights) -> float:
-        """The goal's value of decoded weights (G,)."""
-        return self.goal.value(result.statistics, result.weights)
 
     def pool(self, path: Choices) -> Pool:
         """All candidates under a path."""
@@ -144,18 +129,20 @@ class Task:
         All rounds draw the same random points, so that rounds on equal pools end alike. Optima of
         earlier rounds are starts of later ones. Constant features are reported for the first pool.
         """
-        plan = self.plan
-        tuner = PoolTuner(plan.algorithm, plan.settings, self.names, self.bounds, self.goal)
         history: list[Floats] = []
 
         def tune(pool: Pool, start: Floats) -> Optimum:
-            found = tuner.tune(pool, start, Notices() if history else notices, tuple(history)).best
+            found = tune_pool(
+                pool,
+                start,
+                self.plan,
+                Notices() if history else notices,
+                names=self.names,
+                goal=self.goal,
+                bounds=self.bounds,
+                history=tuple(history),
+            ).best
             history.append(found.weights)
             return found
 
         return tune
-
-
-def _settled(corpus: TuningSet, start: Floats, tuned: NDArray[np.int64]) -> bool:
-    """Whether a part of the scores is not tuned, which settles the scale of the tuned weights."""
-    return bool(np.delete(start, tuned).any()) or any(d.sparse.any() for d in corpus.documents)

@@ -488,7 +488,7 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
     pairs = ["d\t0\t-\t0\t0", "d\t0\t-\t1\t0", "d\t1\t0\t0\t0", f"d\t1\t1\t0\t{bonus}"]
     write("dev.pairs", pairs)
     Path("w.json").write_text('{"x": 1, "p": 1}')
-    lists = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("p", Path("dev.pairs")),)})
+    lists = Lists("dev.kbest", "dev.docs", score_files={"pair-scores": (("p", Path("dev.pairs")),)})
     said: list[str] = []
     reports = Reports(kbest="out.kbest")
     decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)

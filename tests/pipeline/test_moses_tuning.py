@@ -135,11 +135,11 @@ def test_the_bleu_told_is_that_of_the_weights_written(here: Path, options: dict[
     found = tuned(**options)
     written = read_weights("out.json", Notices())
     assert written == found.weights
-    assert found.bleu == bleu_by_hand(written)
-    assert found.bleu > found.start_bleu
+    assert found.result.best.bleu == bleu_by_hand(written)
+    assert found.result.best.bleu > found.result.start.bleu
     if "start" in options:
-        assert found.start_bleu == bleu_by_hand(read_weights(options["start"], Notices()))
-    assert found.to_text().startswith(f"tuned BLEU {found.bleu:.2f} (length ratio ")
+        assert found.result.start.bleu == bleu_by_hand(read_weights(options["start"], Notices()))
+    assert found.to_text().startswith(f"tuned BLEU {found.result.best.bleu:.2f} (length ratio ")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_lists_and_their_files_lead_to_the_same_weights(
     assert found.weights.dense.keys() == truth.weights.dense.keys()
     for name, values in truth.weights.dense.items():  # gaps of tune_mert change the last bits
         assert found.weights.dense[name] == pytest.approx(values, rel=1e-9)
-    assert found.bleu == truth.bleu
+    assert found.result.best.bleu == truth.result.bleu
     assert found.weights.alpha == pytest.approx(truth.weights.alpha, rel=1e-9)
     made, same = found.weights.provenance, truth.weights.provenance
     for key in ("algorithm", "objective", "seed", "bleu", "length_ratio", "alpha_lists"):
@@ -277,7 +277,7 @@ def test_what_made_the_weights_is_written_with_them(here: Path) -> None:
     found = tuned(init="init.opt")
     made = json.loads(Path("out.json").read_text())["provenance"]
     assert [one["file"] for one in made["inputs"]] == ["features.dat", "scores.dat", "init.opt"]
-    assert made["bleu"] == found.bleu
+    assert made["bleu"] == found.result.best.bleu
     assert made["seed"] == QUICK.seed
     assert made["objective"] == "corpus BLEU − 1 (1 − cosine with the start)"
     assert made["statistics"] == "Moses' extractor"
@@ -286,7 +286,7 @@ def test_what_made_the_weights_is_written_with_them(here: Path) -> None:
     assert made["flat"].keys() == {"LM0", "TM0_0", "TM0_1"}
     least, middle, most = made["optima"]["bleu"]
     assert least <= middle <= most
-    assert found.bleu <= most + 1e-9
+    assert found.result.best.bleu <= most + 1e-9
     n_climbs = (1 + QUICK.kicks) + (1 + QUICK.random_starts) + 1 + QUICK.kicks
     assert made["optima"]["found"] <= n_climbs
 

@@ -123,9 +123,9 @@ def bleu_of(
 def test_without_context_tuning_never_loses_bleu(here: Path, start: str | None) -> None:
     said: list[str] = []
     found = tuned(lists(), said=said, start=start)
-    assert found.bleu == bleu_of(lists(), "out.json")
-    assert found.bleu > found.baseline_bleu
-    assert found.bleu > bleu_of(lists(), "start.json")
+    assert found.result.bleu == bleu_of(lists(), "out.json")
+    assert found.result.bleu > found.result.baseline_bleu
+    assert found.result.bleu > bleu_of(lists(), "start.json")
     assert kept_round(said) == 1
 
 
@@ -140,14 +140,14 @@ def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_lengt
     def value(weights: str) -> float:
         bleu = bleu_of(lists(), weights)
         lengths = [sum(map(len, map(str.split, read(name)))) for name in ("hyp.txt", "dev.ref")]
-        return bleu - 5 * abs(lengths[0] / lengths[1] - found.baseline_ratio)
+        return bleu - 5 * abs(lengths[0] / lengths[1] - found.result.baseline_ratio)
 
     said: list[str] = []
     plan = Plan(objective=ObjectiveOptions(length="keep", shrinkage=0.0), settings=QUICK)
     found = tuned(lists(), said=said, start="start.json", plan=plan)
-    assert f"maximised: corpus BLEU − 5 |length ratio − {found.baseline_ratio:.3f}|" in said
+    assert f"maximised: corpus BLEU − 5 |length ratio − {found.result.baseline_ratio:.3f}|" in said
     assert value("out.json") > value("start.json")
-    assert value("out.json") >= found.baseline_bleu
+    assert value("out.json") >= found.result.baseline_bleu
     assert any(line.endswith(f"{value('out.json'):.3f}") for line in said if "round 1" in line)
 
 
@@ -158,15 +158,15 @@ def test_the_bleu_told_is_that_of_decoding_with_the_weights_written(
 ) -> None:
     given = lists(model_folders[name])
     found = tuned(given, f"out.{form}", start="start.json")
-    assert found.bleu == bleu_of(given, f"out.{form}")
-    assert found.to_text().startswith(f"tuned BLEU {found.bleu:.2f} (")
+    assert found.result.bleu == bleu_of(given, f"out.{form}")
+    assert found.to_text().startswith(f"tuned BLEU {found.result.bleu:.2f} (")
 
 
 def test_the_bleu_told_is_of_the_references_and_the_tokenizer_given(here: Path) -> None:
     lines = Path("dev.ref").read_text(encoding="utf-8").splitlines()
     write("other.ref", [f"{line.replace('the', 'a')}, one!" for line in lines])
     found = tuned(lists(), references=["dev.ref", "other.ref"], tokenize="13a")
-    assert found.bleu == bleu_of(lists(), "out.json", "13a", "dev.ref other.ref")
+    assert found.result.bleu == bleu_of(lists(), "out.json", "13a", "dev.ref other.ref")
     assert "nrefs:2" in str(found.weights.provenance["signature"])
     assert "tok:13a" in str(found.weights.provenance["signature"])
 
@@ -180,7 +180,7 @@ def test_with_context_the_round_with_the_best_decoded_bleu_is_kept(
     rounds = [re.fullmatch(r"round (\d+): .*decoded BLEU ([\d.]+), .*", line) for line in said]
     decoded = {int(r[1]): float(r[2]) for r in rounds if r}
     assert list(decoded) == list(range(len(decoded)))
-    assert round(found.bleu, 2) == max(decoded.values()) == decoded[kept_round(said)]
+    assert round(found.result.bleu, 2) == max(decoded.values()) == decoded[kept_round(said)]
     assert said[-1].startswith("time ")
     start = {**START, "lm": [0.0], "lmoov": [0.0]}
     write_weights("start.json", start)
@@ -195,8 +195,8 @@ def test_the_baseline_is_the_first_candidates(here: Path) -> None:
     references = Path("dev.ref").read_text(encoding="utf-8").splitlines()
     first = [said.get(t, "") for t in range(len(DOCS))]
     truth = sacrebleu.corpus_bleu(first, [references], tokenize="none", force=True)
-    assert found.baseline_bleu == truth.score
-    assert found.baseline_ratio == truth.sys_len / truth.ref_len
+    assert found.result.baseline_bleu == truth.score
+    assert found.result.baseline_ratio == truth.sys_len / truth.ref_len
 
 
 def test_first_candidates_that_cannot_be_bettered_still_give_weights(
@@ -209,7 +209,7 @@ def test_first_candidates_that_cannot_be_bettered_still_give_weights(
     write("dev.ref", [said.get(t, "") for t in range(len(DOCS))])
     for given in (lists(), lists(model_folders["codclm"])):
         found = tuned(given)
-        assert found.bleu == bleu_of(given, "out.json")
+        assert found.result.bleu == bleu_of(given, "out.json")
 
 
 # The scale
@@ -271,7 +271,7 @@ def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here:
         notices=notices,
         announce=said.append,
     )
-    assert found.bleu == pytest.approx(100)
+    assert found.result.bleu == pytest.approx(100)
     assert found.weights.alpha is None
     assert read_weights("out.json", Notices()).alpha is None
     told = [notice.kind for notice in notices if "alpha" in notice.kind]
@@ -297,14 +297,14 @@ def test_features_that_are_not_named_keep_their_weights(
         }
         assert moved
         assert moved <= set(features)
-        assert found.bleu == bleu_of(given, "out.json")
+        assert found.result.bleu == bleu_of(given, "out.json")
 
 
 def test_sparse_weights_are_used_and_kept(here: Path) -> None:
     write_weights("start.json", START, {"tag_x": 2.5})
     found = tuned(lists(), start="start.json")
     assert found.weights.sparse == {"tag_x": 2.5}
-    assert found.bleu == bleu_of(lists(), "out.json")
+    assert found.result.bleu == bleu_of(lists(), "out.json")
 
 
 def test_features_without_a_start_weight_are_told(
@@ -321,7 +321,7 @@ def test_the_total_is_tuned_if_it_is_named(here: Path) -> None:
     write("dev.kbest", [f"{line[:-1]}{-(n % 4)}" for n, line in enumerate(lines)])
     found = tuned(lists(), features=["total"], start="start.json")
     assert found.weights.dense["total"] != (0.0,)
-    assert found.bleu == bleu_of(lists(), "out.json")
+    assert found.result.bleu == bleu_of(lists(), "out.json")
 
 
 def test_a_moses_ini_is_a_start(here: Path) -> None:
@@ -352,7 +352,7 @@ def test_both_forms_of_the_file_hold_the_weights_returned(here: Path) -> None:
         assert read_weights(f"out.{form}", Notices()).dense == found.weights.dense
     text = Path("out.ini").read_text(encoding="utf-8")
     assert "\n[weight]\nLM0= " in text
-    assert f"# bleu: {found.bleu}\n" in text
+    assert f"# bleu: {found.result.bleu}\n" in text
 
 
 def test_weights_say_how_they_came_about(here: Path, model_folders: Mapping[str, Path]) -> None:
@@ -360,7 +360,7 @@ def test_weights_say_how_they_came_about(here: Path, model_folders: Mapping[str,
     said = json.loads(Path("out.json").read_text(encoding="utf-8"))["provenance"]
     assert said == found.weights.provenance
     assert (said["algorithm"], said["objective"]) == ("mert", "corpus BLEU")
-    assert (said["bleu"], said["length_ratio"]) == (found.bleu, found.length_ratio)
+    assert (said["bleu"], said["length_ratio"]) == (found.result.bleu, found.result.length_ratio)
     assert (said["seed"], said["random_starts"], said["top"]) == (1, 2, 3)
     files = [read["file"] for read in said["inputs"]]
     assert files == ["dev.kbest", "dev.docs", "dev.ref", "start.json"]

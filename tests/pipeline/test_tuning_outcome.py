@@ -99,7 +99,10 @@ def decoded(weights: str) -> tuple[float, float]:
 
 def test_the_last_line_has_bleu_before_and_after_and_the_price_of_direction(here: Path) -> None:
     found = tuned(plan=Plan(settings=QUICK))
-    before, after = (found.baseline_bleu, found.baseline_ratio), (found.bleu, found.length_ratio)
+    before, after = (
+        (found.result.baseline_bleu, found.result.baseline_ratio),
+        (found.result.bleu, found.result.length_ratio),
+    )
     assert found.to_text() == (
         "tuned BLEU {:.2f} (length ratio {:.3f}); first candidates {:.2f} ({:.3f}); weights were "
         "kept near the direction of the start weights (--shrink 1; --shrink 0 for BLEU alone)"
@@ -168,7 +171,7 @@ def test_weights_within_their_flat_range_lose_little_and_beyond_it_more(here: Pa
     def value(weights: Sequence[float]) -> float:
         write_weights("moved.json", {"LM0": weights[:1], "TM0": weights[1:]})
         bleu, ratio = decoded("moved.json")
-        return bleu - 5 * abs(ratio - found.baseline_ratio)
+        return bleu - 5 * abs(ratio - found.result.baseline_ratio)
 
     dense = [*found.weights.dense["LM0"], *found.weights.dense["TM0"]]
     best, ends = value(dense), 0
@@ -301,8 +304,8 @@ def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: st
         assert "random_starts" not in said
     text = Path("out.ini").read_text(encoding="utf-8")
     assert f'# algorithm: "{algorithm}"\n' in text
-    assert math.isfinite(found.bleu)
-    assert (found.bleu, found.length_ratio) == decoded("out.ini")
+    assert math.isfinite(found.result.bleu)
+    assert (found.result.bleu, found.result.length_ratio) == decoded("out.ini")
 
 
 def test_weights_say_what_every_metric_reached(here: Path) -> None:

@@ -21,8 +21,8 @@ from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.objective import bleu_counts
 from rerank.tuning.pools.tuning_set import TuningSet
-from rerank.tuning.rounds import bleu_counts
 
 ALL = ObjectiveOptions((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
 START = Weights({"LM0": (0.5,)}, {}, None, {})
@@ -109,7 +109,7 @@ def test_first_candidates_add_up_to_the_corpus(tuning_lists: Path) -> None:
 
 
 def test_features_of_scores_from_outside_are_columns_too(tuning_lists: Path) -> None:
-    corpus, space, _ = made(outside=PAIRS)
+    corpus, space, _ = made(score_files=PAIRS)
     assert [label.name for label in space.labels] == ["LM0", "TM0", "pairs"]
     assert [p.order for p in corpus.documents[0].problems] == [1]
 

@@ -235,10 +235,10 @@ def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
     assert cheap.order == 1
     monkeypatch.setattr(LanguageModel, "passes", lambda self, k: k)
     dear = LanguageModel("lm", saved["codclm"])
-    group = dear._group()
+    group = dear._memory.group
     dear.lazily()
     assert dear.order is None
-    assert dear._group() != group  # what is kept of it has another form
+    assert dear._memory.group != group  # what is kept of it has another form
     (problem,) = (one.problem for one in dear.score([("evening", kbest(lists))]))
     for path in [(0, 0, 0), (1, 2, 1)]:
         truth = conditional_scores(problem_of(saved["codclm"], lists), path)

@@ -13,20 +13,12 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from rerank.corpus.labels import Label
 from rerank.errors import RerankError, UsageError
-from rerank.formats.weights import Weights
-from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline import Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
 from rerank.pipeline.models import Named
-from rerank.pipeline.searching import Search, search_documents
-from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.features import TunedFeatures
 from rerank.tuning.plan import POOLS
-from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.replicates import Replicates, held_out, resampled
-from rerank.tuning.run import tune
 from rerank.tuning.tuners.table import ALGORITHMS
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
@@ -92,14 +84,14 @@ def tuned(
     start: str | None = "start.json",
 ) -> Tuning:
     announce = (said if said is not None else list[str]()).append
-    lists = lists or Lists("dev.kbest", "dev.docs", outside=PAIRS)
+    lists = lists or Lists("dev.kbest", "dev.docs", score_files=PAIRS)
     weights = TunedWeights("out.json", start=start)
     return tune_mert(lists, ["dev.ref"], weights, plan=plan, notices=Notices(), announce=announce)
 
 
 def bleu_of(documents: Sequence[str], weights: str = "out.json") -> float:
     """sacrebleu's BLEU, on some documents, of what `decode` writes."""
-    lists = Lists("dev.kbest", "dev.docs", outside=PAIRS)
+    lists = Lists("dev.kbest", "dev.docs", score_files=PAIRS)
     decode(lists, weights, "hyp.txt", notices=Notices())
     rows = zip(read("dev.docs"), read("hyp.txt"), read("dev.ref"), strict=True)
     kept = [(hypothesis, line) for name, hypothesis, line in rows if name in documents]
@@ -121,7 +113,7 @@ def test_what_is_told_is_what_decoding_gives(pools: str, replicates: int) -> Non
     """Lists of order 1; decoding searches them by Viterbi's algorithm."""
     said: list[str] = []
     found = tuned(Plan(pools, settings=QUICK, replicates=replicates), said)
-    assert found.bleu == bleu_of([*SIZES])
+    assert found.result.bleu == bleu_of([*SIZES])
     assert found.weights.provenance["pools"] == pools
     assert sum(line.startswith("kept: round ") for line in said) == replicates
     assert any(line.startswith("maximised: corpus BLEU") for line in said)
@@ -139,8 +131,8 @@ def test_every_algorithm_finds_weights_that_decode_as_told(algorithm: str, pools
         for line in said
         if "round" in line and "decoded" in line
     ]
-    assert found.bleu == bleu_of([*SIZES])
-    assert found.bleu >= values[0] - 0.1  # less at most for the sake of length
+    assert found.result.bleu == bleu_of([*SIZES])
+    assert found.result.bleu >= values[0] - 0.1  # less at most for the sake of length
     assert found.weights.provenance["algorithm"] == algorithm
     tuned(plan)
     assert Path("out.json").read_bytes() == first
@@ -159,7 +151,9 @@ def test_the_mean_of_replicates_is_that_of_tunings_on_documents_drawn_anew() -> 
     for seed in seeds:
         write_documents([FULL[d] for d in resampled(len(FULL), rng)], originals)
         lists = Lists(
-            "drawn.kbest", "drawn.docs", outside={"pair-scores": (("pairs", Path("drawn.pairs")),)}
+            "drawn.kbest",
+            "drawn.docs",
+            score_files={"pair-scores": (("pairs", Path("drawn.pairs")),)},
         )
         Path("dev.ref").write_text(Path("drawn.ref").read_text("utf-8"), "utf-8")
         one = Plan(settings=replace(QUICK, seed=seed))
@@ -247,7 +241,7 @@ def test_documents_drawn_twice_are_searched_twice_in_models_without_a_bound(
     found = tuned(Plan(settings=QUICK, replicates=2), lists=lists, start=None)
     decode(lists, "out.json", "hyp.txt", notices=Notices())
     truth = sacrebleu.corpus_bleu(read("hyp.txt"), [read("dev.ref")], tokenize="none", force=True)
-    assert found.bleu == truth.score
+    assert found.result.bleu == truth.score
 
 
 # Held-out documents
@@ -272,7 +266,7 @@ def test_bleu_of_held_out_documents_is_that_of_decoding_them(pools: str) -> None
         for line in said
     )
     rest = [name for name in FULL if name not in chosen]
-    assert found.bleu == bleu_of(rest)
+    assert found.result.bleu == bleu_of(rest)
 
 
 def test_first_candidates_of_held_out_documents_are_told_and_no_start_where_there_is_none() -> None:
@@ -303,8 +297,11 @@ def test_weights_do_not_know_of_held_out_documents(pools: str, replicates: int) 
     other = tuned(plan)
     assert other.weights.dense == one.weights.dense
     assert other.weights.alpha == one.weights.alpha
-    assert (other.bleu, other.length_ratio) == (one.bleu, one.length_ratio)
-    assert other.baseline_bleu == one.baseline_bleu
+    assert (other.result.bleu, other.result.length_ratio) == (
+        one.result.bleu,
+        one.result.length_ratio,
+    )
+    assert other.result.baseline_bleu == one.result.baseline_bleu
     assert held(other)["documents"] == held(one)["documents"]
     assert held(other)["bleu"] != held(one)["bleu"]
 
@@ -334,48 +331,3 @@ def test_replicates_that_find_no_weights_are_told() -> None:
 
 
 # In memory
-
-
-def test_documents_in_memory_give_the_weights_that_their_files_give() -> None:
-    """One feature in all lists; what the weights choose is the truth of their BLEU."""
-    lists = Lists("dev.kbest", "dev.docs")
-    plan = Plan(settings=QUICK)
-    space = FeatureSpace((Label("LM0", 1), Label("x", 1)), (), 2, False)
-    texts = [[list[str]() for _ in sizes] for sizes in SIZES.values()]
-    rows = [list[list[float]]() for _ in SIZES]
-    places = [(d, t) for d, sizes in enumerate(SIZES.values()) for t in range(len(sizes))]
-    for line in read("dev.kbest"):
-        number, text, values, _ = line.split(" ||| ")
-        d, t = places[int(number)]
-        texts[d][t].append(text)
-        rows[d].append([float(value) for value in values.split()[1::2]])
-    references = [
-        [[line] for line, (e, _) in zip(read("dev.ref"), places, strict=True) if e == d]
-        for d in range(len(SIZES))
-    ]
-    documents = []
-    for name, lists_of, values_of in zip(SIZES, texts, rows, strict=True):
-        sizes = np.array([len(one) for one in lists_of])
-        static = np.array(values_of).reshape(-1, 2)
-        offsets = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
-        present = np.flatnonzero(sizes)
-        sparse = np.zeros(len(static))
-        documents.append(DocumentFeatures(name, space, static, sparse, (), offsets, present))
-    metrics = [Bleu()]
-    start = Weights({"LM0": (1.0,), "x": (0.5,)}, {}, None, {})
-    found = tune(
-        TuningSet.of(documents, texts, references, metrics),
-        metrics,
-        decode=lambda group, weights: [
-            one.choices for one in search_documents(group, weights, Search())
-        ],
-        features=TunedFeatures(given=start),
-        plan=plan,
-    )
-    content = {"schema": 1, "weights": {"LM0": [1.0], "x": [0.5]}, "sparse": {}}
-    Path("start.json").write_text(json.dumps(content), encoding="utf-8")
-    truth = tuned(plan, lists=lists)
-    assert found.full.tolist() == dense(truth)
-    assert (found.bleu, found.baseline_bleu) == (truth.bleu, truth.baseline_bleu)
-    assert found.scale is not None
-    assert found.scale.alpha == truth.weights.alpha

@@ -20,10 +20,10 @@ from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.mert import MertSettings
 from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.objectives.objective import bleu_of
 from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.tuning_set import TuningSet
-from rerank.tuning.rounds import DecodedWeights
 from rerank.tuning.task import Task
 from rerank.tuning.tuners.table import ALGORITHMS
 
@@ -50,8 +50,8 @@ def task(
     corpus = TuningSet(((document,),), (STATISTICS,), np.zeros((1, 9), np.int64))
     start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
     features = TunedFeatures(tuned, start, "start.json", options.pop("ranges", {}))
-    objective = plan.metric_objective([Bleu()])
-    return Task.of(corpus, features, objective, plan=plan, decode=no_decoder, notices=Notices())
+    objective = plan.objective_options.objective([Bleu()])
+    return Task(corpus, features, objective, plan, no_decoder, Notices())
 
 
 def no_decoder(documents: Sequence[DocumentFeatures], weights: NDArray[np.float64]) -> list[Any]:
@@ -78,8 +78,8 @@ def test_other_documents_have_a_goal_of_their_own_length() -> None:
 def test_what_is_maximised_is_bleu_less_the_price_of_length() -> None:
     made = task(Plan(objective=ObjectiveOptions(length=0.5, price=10.0, shrinkage=0.0)))
     sums = np.array([[20] * 4 + [20] * 4 + [25]])
-    result = DecodedWeights(np.ones(2), sums)
-    assert made.value(result) == pytest.approx(result.bleu - 10 * abs(20 / 25 - 0.5))
+    expected = bleu_of(sums) - 10 * abs(20 / 25 - 0.5)
+    assert made.goal.value(sums, np.ones(2)) == pytest.approx(expected)
 
 
 def test_ranges_are_those_of_the_weights_that_may_move() -> None:

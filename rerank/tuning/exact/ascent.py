@@ -6,8 +6,6 @@ no rounds: the predicted value is the value of what Viterbi search decodes, and 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,18 +13,16 @@ from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.coordinates import coordinates
-from rerank.tuning.mert.line import Step
+from rerank.tuning.mert.line import SearchLine
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.mert.point import Point
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import Sums
 
-Vector: TypeAlias = NDArray[np.float64]
-
 
 def document_ascent(
     documents: ChainSet,
-    start: Vector,
+    start: NDArray[np.float64],
     goal: SearchGoal,
     *,
     features: NDArray[np.int64],
@@ -40,56 +36,41 @@ def document_ascent(
     each document for each search, and Viterbi search for each step taken.
     """
     moving = features[documents.spreads[features] > 0]
-    point = DocumentPoint(documents, moving, start, goal, notices=notices, bounds=bounds)
+    point = DocumentPoint(documents, start, goal, moving, notices=notices, bounds=bounds)
     coordinates(point)
     return point.optimum()
 
 
-class DocumentPoint(Point[Vector]):
-    """A point on documents, of which `features` (G,) may move; directions are vectors (F,)."""
+class DocumentPoint(Point):
+    """A point on documents, with the scores of their candidates alone."""
 
     def __init__(
         self,
         documents: ChainSet,
-        features: NDArray[np.int64],
-        weights: Vector,
+        weights: NDArray[np.float64],
         goal: SearchGoal,
+        features: NDArray[np.int64],
         *,
         notices: Notices,
         bounds: Bounds | None = None,
     ) -> None:
-        self.documents, self.features, self.notices = documents, features, notices
+        self.documents, self.notices = documents, notices
         weights = weights.astype(np.float64)
         self._unaries = documents.unaries(weights)
-        super().__init__(weights, documents.decode(weights), goal, bounds)
+        super().__init__(weights, documents.decode(weights), goal, features, bounds=bounds)
 
-    @property
-    def n_axes(self) -> int:
-        """Number of the features that may move."""
-        return len(self.features)
-
-    def axis(self, axis: int) -> Vector:
-        """The unit vector (F,) of a feature that may move."""
-        vector = np.zeros(len(self.documents.spreads))
-        vector[self.features[axis]] = 1.0
-        return vector
-
-    def vector(self, direction: Vector) -> Vector:
-        """The direction itself."""
-        return direction
-
-    def best_step(self, direction: Vector) -> Step:
-        """The best step of an exact line search over all paths."""
-        line = document_line(
+    def line(self, axis: int) -> SearchLine:
+        """All breaks along an axis, of all paths."""
+        vector = self.vector(axis)
+        return document_line(
             self.documents,
             self._unaries,
-            (self.weights, direction),
+            (self.weights, vector),
             notices=self.notices,
-            span=self.bounds.span(self.weights, direction),
+            span=self.bounds.span(self.weights, vector),
         )
-        return self.goal.best(line, self.value)
 
-    def sums_after(self, direction: Vector, step: Step, weights: Vector) -> Sums:
+    def sums_after(self, axis: int, step: float, weights: NDArray[np.float64]) -> Sums:
         """Summed statistics (D, W) of the paths that the new weights decode."""
         return self.documents.decode(weights)
 

@@ -46,13 +46,6 @@ class DocumentEnvelope:
     rows: NDArray[np.int64]
     complete: bool
 
-    def path(self, segment: int) -> NDArray[np.int64]:
-        """Rows (T,) of the best path between breaks segment − 1 and segment, 0 <= segment <= m."""
-        path = self.first.copy()
-        end = self.starts[segment]
-        path[self.sentences[:end]] = self.rows[:end]  # numpy: of equal places the last one counts
-        return path
-
     def changes(self, statistics: Sums) -> Sums:
         """What each break adds to the summed statistics of the path, (m, W); O(x W)."""
         kind = np.float64 if statistics.dtype.kind == "f" else np.int64

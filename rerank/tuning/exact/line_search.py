@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rerank.notices import Notices
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.envelope import MOST_BREAKS, DocumentEnvelope, document_envelope
-from rerank.tuning.mert.line import EVERYWHERE, Line
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine
 from rerank.tuning.objectives.objective import Sums
 
 
@@ -75,13 +75,13 @@ def document_line(
     notices: Notices,
     span: tuple[float, float] = EVERYWHERE,
     most: int = MOST_BREAKS,
-) -> Line:
+) -> SearchLine:
     """The breaks of all documents along a line = (weights, direction), (F,) each.
 
     The direction must vary in some list. The range of steps ends where the direction adds as much
     as the weights' own length (1 for zeros), both in spreads of the features, and where `span`
     ends. Where a document has more than `most` breaks in the range, it is halved, with a notice;
-    `Line.span` is the range that was searched. unaries: those of the weights.
+    `SearchLine.span` is the range that was searched. unaries: those of the weights.
     O(n) beside `document_envelope`, m log m for m breaks.
     """
     weights, direction = line
@@ -103,7 +103,7 @@ def document_line(
         changes.append(envelope.changes(chain.statistics))
         owners.append(len(envelope.breaks))
     steps = np.concatenate(breaks)
-    return Line(
+    return SearchLine(
         steps,
         np.argsort(steps, kind="stable"),
         np.concatenate(changes),

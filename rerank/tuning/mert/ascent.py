@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.mert.envelope import Direction, Scratch
-from rerank.tuning.mert.line import Line, Step
-from rerank.tuning.mert.line_search import SearchDirection, line_of
+from rerank.tuning.mert.line import SearchLine
+from rerank.tuning.mert.line_search import line_of
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.mert.point import Point
 from rerank.tuning.objectives.goal import SearchGoal
@@ -69,7 +69,7 @@ def _narrow(statistics: Sums) -> Sums:
     return statistics
 
 
-class PoolPoint(Point[SearchDirection]):
+class PoolPoint(Point):
     """A point with the scores and choices of a pool under its weights."""
 
     def __init__(
@@ -88,42 +88,33 @@ class PoolPoint(Point[SearchDirection]):
         _add_columns(axes.pool.offsets, axes.columns, weights[axes.features], self._scores)
         self._choices = axes.pool.choices(self._scores)
         self._next_choices = np.empty_like(self._choices)
-        sums = axes.pool.sums(self._choices)
-        super().__init__(weights.astype(np.float64), sums, goal, bounds, most_searches)
+        super().__init__(
+            weights.astype(np.float64),
+            axes.pool.sums(self._choices),
+            goal,
+            axes.features,
+            bounds=bounds,
+            most_searches=most_searches,
+        )
 
-    @property
-    def n_axes(self) -> int:
-        """Number of the features that vary."""
-        return len(self.axes.directions)
+    def line(self, axis: int) -> SearchLine:
+        """All breaks along an axis, in memory that the next search overwrites. O(n + m log m)."""
+        vector = self.vector(axis)
+        return line_of(
+            self.axes.pool,
+            self._scores,
+            self._choices,
+            self.axes.directions[axis],
+            self._scratch,
+            weights=self.weights,
+            vector=vector,
+            span=self.bounds.span(self.weights, vector),
+        )
 
-    def axis(self, axis: int) -> SearchDirection:
-        """The direction of a varying feature."""
-        vector = np.zeros(self.axes.pool.features.shape[1])
-        vector[self.axes.features[axis]] = 1.0
-        span = self.bounds.span(self.weights, vector)
-        return SearchDirection(vector, self.axes.directions[axis], span)
-
-    def vector(self, direction: SearchDirection) -> NDArray[np.float64]:
-        """A direction as a vector (F,)."""
-        return direction.vector
-
-    def line(self, direction: SearchDirection) -> Line:
-        """All breaks along a direction, in memory that the next search overwrites."""
-        pool = self.axes.pool
-        return line_of(pool, self.weights, self._scores, self._choices, direction, self._scratch)
-
-    def best_step(self, direction: SearchDirection) -> Step:
-        """The best step, into the middle of its interval. O(n + m log m) for m breaks."""
-        if direction.slopes.spread == 0:
-            return Step(0.0, self.value)
-        return self.goal.best(self.line(direction), self.value)
-
-    def sums_after(
-        self, direction: SearchDirection, step: Step, weights: NDArray[np.float64]
-    ) -> Sums:
+    def sums_after(self, axis: int, step: float, weights: NDArray[np.float64]) -> Sums:
         """Summed statistics (D, W) of the choices after a step."""
-        pool, moved = self.axes.pool, (self._next_scores, self._next_choices)
-        _advance(pool.offsets, self._scores, direction.slopes.slopes, step.size, *moved)
+        pool, slopes = self.axes.pool, self.axes.directions[axis].slopes
+        _advance(pool.offsets, self._scores, slopes, step, self._next_scores, self._next_choices)
         return pool.sums(self._next_choices)
 
     def move(self) -> None:
@@ -132,7 +123,7 @@ class PoolPoint(Point[SearchDirection]):
         self._choices, self._next_choices = self._next_choices, self._choices
 
 
-Strategy: TypeAlias = Callable[[Point[SearchDirection]], None]
+Strategy: TypeAlias = Callable[[Point], None]
 """Moves a point until nothing gains, or it is exhausted."""
 
 

@@ -26,6 +26,7 @@ from rerank.tuning.pools.pool import Pool
 _PARALLEL = 2.0**-40
 _LOWER = 1 + 2.0**-48  # chords lie below the topmost line; rounding must not lift them
 _STEEP = 1e300
+_TINY = 5e-324  # the least float64: a spread is 0 only if no slope differs
 _THIN = 8  # with fewer points a second pass costs more than it saves
 
 
@@ -129,7 +130,8 @@ def _extent(
             mean += (slopes[row] - slopes[start]) / largest / (end - start)
         for row in range(start, end):
             squares += ((slopes[row] - slopes[start]) / largest - mean) ** 2
-    return largest * math.sqrt(squares / max(len(slopes), 1))
+    spread = largest * math.sqrt(squares / max(len(slopes), 1))
+    return max(spread, _TINY) if largest > 0 else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -15,7 +15,7 @@ NARROW = 2.0**-40  # width ÷ size of an interval: narrower ones may be rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class SearchLine:
     """The m breaks of a line weights + step · direction, and what changes at each of them.
 
     breaks: (m,) float64, steps; those at −inf give the choices at the beginning of the line

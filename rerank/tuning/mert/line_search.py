@@ -7,48 +7,44 @@ https://aclanthology.org/P03-1021.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from rerank.tuning.mert.envelope import Direction, Scratch, upper_envelopes
-from rerank.tuning.mert.line import EVERYWHERE, Line
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchDirection:
-    """A direction `vector` (F,), the slopes of a pool along it, and the steps allowed."""
-
-    vector: NDArray[np.float64]
-    slopes: Direction
-    span: tuple[float, float] = EVERYWHERE
-
-
 def line_of(
     pool: Pool,
-    weights: NDArray[np.float64],
     scores: NDArray[np.float64],
     choices: NDArray[np.int64],
-    direction: SearchDirection,
+    slopes: Direction,
     scratch: Scratch,
-) -> Line:
-    """The breaks of all lists along a direction; the result lies in `scratch`. O(n + m log m)."""
-    envelopes = upper_envelopes(pool, scores, choices, direction.slopes, scratch)
+    *,
+    weights: NDArray[np.float64],
+    vector: NDArray[np.float64],
+    span: tuple[float, float] = EVERYWHERE,
+) -> SearchLine:
+    """The breaks of all lists along a vector (F,); the result lies in `scratch`. O(n + m log m).
+
+    scores, choices: those of `weights` (F,); slopes: of the pool along the vector; span: least and
+    greatest step allowed
+    """
+    envelopes = upper_envelopes(pool, scores, choices, slopes, scratch)
     changes = scratch.changes(len(envelopes.rows))
     _changes(envelopes.offsets, envelopes.rows, pool.statistics, changes)
-    return Line(
+    return SearchLine(
         envelopes.breaks,
         np.argsort(envelopes.breaks),
         changes,
         pool.documents_of(envelopes.offsets),
         weights,
-        direction.vector,
-        direction.span,
-        1 / direction.slopes.spread,
+        vector,
+        span,
+        1 / slopes.spread,
     )
 
 

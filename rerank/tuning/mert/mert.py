@@ -128,12 +128,14 @@ class _Search:
         so that nothing depends on threads.
         """
         rng = np.random.default_rng(self.settings.seed)
-        starts = [self.bounds.clipped(weights) for weights in history]
-        starts += _starts(self.axes, start, self.bounds, self.settings, rng)
+        starts = [*history, *_starts(self.axes, start, self.bounds, self.settings, rng)]
         kicks = rng.standard_normal((2, self.settings.kicks, len(self.axes.features)))
+        pool = self.axes.pool
         with ThreadPoolExecutor(self.settings.threads) as threads:
             from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
-            smooth = threads.submit(lambda: self._climb(self._smooth(start, rng), in_turn))
+            smooth = threads.submit(
+                lambda: self._climb(expected_bleu(pool, start, rng=rng), in_turn)
+            )
             heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
             heated = sorted(threads.map(heat, starts), key=lambda optimum: -optimum.value)
             go_on = partial(self._climb, strategy=in_turn)
@@ -142,19 +144,16 @@ class _Search:
             best = max(others, key=lambda optimum: optimum.value)
             return [*from_given.result(), *others, *self._chain(best, kicks[1])[1:]]
 
-    def _smooth(self, start: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-        """The weights of maximum expected BLEU, within bounds."""
-        return self.bounds.clipped(expected_bleu(self.axes.pool, start, rng=rng))
-
     def _climb(
         self,
         weights: NDArray[np.float64],
         strategy: Strategy = coordinates,
         most_searches: float = np.inf,
     ) -> Optimum:
+        """The local optimum from the nearest weights within bounds."""
         found = climb(
             self.axes,
-            weights,
+            self.bounds.clipped(weights),
             self.goal,
             strategy,
             bounds=self.bounds,
@@ -167,8 +166,7 @@ class _Search:
         """An optimum, and those after kicks (k, G), each from the best one so far."""
         found = [best]
         for kick in kicks:
-            weights = kicked(best.weights, self.axes.scale, kick)
-            found.append(self._climb(self.bounds.clipped(weights), in_turn))
+            found.append(self._climb(kicked(best.weights, self.axes.scale, kick), in_turn))
             best = max(best, found[-1], key=lambda optimum: optimum.value)
         return found
 
@@ -187,7 +185,7 @@ def kicked(
 
 
 def silence(axes: Axes) -> str:
-    """Why statistics do not tell weights apart, if so."""
+    """Why the statistics do not depend on the weights, if so."""
     if not axes.pool.statistics[:, 3].any() and axes.pool.statistics.shape[1] == WIDTH:
         return "on lists without a 4-gram match, where BLEU is nothing but its smoothing"
     return "" if axes.directions else "without a feature that varies within a list"
@@ -236,4 +234,4 @@ def _starts(
         drawn = rng.standard_normal(len(axes.features)) / axes.spreads
         drawn[boxed] = rng.uniform(low[boxed], high[boxed])
         weights[axes.features] = drawn
-    return [bounds.clipped(weights) for weights in starts]
+    return starts

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
-from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.objectives.objective import Sums, bleu_of, length_of
 from rerank.tuning.pools.pool import Pool
 
 
@@ -25,15 +24,15 @@ class Optimum:
     @classmethod
     def at(cls, pool: Pool, weights: NDArray[np.float64], goal: SearchGoal = BLEU_GOAL) -> Optimum:
         """The choices of given weights from a pool. O(n F)."""
-        sums = pool.sums(pool.choices(pool.scores(weights)))
+        sums = pool.decode(weights)
         return cls(weights, sums.sum(axis=0), goal.value(sums, weights))
 
     @property
     def bleu(self) -> float:
         """Corpus BLEU, 0..100, whatever the goal."""
-        return float(corpus_bleu(self.statistics[:WIDTH].astype(np.int64)))
+        return bleu_of(self.statistics)
 
     @property
     def ratio(self) -> float:
         """Length of the choices ÷ length of the references."""
-        return float(length_ratio(self.statistics[:WIDTH]))
+        return length_of(self.statistics)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.mert.line import Step
+from rerank.tuning.mert.line import SearchLine, Step
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import Sums
 
-D = TypeVar("D")
-"""What a kind of points knows of the direction of a search."""
 
-
-class Point(ABC, Generic[D]):
+class Point(ABC):
     """Weights (F,) on the move, their summed statistics (D, W) and the goal's value.
 
+    features: (G,) those that may move; axis g is the direction of features[g]
     searches: line searches made so far; the point is exhausted after `most_searches`
     """
 
@@ -30,33 +27,22 @@ class Point(ABC, Generic[D]):
         weights: NDArray[np.float64],
         sums: Sums,
         goal: SearchGoal,
+        features: NDArray[np.int64],
+        *,
         bounds: Bounds | None = None,
         most_searches: float = math.inf,
     ) -> None:
-        self.weights, self.sums, self.goal = weights, sums, goal
+        self.weights, self.sums, self.goal, self.features = weights, sums, goal, features
         self.bounds = bounds or Bounds.none(len(weights))
         self.most_searches, self.searches = most_searches, 0
         self.value = goal.value(sums, weights)
 
-    @property
     @abstractmethod
-    def n_axes(self) -> int:
-        """How many features may move."""
+    def line(self, axis: int) -> SearchLine:
+        """All breaks along an axis."""
 
     @abstractmethod
-    def axis(self, axis: int) -> D:
-        """The direction of a feature that may move."""
-
-    @abstractmethod
-    def vector(self, direction: D) -> NDArray[np.float64]:
-        """A direction as a vector (F,)."""
-
-    @abstractmethod
-    def best_step(self, direction: D) -> Step:
-        """The best step along a direction."""
-
-    @abstractmethod
-    def sums_after(self, direction: D, step: Step, weights: NDArray[np.float64]) -> Sums:
+    def sums_after(self, axis: int, step: float, weights: NDArray[np.float64]) -> Sums:
         """Summed statistics (D, W) of the choices after a step, which leads to `weights` (F,)."""
 
     @abstractmethod
@@ -68,17 +54,23 @@ class Point(ABC, Generic[D]):
         """Whether all searches allowed have been made."""
         return self.searches >= self.most_searches
 
-    def search(self, direction: D) -> Step:
-        """The best step along a direction, counted."""
-        self.searches += 1
-        return self.best_step(direction)
+    def vector(self, axis: int) -> NDArray[np.float64]:
+        """The unit vector (F,) of an axis."""
+        vector = np.zeros(len(self.weights))
+        vector[self.features[axis]] = 1.0
+        return vector
 
-    def take(self, direction: D, step: Step) -> bool:
+    def search(self, axis: int) -> Step:
+        """The best step along an axis, into the middle of its interval."""
+        self.searches += 1
+        return self.goal.best(self.line(axis), self.value)
+
+    def take(self, axis: int, step: Step) -> bool:
         """Take a step if it does raise the value; whether it did."""
-        weights = self.bounds.clipped(self.weights + step.size * self.vector(direction))
+        weights = self.bounds.clipped(self.weights + step.size * self.vector(axis))
         if step.size == 0 or np.array_equal(weights, self.weights):
             return False
-        sums = self.sums_after(direction, step, weights)
+        sums = self.sums_after(axis, step.size, weights)
         value = self.goal.value(sums, weights)
         if value <= self.value:
             return False

@@ -7,7 +7,7 @@ statistics, is left out. (Moses does not compare sparse features.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns
+from rerank.corpus.columns import SparseColumns, offsets_of
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
@@ -25,7 +25,7 @@ from rerank.tuning.pools.pool import Pool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Extracted:
+class ExtractedLists:
     """Hypotheses of S sentences as numbers, n in all.
 
     labels: names of the features, whose widths sum to F; sentences: (S,) ids, rising; offsets:
@@ -49,7 +49,7 @@ class Extracted:
 
 def read_extracted(
     features: Sequence[str | Path], scores: Sequence[str | Path], notices: Notices
-) -> Extracted:
+) -> ExtractedLists:
     """The hypotheses of pairs of files, merged by sentence; of equal ones the first is kept.
 
     `InputError` for files of another metric, of several systems, or that do not belong together.
@@ -114,46 +114,38 @@ def _named(block: FeatureBlock) -> str:
     return " ".join(f"{label.name}({label.width})" for label in block.labels[:20])
 
 
-def _grouped(blocks: Sequence[FeatureBlock], statistics: Sequence[NDArray[np.int64]]) -> Extracted:
+def _grouped(
+    blocks: Sequence[FeatureBlock], statistics: Sequence[NDArray[np.int64]]
+) -> ExtractedLists:
     """The blocks in the order of their sentences, those of one sentence as they came."""
     order = sorted(range(len(blocks)), key=lambda b: blocks[b].sentence)
     blocks = [blocks[b] for b in order]
     ids = np.array([block.sentence for block in blocks])
     sentences, places = np.unique(ids, return_inverse=True)
     counts = np.bincount(places, weights=list(map(len, blocks))).astype(np.int64)
-    return Extracted(
+    return ExtractedLists(
         blocks[0].labels,
         sentences,
-        np.concatenate([[0], np.cumsum(counts)]),
+        offsets_of(counts),
         np.concatenate([block.values for block in blocks]),
         np.concatenate([statistics[b] for b in order]),
-        _sparse(blocks),
+        SparseColumns.of([b.sparse.get(row, {}) for b in blocks for row in range(len(b))]),
     )
 
 
-def _sparse(blocks: Iterable[FeatureBlock]) -> SparseColumns:
-    """The sparse features of all rows."""
-    nothing: Mapping[str, float] = {}
-    return SparseColumns.of([b.sparse.get(row, nothing) for b in blocks for row in range(len(b))])
-
-
-def _distinct(found: Extracted) -> Extracted:
+def _distinct(found: ExtractedLists) -> ExtractedLists:
     """The hypotheses without duplicates within a sentence. O(n F)."""
-    keys = np.concatenate(
-        [
-            (found.features + 0.0).view(np.int64),  # + 0.0: of −0 it makes 0
-            found.statistics,
-            _sparse_keys(found.sparse)[:, None],
-        ],
-        axis=1,
-    )
+    dense = [(found.features + 0.0).view(np.int64), found.statistics]  # + 0.0: of −0 it makes 0
+    keys = np.concatenate(dense, axis=1)
     rows = keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1])))[:, 0]
+    has_sparse = np.diff(found.sparse.indptr) > 0
     kept: list[int] = []
     counts = []
     for start, stop in pairwise(found.offsets.tolist()):
-        first: dict[bytes, int] = {}
+        first: dict[object, int] = {}
         for row, key in enumerate(rows[start:stop].tolist(), start):
-            first.setdefault(key, row)
+            sparse = found.sparse.row(row).items() if has_sparse[row] else ()
+            first.setdefault((key, frozenset(pair for pair in sparse if pair[1] != 0)), row)
         kept += first.values()
         counts.append(len(first))
     if len(kept) == len(found.features):
@@ -161,21 +153,9 @@ def _distinct(found: Extracted) -> Extracted:
     chosen = np.array(kept)
     return replace(
         found,
-        offsets=np.concatenate([[0], np.cumsum(counts)]),
+        offsets=offsets_of(np.array(counts)),
         features=found.features[chosen],
         statistics=found.statistics[chosen],
         sparse=found.sparse.take(chosen),
         n_repeated=len(found.features) - len(chosen),
     )
-
-
-def _sparse_keys(sparse: SparseColumns) -> NDArray[np.int64]:
-    """A number (n,) for each row, the same for rows with the same sparse features."""
-    keys = np.zeros(len(sparse.indptr) - 1, np.int64)
-    numbers: dict[frozenset[tuple[int, float]], int] = {}
-    for row in np.flatnonzero(np.diff(sparse.indptr)).tolist():
-        span = slice(sparse.indptr[row], sparse.indptr[row + 1])
-        pairs = zip(sparse.indices[span].tolist(), sparse.values[span].tolist(), strict=True)
-        present = frozenset((name, value) for name, value in pairs if value != 0)
-        keys[row] = numbers.setdefault(present, len(numbers) + 1) if present else 0
-    return keys

@@ -13,7 +13,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.metrics.bleu import WIDTH, score
-from rerank.tuning.mert.line import NARROW, Line, Step
+from rerank.tuning.mert.line import NARROW, SearchLine, Step
 from rerank.tuning.objectives.objective import CORPUS_BLEU, LengthPenalty, Objective, Sums
 from rerank.tuning.objectives.shrinkage import FREE, Products, Shrinkage, cost
 
@@ -40,7 +40,7 @@ class SearchGoal:
         value = self.objective.value(sums)
         return value - cost(0.0, self._products(weights, np.zeros_like(weights)))
 
-    def best(self, line: Line, here: float) -> Step:
+    def best(self, line: SearchLine, here: float) -> Step:
         """The best step along a line; `here` is the value at step 0.
 
         Of intervals with equal values the one with the smallest steps. For m sorted breaks O(m)
@@ -61,7 +61,7 @@ class SearchGoal:
     def _products(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
         return self.shrinkage.along(weights, direction) if self.shrinkage else FREE
 
-    def _best(self, line: Line, here: float) -> Step:
+    def _best(self, line: SearchLine, here: float) -> Step:
         kept, left, right = line.intervals()
         if not len(kept):
             return Step(0.0, here)
@@ -77,7 +77,7 @@ class SearchGoal:
             return Step(0.0, here)
         return Step(float(steps[best]), float(values[best]))
 
-    def _best_bleu(self, line: Line, here: float, length_price: tuple[float, float]) -> Step:
+    def _best_bleu(self, line: SearchLine, here: float, length_price: tuple[float, float]) -> Step:
         place, value = _best_interval(
             line.breaks,
             line.order,
@@ -142,7 +142,7 @@ def _priced(total: NDArray[np.int64], ratio: float, price: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _wide(left: float, right: float, unit: float) -> bool:
-    """Whether an interval has width, by the rule of `Line.intervals`."""
+    """Whether an interval has width, by the rule of `SearchLine.intervals`."""
     size = max(abs(left), abs(right), unit)
     wide: bool = right - left > NARROW * (size if size < np.inf else 0.0)
     return wide
@@ -150,7 +150,7 @@ def _wide(left: float, right: float, unit: float) -> bool:
 
 @njit(cache=True, nogil=True)
 def _inside(left: float, right: float, unit: float) -> float:
-    """A step inside an interval, by the rule of `Line.inside`."""
+    """A step inside an interval, by the rule of `SearchLine.inside`."""
     if left == -np.inf and right == np.inf:
         return 0.0
     if left == -np.inf:

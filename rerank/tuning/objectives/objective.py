@@ -21,6 +21,22 @@ Sums: TypeAlias = NDArray[Any]
 """Statistics that add up, (…, W): integers, or float64 where a metric is not counted."""
 
 
+def bleu_counts(sums: Sums) -> NDArray[np.int64]:
+    """The nine statistics of BLEU (9,) of summed statistics (W,), or of documents' (D, W)."""
+    counts = np.atleast_2d(sums)[:, :WIDTH].sum(axis=0)
+    return np.asarray(counts, dtype=np.int64)
+
+
+def bleu_of(sums: Sums) -> float:
+    """Corpus BLEU, 0..100, of summed statistics (W,) or (D, W)."""
+    return float(corpus_bleu(bleu_counts(sums)))
+
+
+def length_of(sums: Sums) -> float:
+    """Length ÷ length of the references, of summed statistics (W,) or (D, W)."""
+    return float(length_ratio(bleu_counts(sums)))
+
+
 @dataclass(frozen=True, slots=True)
 class MetricColumns:
     """The columns of a metric among the statistics, from `begin` to `end`, and its score.

@@ -49,16 +49,16 @@ class Shrinkage:
 
     def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
         """The products that the price along a line depends on."""
-        anchor, point, way = (v * self.scale for v in (self.anchor, weights, direction))
+        anchor, point, step = (v * self.scale for v in (self.anchor, weights, direction))
         anchor = anchor / np.linalg.norm(anchor)
-        ahead = float(anchor @ point), float(anchor @ way)
-        return (self.price, *ahead, float(point @ point), float(point @ way), float(way @ way))
+        ahead = float(anchor @ point), float(anchor @ step)
+        return (self.price, *ahead, float(point @ point), float(point @ step), float(step @ step))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cost(step: float, products: Products) -> float:
     """The price at a step along a line with these products."""
-    price, anchored, anchored_way, square, crossed, square_way = products
-    norm = math.sqrt(max(square + 2 * step * crossed + step * step * square_way, 0.0))
-    cosine = (anchored + step * anchored_way) / norm if norm > 0 else 0.0
+    price, anchored, anchored_step, square, crossed, square_step = products
+    norm = math.sqrt(max(square + 2 * step * crossed + step * step * square_step, 0.0))
+    cosine = (anchored + step * anchored_step) / norm if norm > 0 else 0.0
     return price * (1 - cosine)

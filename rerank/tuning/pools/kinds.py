@@ -1,10 +1,9 @@
-"""The kinds of pools by name: each is a function from a task to its pools."""
+"""The kinds of pools by name: each is a function from a task to its rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,40 +11,33 @@ from numpy.typing import NDArray
 from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.tuning.exact.ascent import document_ascent
-from rerank.tuning.exact.documents import ExactDocuments
+from rerank.tuning.exact.documents import document_rounds
 from rerank.tuning.mert.mert import unit_norm
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.pools.sentence_pools import ConditionalPools, SinglePool, choose
-from rerank.tuning.rounds import Pools
+from rerank.tuning.pools.sentence_pools import conditional_pools, one_pool
+from rerank.tuning.rounds import BestRound, Round, Rounds, tune_in_rounds
 from rerank.tuning.task import Task
 
 
-def complete_pool(task: Task) -> SinglePool:
-    """One pool, for features of order 0: what it predicts is what is decoded."""
-    pool = task.pool(task.corpus.first)
-    tune = task.pool_tuner(task.notices)
-    return SinglePool(pool, partial(choose, pool), tune, "the pool is complete")
+def sentences(task: Task) -> Rounds:
+    """One pool, in the context of the first candidates, as for tuners of single sentences.
 
-
-def first_pool(task: Task) -> Pools:
-    """One pool, in the context of the first candidates, as for tuners of single sentences."""
+    For features of order 0 it is complete: what it predicts is what is decoded.
+    """
+    pool, tune = task.pool(task.corpus.first), task.pool_tuner(task.notices)
+    start = task.start[task.tuned]
     if not task.contextual:
-        return complete_pool(task)
-    return SinglePool(
-        task.pool(task.corpus.first),
-        lambda weights: task.decode(weights)[1],
-        task.pool_tuner(task.notices),
-        "one pool was asked for",
-    )
+        return one_pool(start, pool, pool.decode, tune, "the pool is complete")
+    return one_pool(start, pool, lambda w: task.decode(w)[1], tune, "one pool was asked for")
 
 
-def conditional_pools(task: Task) -> Pools:
+def conditional(task: Task) -> Rounds:
     """A pool for each context that was decoded; one pool for features of order 0."""
     if not task.contextual:
-        return complete_pool(task)
-    tune = task.pool_tuner(task.notices)
-    return ConditionalPools(task.corpus.first, task.pool, task.decode, tune)
+        return sentences(task)
+    start, tune = task.start[task.tuned], task.pool_tuner(task.notices)
+    return conditional_pools(start, task.corpus.first, task.pool, task.decode, tune)
 
 
 def refuse_orders(orders: Sequence[int | None]) -> None:
@@ -57,17 +49,18 @@ def refuse_orders(orders: Sequence[int | None]) -> None:
         )
 
 
-def exact_pools(task: Task) -> Pools:
+def exact(task: Task) -> Rounds:
     """Line searches over all paths of all documents; one pool for features of order 0."""
     if not task.contextual:
-        return complete_pool(task)
+        return sentences(task)
     refuse_orders(task.orders)
-    chains, tuned = task.corpus.chains(), task.tuned
-    for g in np.flatnonzero(chains.spreads[tuned] == 0):
+    chains, tuned, start = task.corpus.chains(), task.tuned, task.start
+    spreads = chains.spreads[tuned]
+    for g in np.flatnonzero(spreads == 0):
         task.notices.add(f"constant feature {task.names[g]}: its weight stays as given")
     shrinkage = task.goal.shrinkage
-    goal = SearchGoal(task.goal.objective, shrinkage and shrinkage.among(tuned, len(task.start)))
-    varying = np.flatnonzero(chains.spreads[tuned] > 0)
+    goal = SearchGoal(task.goal.objective, shrinkage and shrinkage.among(tuned, len(start)))
+    tune = task.pool_tuner(Notices())  # a feature may be constant on the first pool alone
 
     def climb(weights: NDArray[np.float64]) -> Optimum:
         found = document_ascent(
@@ -80,29 +73,33 @@ def exact_pools(task: Task) -> Pools:
         )
         moved = found.weights[tuned]
         if not task.fixed and task.bounds.free_of_scale:
-            moved = unit_norm(moved, start=task.start[tuned], varying=varying)
+            moved = unit_norm(moved, start=start[tuned], varying=np.flatnonzero(spreads))
         return replace(found, weights=moved)
 
-    return ExactDocuments(
-        lambda: task.pool(task.corpus.first),
-        task.pool_tuner(Notices()),  # a feature may be constant on the first pool alone
+    return document_rounds(
+        start[tuned],
+        lambda weights: tune(task.pool(task.corpus.first), weights),
         climb,
         lambda weights: chains.decode(task.full(weights)),
-        chains.spreads[tuned],
-        task.plan.settings.seed,
-        task.value,
+        spreads=spreads,
+        seed=task.plan.settings.seed,
+        value=task.goal.value,
         bounds=task.bounds,
     )
 
 
-KINDS: Mapping[str, Callable[[Task], Pools]] = {
-    "auto": conditional_pools,
-    "sentences": first_pool,
-    "conditional": conditional_pools,
-    "exact": exact_pools,
+KINDS: Mapping[str, tuple[Callable[[Task], Rounds], int]] = {
+    "auto": (conditional, 2),
+    "sentences": (sentences, 2),
+    "conditional": (conditional, 2),
+    "exact": (exact, 3),
 }
+"""The rounds of each kind, and how many of them in a row may end without a gain."""
 
 
-def make_pools(task: Task) -> Pools:
-    """Pools of the kind that the plan names."""
-    return KINDS[task.plan.pools](task)
+def best_round(task: Task, report: Callable[[Round], None] = lambda done: None) -> BestRound:
+    """The best round on pools of the kind that the plan names; `report` is called with each."""
+    rounds, patience = KINDS[task.plan.pools]
+    return tune_in_rounds(
+        rounds(task), patience, fixed=task.fixed, value=task.goal.value, report=report
+    )

@@ -67,7 +67,8 @@ class Pool:
     @property
     def first(self) -> Sums:
         """Summed statistics (W,) of the first candidate of every list: the baseline."""
-        return self.total(np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1))
+        rows = np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1)
+        return np.asarray(self.sums(rows).sum(axis=0))
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores (n,) under weights (F,), summed in the order of the features."""
@@ -81,9 +82,9 @@ class Pool:
         _choose(self.offsets, scores, chosen)
         return chosen
 
-    def total(self, choices: NDArray[np.int64]) -> Sums:
-        """Summed statistics (W,) of the chosen rows."""
-        return np.asarray(self.sums(choices).sum(axis=0))
+    def decode(self, weights: NDArray[np.float64]) -> Sums:
+        """Summed statistics (D, W) of what weights (F,) choose. O(n F)."""
+        return self.sums(self.choices(self.scores(weights)))
 
     def sums(self, choices: NDArray[np.int64]) -> Sums:
         """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""

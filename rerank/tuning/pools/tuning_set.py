@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import offsets_of
-from rerank.metrics import TextMetric, counted
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
@@ -40,35 +39,6 @@ class TuningSet:
     groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
-
-    @classmethod
-    def of(
-        cls,
-        documents: Sequence[DocumentFeatures],
-        texts: Sequence[Sequence[Sequence[str]]],
-        references: Sequence[Sequence[Sequence[str]]],
-        metrics: Sequence[TextMetric],
-    ) -> TuningSet:
-        """Documents in memory: `texts[d][t]` are the hypotheses of sentence t, maybe none.
-
-        metrics: BLEU, then those of the objective. Documents without any candidate are left out of
-        `documents`, but count.
-        """
-        groups, statistics, gaps, empty = [], list[Sums](), list[Sums](), list[Sums]()
-        for document, lists, lines in zip(documents, texts, references, strict=True):
-            counts = np.array([len(texts) for texts in lists], np.int64)
-            hypotheses = [[text.encode() for text in texts] or [b""] for texts in lists]
-            targets = [[line.encode() for line in group] for group in lines]
-            found = [counted(counts, metric.statistics(hypotheses, targets)) for metric in metrics]
-            missing = np.hstack([one.gaps for one in found])
-            if not counts.any():
-                empty.append(missing)
-                continue
-            groups.append((document,))
-            statistics.append(np.hstack([one.rows for one in found]))
-            gaps.append(missing)
-        gaps += [np.sum(empty, axis=0)] if empty else []
-        return cls(tuple(groups), tuple(statistics), np.array(gaps))
 
     def take(self, numbers: Sequence[int]) -> TuningSet:
         """The documents with these numbers, in their order here, repeated as often as named.

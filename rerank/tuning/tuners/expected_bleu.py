@@ -9,8 +9,7 @@ is smooth in w. Maximised is
 g_k = Σ_j ∂ log B / ∂E_j · s_kj, by L-BFGS. Without L2 the scale of w would run away and p harden to
 the choice of the best. So the penalty falls by factors of 100, each maximum being the start of the
 next (annealing: Smith and Eisner, 2006, https://aclanthology.org/P06-2101): the first maximum is
-much the same from any start, the last ones have nearly the BLEU of the choice itself. On real pools
-the result was better than that of line searches from the same start, which gain little after it.
+much the same from any start, the last ones have nearly the BLEU of the choice itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A tuner chosen by name, with its settings, for pools of the same features."""
+"""Tuning of one pool, by MERT or by another tuner that the plan names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,51 +10,45 @@ from numpy.typing import NDArray
 from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.mert.ascent import Axes
-from rerank.tuning.mert.mert import MertSettings, PoolResult, optimise, report_features, unit_norm
+from rerank.tuning.mert.mert import PoolResult, optimise, report_features, unit_norm
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
+from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.tuners.table import MERT, named
+from rerank.tuning.tuners.table import MERT, load
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PoolTuner:
-    """What tunes the weights (F,) of pools with the features `names`.
+def tune_pool(
+    pool: Pool,
+    start: NDArray[np.float64],
+    plan: Plan,
+    notices: Notices,
+    *,
+    names: Sequence[str],
+    goal: SearchGoal,
+    bounds: Bounds,
+    history: Sequence[NDArray[np.float64]] = (),
+) -> PoolResult:
+    """The best weights found from `start` (F,); MERT begins at those of `history` as well.
 
-    algorithm: `mert`, or a name of `rerank.tuning.tuners.table`: those know no bounds, and of the
-    settings the seed alone; the goal is what their weights are judged by
+    Other tuners know no bounds, and of the plan's settings the seed alone; `goal` is what their
+    weights are judged by.
     """
-
-    algorithm: str
-    settings: MertSettings
-    names: Sequence[str]
-    bounds: Bounds
-    goal: SearchGoal
-
-    def tune(
-        self,
-        pool: Pool,
-        start: NDArray[np.float64],
-        notices: Notices,
-        history: Sequence[NDArray[np.float64]] = (),
-    ) -> PoolResult:
-        """The best weights found from `start` (F,); MERT begins at those of `history` as well."""
-        if self.algorithm == MERT:
-            return optimise(
-                pool,
-                start,
-                notices,
-                names=self.names,
-                settings=self.settings,
-                bounds=self.bounds,
-                goal=self.goal,
-                history=history,
-            )
-        axes = Axes.of(pool)
-        report_features(axes, self.names, notices)
-        rng = np.random.default_rng(self.settings.seed)
-        weights = named(self.algorithm).load()(pool, start, rng=rng)
-        if not pool.fixed.any():
-            weights = unit_norm(weights, start=start, varying=axes.features)
-        best = Optimum.at(pool, weights, self.goal)
-        return PoolResult(best, Optimum.at(pool, start, self.goal), (best,))
+    if plan.algorithm == MERT:
+        return optimise(
+            pool,
+            start,
+            notices,
+            names=names,
+            settings=plan.settings,
+            goal=goal,
+            bounds=bounds,
+            history=history,
+        )
+    axes = Axes.of(pool)
+    report_features(axes, names, notices)
+    weights = load(plan.algorithm)(pool, start, rng=np.random.default_rng(plan.settings.seed))
+    if not pool.fixed.any():
+        weights = unit_norm(weights, start=start, varying=axes.features)
+    best = Optimum.at(pool, weights, goal)
+    return PoolResult(best, Optimum.at(pool, start, goal), (best,))

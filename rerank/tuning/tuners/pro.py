@@ -8,9 +8,6 @@ differences of features Δx (better − worse) are classified by logistic regres
 
 The start, at the length of w, is mixed in with the share 0, 0.1, … or 0.9 that gives the best BLEU,
 as rounds of PRO mix in the weights before with a fixed share.
-
-BLEU+1 makes output short. A brevity penalty with one more reference word (Nakov, Guzmán and Vogel,
-2012, COLING) made it longer on our lists, but raised no BLEU: it is not here.
 """
 
 from __future__ import annotations

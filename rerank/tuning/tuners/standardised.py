@@ -67,7 +67,7 @@ class StandardisedPool:
 
     @property
     def silent(self) -> bool:
-        """Whether BLEU cannot tell weights apart: no 4-gram match, or no varying feature."""
+        """Whether BLEU does not depend on the weights: no 4-gram match, or no varying feature."""
         return len(self.features) == 0 or not self.pool.statistics[:, 3].any()
 
     @property

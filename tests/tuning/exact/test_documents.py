@@ -17,15 +17,15 @@ from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.exact.ascent import document_ascent
 from rerank.tuning.exact.chain import DocumentChain
-from rerank.tuning.exact.documents import Climb, ExactDocuments
+from rerank.tuning.exact.documents import document_rounds
 from rerank.tuning.exact.line_search import ChainSet
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import BLEU_GOAL
 from rerank.tuning.objectives.objective import Sums
-from rerank.tuning.pools.pool import Pool
-from rerank.tuning.rounds import BestRound, DecodedWeights, Round, TunePool, tune_in_rounds
+from rerank.tuning.rounds import BestRound, Round, Rounds, tune_in_rounds
 
 Floats = NDArray[np.float64]
+Search = Callable[[Floats], Optimum]
 NOTHING = Bounds.none(2)
 
 
@@ -41,24 +41,27 @@ def decoded(weights: Floats) -> Sums:
     return np.array([[round(100 * peaks(weights)), 1, 1, 1, 10_000, 1, 1, 1, 10_000]])
 
 
-def height(step: DecodedWeights) -> float:
-    return float(step.statistics[:, 0].sum() / 100)
+def height(sums: Sums, weights: Floats) -> float:
+    return float(sums[:, 0].sum() / 100)
 
 
 def optimum(weights: Floats) -> Optimum:
     return Optimum(weights, decoded(weights).sum(axis=0), peaks(weights))
 
 
-def no_pool() -> Pool:
-    offsets = np.array([0, 1])
-    return Pool(offsets, np.zeros((1, 2)), np.zeros((1, 9), int), np.zeros(1))
-
-
 def made(
-    find: TunePool, climb: Climb, *, bounds: Bounds = NOTHING, seed: int = 1, spread: float = 1.0
-) -> ExactDocuments:
+    find: Search,
+    climb: Search,
+    start: Floats,
+    *,
+    bounds: Bounds = NOTHING,
+    seed: int = 1,
+    spread: float = 1.0,
+) -> Rounds:
     spreads = np.array([spread, 1.0])
-    return ExactDocuments(no_pool, find, climb, decoded, spreads, seed, height, bounds)
+    return document_rounds(
+        start, find, climb, decoded, spreads=spreads, seed=seed, value=height, bounds=bounds
+    )
 
 
 class Climber:
@@ -72,8 +75,8 @@ class Climber:
         return optimum(self.move(weights))
 
 
-def at(*weights: float) -> TunePool:
-    return lambda pool, start: optimum(np.array(weights))
+def at(*weights: float) -> Search:
+    return lambda start: optimum(np.array(weights))
 
 
 # The steps
@@ -82,7 +85,7 @@ def at(*weights: float) -> TunePool:
 def test_a_climb_begins_at_the_better_of_the_start_and_the_guess() -> None:
     for guess, start, begun in (((3, 1), (0, 0), (3, 1)), ((0.5, 0), (0.1, 0), (0.1, 0))):
         climb = Climber()
-        steps = [*islice(made(at(*guess), climb).rounds(np.array(start, float)), 3)]
+        steps = [*islice(made(at(*guess), climb, np.array(start, float)), 3)]
         assert [step.weights.tolist() for step in steps] == [list(start), list(guess), list(begun)]
         assert [step.predicted is None for step in steps] == [True, False, False]
         assert climb.begun[0].tolist() == list(begun)
@@ -90,25 +93,25 @@ def test_a_climb_begins_at_the_better_of_the_start_and_the_guess() -> None:
 
 def test_of_equals_the_start_is_climbed_from() -> None:
     climb = Climber()
-    list(islice(made(at(0.0, 1.0), climb).rounds(np.array([1.0, 0.0])), 3))
+    list(islice(made(at(0.0, 1.0), climb, np.array([1.0, 0.0])), 3))
     assert climb.begun[0].tolist() == [1.0, 0.0]
 
 
 def test_kicks_are_a_tenth_long_and_from_the_best_so_far() -> None:
     climb = Climber()
-    steps = [*islice(made(at(2.3, 1.0), climb, spread=2.0).rounds(np.array([2.0, 1.0])), 12)]
+    steps = [*islice(made(at(2.3, 1.0), climb, np.array([2.0, 1.0]), spread=2.0), 12)]
     spreads, best = np.array([2.0, 1.0]), steps[1]
     for begun, step in zip(climb.begun[1:], steps[3:], strict=True):
         away = np.linalg.norm((begun - best.weights) * spreads)
         assert away == pytest.approx(0.1 * np.linalg.norm(best.weights * spreads))
-        best = max(best, step, key=height)
-    assert height(best) > height(steps[1])
+        best = max(best, step, key=lambda s: height(s.statistics, s.weights))
+    assert peaks(best.weights) > peaks(steps[1].weights)
 
 
 def test_kicks_and_climbs_stay_within_bounds() -> None:
     bounds = Bounds(np.array([2.7, -np.inf]), np.array([2.8, 0.9]))
     climb = Climber(bounds.clipped)
-    list(islice(made(at(2.75, 0.9), climb, bounds=bounds).rounds(np.array([2.7, 0.5])), 30))
+    list(islice(made(at(2.75, 0.9), climb, np.array([2.7, 0.5]), bounds=bounds), 30))
     assert len(climb.begun) == 28
     assert all(bounds.hold(begun) for begun in climb.begun)
     assert len({tuple(begun) for begun in climb.begun}) > 5
@@ -116,17 +119,24 @@ def test_kicks_and_climbs_stay_within_bounds() -> None:
 
 def test_a_feature_that_never_varies_is_not_kicked() -> None:
     climb = Climber()
-    list(islice(made(at(0.5, 1.0), climb, spread=0.0).rounds(np.array([0.5, 0.5])), 10))
+    list(islice(made(at(0.5, 1.0), climb, np.array([0.5, 0.5]), spread=0.0), 10))
     assert {float(begun[0]) for begun in climb.begun} == {0.5}
     assert len({float(begun[1]) for begun in climb.begun}) > 3
 
 
 def test_features_that_all_never_vary_leave_the_start() -> None:
-    pools = ExactDocuments(
-        no_pool, at(0.5, 0.5), Climber(), decoded, np.zeros(2), 1, height, NOTHING
+    rounds = document_rounds(
+        np.full(2, 0.5),
+        at(0.5, 0.5),
+        Climber(),
+        decoded,
+        spreads=np.zeros(2),
+        seed=1,
+        value=height,
+        bounds=NOTHING,
     )
     told: list[Round] = []
-    found = tune_in_rounds(pools, np.full(2, 0.5), fixed=False, report=told.append, value=height)
+    found = tune_in_rounds(rounds, 3, fixed=False, report=told.append, value=height)
     assert found.reason == "no feature varies"
     assert [done.result.weights.tolist() for done in told] == [[0.5, 0.5]] * 2
 
@@ -134,7 +144,7 @@ def test_features_that_all_never_vary_leave_the_start() -> None:
 def test_a_seed_decides_the_kicks() -> None:
     def begun(seed: int) -> list[list[float]]:
         climb = Climber()
-        list(islice(made(at(1.0, 1.0), climb, seed=seed).rounds(np.ones(2)), 6))
+        list(islice(made(at(1.0, 1.0), climb, np.ones(2), seed=seed), 6))
         return [weights.tolist() for weights in climb.begun]
 
     assert begun(1) == begun(1)
@@ -147,17 +157,25 @@ def test_nothing_given_is_changed() -> None:
     start.flags.writeable = False
     spreads = np.ones(2)
     spreads.flags.writeable = False
-    pools = ExactDocuments(no_pool, at(1, 1), Climber(), decoded, spreads, 1, height, NOTHING)
-    list(islice(pools.rounds(start), 5))  # writing to them would raise
+    rounds = document_rounds(
+        start,
+        at(1, 1),
+        Climber(),
+        decoded,
+        spreads=spreads,
+        seed=1,
+        value=height,
+        bounds=NOTHING,
+    )
+    list(islice(rounds, 5))  # writing to them would raise
     assert start.tolist() == [0.5, 1.0]
     assert spreads.tolist() == [1.0, 1.0]
 
 
-def ended(climb: Climb, start: tuple[float, float] = (2.5, 1.0)) -> tuple[BestRound, list[Round]]:
+def ended(climb: Search, start: tuple[float, float] = (2.5, 1.0)) -> tuple[BestRound, list[Round]]:
     told: list[Round] = []
-    found = tune_in_rounds(
-        made(at(2.6, 1.0), climb), np.array(start), fixed=False, report=told.append, value=height
-    )
+    rounds = made(at(2.6, 1.0), climb, np.array(start))
+    found = tune_in_rounds(rounds, 3, fixed=False, report=told.append, value=height)
     return found, told
 
 
@@ -246,20 +264,18 @@ def test_every_value_told_is_that_of_the_best_paths(seed: int) -> None:
             notices=Notices(),
         )
 
-    pools = ExactDocuments(
-        no_pool,
+    rounds = document_rounds(
+        np.array([0.5, 0.5]),
         at(0.7, -0.3),
         climb,
         documents.decode,
-        documents.spreads,
-        seed,
-        lambda step: BLEU_GOAL.value(step.statistics, step.weights),
-        NOTHING,
+        spreads=documents.spreads,
+        seed=seed,
+        value=BLEU_GOAL.value,
+        bounds=NOTHING,
     )
     told: list[Round] = []
-    found = tune_in_rounds(
-        pools, np.array([0.5, 0.5]), fixed=False, report=told.append, value=pools.value
-    )
+    found = tune_in_rounds(rounds, 3, fixed=False, report=told.append, value=BLEU_GOAL.value)
     for done in told:
         truth = np.array([one.best(done.result.weights) for one in both])
         assert done.result.statistics.tolist() == truth.tolist()

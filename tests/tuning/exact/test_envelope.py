@@ -24,6 +24,13 @@ from rerank.tuning.pools.pool import Pool
 LO, HI = -2.0, 2.0
 
 
+def path_of(envelope: DocumentEnvelope, segment: int) -> NDArray[np.int64]:
+    """Rows (T,) of the best path between breaks segment − 1 and segment, 0 <= segment <= m."""
+    path, end = envelope.first.copy(), envelope.starts[segment]
+    path[envelope.sentences[:end]] = envelope.rows[:end]  # numpy: of equal places the last one
+    return path
+
+
 def chain_of(seed: int, sizes: list[int], *, contextual: int = 1, spread: int = 9) -> DocumentChain:
     """Two static features, then contextual ones; multiples of a quarter, so that sums are exact."""
     rng = np.random.default_rng(seed)
@@ -103,7 +110,7 @@ def test_in_every_segment_the_path_is_the_best_of_all(
     for segment, (a, b) in enumerate(pairwise(steps)):
         here = weights + (a + b) / 2 * direction
         most = max(score(chain, path, here) for path in rows)
-        assert score(chain, found.path(segment), here) == pytest.approx(most, abs=1e-9)
+        assert score(chain, path_of(found, segment), here) == pytest.approx(most, abs=1e-9)
 
 
 @settings(deadline=None, max_examples=60)
@@ -132,7 +139,7 @@ def test_a_long_document_is_decoded_as_predicted(strength: float, feature: int) 
     for segment in range(0, len(steps) - 1, 7):
         here = weights + (steps[segment] + steps[segment + 1]) / 2 * np.eye(3)[feature]
         rows, best = decoded(chain, here)
-        path = found.path(segment)
+        path = path_of(found, segment)
         assert score(chain, path, here) == pytest.approx(best, abs=1e-9)
         if steps[segment + 1] - steps[segment] > 1e-6:
             np.testing.assert_array_equal(path, rows)
@@ -156,7 +163,7 @@ def test_without_pairs_the_breaks_are_those_of_the_lists(seed: int) -> None:
 def test_changes_are_differences_of_the_statistics_of_paths() -> None:
     chain = chain_of(8, [6] * 9)
     found = search(chain, np.array([1.0, 0.5, 0.25]), np.array([0.5, -0.5, 1.0]))
-    sums = [chain.statistics[found.path(i)].sum(axis=0) for i in range(len(found.breaks) + 1)]
+    sums = [chain.statistics[path_of(found, i)].sum(axis=0) for i in range(len(found.breaks) + 1)]
     np.testing.assert_array_equal(found.changes(chain.statistics), np.diff(sums, axis=0))
 
 
@@ -173,7 +180,7 @@ def test_a_document_without_a_choice_has_one_segment(sizes: list[int]) -> None:
     chain = chain_of(10, sizes)
     found = search(chain, np.ones(3), np.ones(3))
     assert found.complete
-    np.testing.assert_array_equal(found.path(0), np.arange(len(sizes)))
+    np.testing.assert_array_equal(path_of(found, 0), np.arange(len(sizes)))
     assert found.changes(chain.statistics).shape == (0, WIDTH)
 
 

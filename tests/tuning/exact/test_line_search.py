@@ -16,8 +16,8 @@ from rerank.notices import Notices
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.line_search import ChainSet, document_line
 from rerank.tuning.mert.envelope import Direction, Scratch
-from rerank.tuning.mert.line import EVERYWHERE, Line, Step
-from rerank.tuning.mert.line_search import SearchDirection, line_of
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine, Step
+from rerank.tuning.mert.line_search import line_of
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
 from rerank.tuning.objectives.objective import DocumentMean
 from rerank.tuning.pools.pool import Pool
@@ -90,7 +90,7 @@ def line(
     *,
     notices: Notices | None = None,
     most: int = 10**6,
-) -> Line:
+) -> SearchLine:
     """The line that a search looks at."""
     unaries = documents.unaries(weights)
     return document_line(
@@ -193,9 +193,11 @@ def test_without_context_it_finds_what_line_search_on_the_pool_finds(seed: int) 
         np.concatenate([*(chain.fixed for chain in chains), np.zeros(3)]),
     )
     scores = pool.scores(weights)
-    way = SearchDirection(direction, Direction.of(pool, pool.features[:, 0].copy()), span)
-    choices = pool.choices(scores)
-    expected = BLEU_GOAL.best(line_of(pool, weights, scores, choices, way, Scratch(pool)), 0.0)
+    slopes, choices = Direction.of(pool, pool.features[:, 0].copy()), pool.choices(scores)
+    same = line_of(
+        pool, scores, choices, slopes, Scratch(pool), weights=weights, vector=direction, span=span
+    )
+    expected = BLEU_GOAL.best(same, 0.0)
     assert found.value == expected.value
     assert found.size == pytest.approx(expected.size, rel=1e-9)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.mert.ascent import Axes, Strategy, climb
 from rerank.tuning.mert.coordinates import coordinates, in_turn
-from rerank.tuning.mert.line import Step
+from rerank.tuning.mert.line import SearchLine, Step
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.mert.point import Point
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
@@ -95,43 +95,35 @@ def test_statistics_all_alike_leave_the_start(strategy: Strategy) -> None:
     np.testing.assert_array_equal(end.weights, [3.0, 2.0, 1.0])
 
 
-class Valley(Point[NDArray[np.float64]]):
+class Valley(Point):
     """A point on −xᵀ A x, searched exactly."""
 
     def __init__(self, form: NDArray[np.float64], start: NDArray[np.float64]) -> None:
         self.form, self.taken = form, list[int]()
-        super().__init__(start, np.zeros((1, 9), np.int64), BLEU_GOAL, most_searches=2000)
+        features = np.arange(len(start))
+        super().__init__(start, np.zeros((1, 9), np.int64), BLEU_GOAL, features, most_searches=2000)
         self.value = self.height(start)
 
     def height(self, weights: NDArray[np.float64]) -> float:
         return -float(weights @ self.form @ weights)
 
-    @property
-    def n_axes(self) -> int:
-        return len(self.form)
-
-    def axis(self, axis: int) -> NDArray[np.float64]:
-        return np.asarray(np.eye(self.n_axes)[axis])
-
-    def vector(self, direction: NDArray[np.float64]) -> NDArray[np.float64]:
-        return direction
-
-    def best_step(self, direction: NDArray[np.float64]) -> Step:
-        slope = direction @ self.form @ self.weights
-        size = -float(slope) / float(direction @ self.form @ direction)
-        value = self.height(self.weights + size * direction)
+    def search(self, axis: int) -> Step:
+        self.searches += 1
+        size = -float(self.form[axis] @ self.weights) / float(self.form[axis, axis])
+        value = self.height(self.weights + size * self.vector(axis))
         return Step(size if value > self.value + 1e-15 else 0.0, value)
 
-    def take(self, direction: NDArray[np.float64], step: Step) -> bool:
-        self.weights = self.weights + step.size * direction
+    def take(self, axis: int, step: Step) -> bool:
+        self.weights = self.weights + step.size * self.vector(axis)
         self.value = self.height(self.weights)
         if step.size:
-            self.taken.append(int(direction.argmax()))
+            self.taken.append(axis)
         return step.size != 0
 
-    def sums_after(
-        self, direction: NDArray[np.float64], step: Step, weights: NDArray[np.float64]
-    ) -> Sums:
+    def line(self, axis: int) -> SearchLine:
+        raise AssertionError("the best step is known")
+
+    def sums_after(self, axis: int, step: float, weights: NDArray[np.float64]) -> Sums:
         return self.sums
 
     def move(self) -> None:

@@ -10,15 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from rerank.tuning.mert.line import EVERYWHERE, Line
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine
 
 ENDS = st.sampled_from([-math.inf, -3.0, -1.0, -0.5, 0.0])
 
 
-def line_of(breaks: list[float], span: tuple[float, float] = EVERYWHERE, unit: float = 1.0) -> Line:
+def line_of(
+    breaks: list[float], span: tuple[float, float] = EVERYWHERE, unit: float = 1.0
+) -> SearchLine:
     """A line with these breaks, at which nothing of interest changes."""
     at = np.array(breaks)
-    return Line(
+    return SearchLine(
         at,
         np.argsort(at),
         np.zeros((len(at), 9), dtype=np.int64),

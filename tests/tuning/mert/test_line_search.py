@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rerank.metrics.bleu import ORDER, WIDTH, corpus_bleu
 from rerank.tuning.mert.envelope import Direction, Scratch
 from rerank.tuning.mert.line import Step
-from rerank.tuning.mert.line_search import SearchDirection, line_of
+from rerank.tuning.mert.line_search import line_of
 from rerank.tuning.objectives.goal import BLEU_GOAL, SearchGoal
 from rerank.tuning.objectives.objective import CorpusMetric, ObjectiveSum
 from rerank.tuning.pools.pool import Pool
@@ -69,14 +69,16 @@ def line_search(
     pool: Pool,
     weights: NDArray[np.float64],
     scores: NDArray[np.float64],
-    direction: SearchDirection,
+    vector: NDArray[np.float64],
+    slopes: Direction,
     *,
     goal: SearchGoal = BLEU_GOAL,
     here: float,
 ) -> Step:
     """The best step of a goal along the line that the pool has."""
     choices = pool.choices(scores)
-    return goal.best(line_of(pool, weights, scores, choices, direction, Scratch(pool)), here)
+    line = line_of(pool, scores, choices, slopes, Scratch(pool), weights=weights, vector=vector)
+    return goal.best(line, here)
 
 
 def search(pool: Pool, floor: float, *, scale: float = 1.0) -> tuple[float, float]:
@@ -84,8 +86,7 @@ def search(pool: Pool, floor: float, *, scale: float = 1.0) -> tuple[float, floa
     direction = Direction.of(pool, pool.features[:, 0] * scale)
     for array in (pool.features, pool.fixed, pool.statistics, direction.slopes):
         array.flags.writeable = False
-    way = SearchDirection(np.ones(1), direction)
-    step = line_search(pool, np.zeros(1), pool.fixed, way, here=floor)
+    step = line_search(pool, np.zeros(1), pool.fixed, np.ones(1), direction, here=floor)
     return step.size, step.value
 
 
@@ -115,7 +116,8 @@ def test_the_predicted_value_is_right_where_breaks_differ_by_rounding_alone(
         pool,
         np.zeros(3),
         scores,
-        SearchDirection(np.eye(3)[0], Direction.of(pool, counts[:, 0])),
+        np.eye(3)[0],
+        Direction.of(pool, counts[:, 0]),
         goal=goal,
         here=-1.0,
     )

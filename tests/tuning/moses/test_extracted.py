@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.tuning.moses.extracted import Extracted, read_extracted
+from rerank.tuning.moses.extracted import ExtractedLists, read_extracted
 
 Row = tuple[tuple[float, ...], tuple[int, ...], tuple[tuple[str, float], ...]]
 """Features, statistics in Moses' order of columns, sparse features."""
@@ -44,7 +44,7 @@ def write(folder: Path, content: File, name: str = "run1") -> tuple[Path, Path]:
     return features, scores
 
 
-def read(*pairs: tuple[Path, Path], notices: Notices | None = None) -> Extracted:
+def read(*pairs: tuple[Path, Path], notices: Notices | None = None) -> ExtractedLists:
     features, scores = zip(*pairs, strict=True)
     return read_extracted(features, scores, notices or Notices())
 

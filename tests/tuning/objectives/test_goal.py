@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.metrics.bleu import ORDER, WIDTH
-from rerank.tuning.mert.line import EVERYWHERE, Line
+from rerank.tuning.mert.line import EVERYWHERE, SearchLine
 from rerank.tuning.objectives.goal import (
     BLEU_GOAL,
     GAIN,
@@ -44,7 +44,7 @@ class Lists:
     direction: NDArray[np.float64]
     span: tuple[float, float] = EVERYWHERE
 
-    def line(self) -> Line:
+    def line(self) -> SearchLine:
         """As a goal sees it; nothing of it may be written to."""
         breaks = np.concatenate(self.breaks)
         changes = np.vstack([np.diff(r, axis=0, prepend=np.zeros_like(r[:1])) for r in self.rows])
@@ -52,7 +52,9 @@ class Lists:
         order = np.argsort(breaks)
         for array in (breaks, changes, documents, order, self.weights, self.direction):
             array.flags.writeable = False
-        return Line(breaks, order, changes, documents, self.weights, self.direction, self.span, 0.5)
+        return SearchLine(
+            breaks, order, changes, documents, self.weights, self.direction, self.span, 0.5
+        )
 
     def sums_at(self, step: float) -> Sums:
         """Sums of each document (D, W) at a step that is no break."""

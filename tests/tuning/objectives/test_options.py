@@ -44,7 +44,9 @@ from rerank.tuning.objectives.objective import (
 )
 
 ALONE = Lists("dev.kbest", "dev.docs")
-PAIRED = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("pairs", Path("dev.pairs")),)})
+PAIRED = Lists(
+    "dev.kbest", "dev.docs", score_files={"pair-scores": (("pairs", Path("dev.pairs")),)}
+)
 QUICK = MertSettings(random_starts=2, kicks=1)
 M = {"m": "dev.m"}
 BOTH = (("bleu", 1.0), ("ter", 0.5))
@@ -197,7 +199,7 @@ def test_the_value_told_is_that_of_the_output(tuning_lists: Path, name: str, giv
     assert best == max(v for v, _ in rounds.values())
     whole, _ = divided(output)
     made: Any = found.weights.provenance
-    assert made["bleu"] == found.bleu == whole.score("bleu")
+    assert made["bleu"] == found.result.bleu == whole.score("bleu")
     assert made["length_ratio"] == whole.ratio
     for metric, _ in aims.metrics:
         if metric != "bleu":

@@ -20,15 +20,13 @@ from rerank.metrics.corpus_bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.exact.documents import ExactDocuments
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.mert import MertSettings
 from rerank.tuning.objectives.options import CORPUS_BLEU_ALONE
 from rerank.tuning.plan import POOLS, Plan
-from rerank.tuning.pools.kinds import KINDS, make_pools
-from rerank.tuning.pools.sentence_pools import ConditionalPools, SinglePool
+from rerank.tuning.pools.kinds import KINDS, best_round
 from rerank.tuning.pools.tuning_set import TuningSet
-from rerank.tuning.rounds import Round, tune_in_rounds
+from rerank.tuning.rounds import Round
 from rerank.tuning.task import Task
 
 SPACE = FeatureSpace((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
@@ -51,8 +49,8 @@ def task_on(corpus: TuningSet, plan: Plan, **options: Any) -> Task:
     features = TunedFeatures(
         options.pop("tuned", ("LM0", "x")), start, "w.json", options.pop("ranges", {})
     )
-    objective = plan.metric_objective([Bleu()])
-    return Task.of(corpus, features, objective, plan=plan, decode=viterbi, notices=Notices())
+    objective = plan.objective_options.objective([Bleu()])
+    return Task(corpus, features, objective, plan, viterbi, Notices())
 
 
 def viterbi(
@@ -109,8 +107,7 @@ def documents(seed: int, n_documents: int = 5, n_sentences: int = 5, k: int = 4)
 
 def rounds_of(task: Task) -> list[Round]:
     seen: list[Round] = []
-    start = task.start[task.tuned]
-    tune_in_rounds(make_pools(task), start, fixed=task.fixed, report=seen.append, value=task.value)
+    best_round(task, seen.append)
     return seen
 
 
@@ -123,8 +120,9 @@ def test_every_kind_of_pools_has_a_function() -> None:
 
 @pytest.mark.parametrize("kind", ["auto", "conditional"])
 def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> None:
-    assert isinstance(make_pools(small(Plan(kind), ALONE)), SinglePool)
-    assert isinstance(make_pools(small(Plan(kind))), ConditionalPools)
+    plan = Plan(kind, settings=QUICK)
+    assert best_round(small(plan, ALONE)).reason == "the pool is complete"
+    assert best_round(small(plan)).reason in ("no weight moves", "2 rounds without gain")
 
 
 @pytest.mark.parametrize("kind", POOLS)
@@ -158,7 +156,7 @@ def test_zeros_are_left_for_weights_that_choose(kind: str, best: str) -> None:
             rows[np.arange(len(rows)) % 4 > 0, :4] = 0
         corpus = TuningSet(corpus.groups, tuple(worst), corpus.gaps)
     made = task_on(corpus, Plan(kind, settings=QUICK), start=(0.0, 0.0))
-    ended = tune_in_rounds(make_pools(made), np.zeros(2), fixed=False, value=made.value)
+    ended = best_round(made)
     assert ended.best.result.weights.any()
 
 
@@ -166,8 +164,9 @@ def test_zeros_are_left_for_weights_that_choose(kind: str, best: str) -> None:
 
 
 def test_exact_searches_need_but_one_pool_where_no_context_counts() -> None:
-    assert isinstance(make_pools(small(Plan("exact"), ALONE)), SinglePool)
-    assert isinstance(make_pools(small(Plan("exact"))), ExactDocuments)
+    plan = Plan("exact", settings=QUICK)
+    assert best_round(small(plan, ALONE)).reason == "the pool is complete"
+    assert best_round(small(plan)).reason == "3 rounds without gain"
 
 
 @pytest.mark.parametrize("order", [2, None])
@@ -185,7 +184,7 @@ def test_exact_searches_refuse_what_looks_further_back(order: int | None) -> Non
     )
     corpus = TuningSet(((far,),), made.corpus.statistics, made.corpus.gaps)
     with pytest.raises(UsageError, match=r"--pools exact: .* take --pools conditional"):
-        make_pools(task_on(corpus, Plan("exact", objective=CORPUS_BLEU_ALONE)))
+        best_round(task_on(corpus, Plan("exact", objective=CORPUS_BLEU_ALONE)))
 
 
 @pytest.mark.parametrize("seed", range(3))

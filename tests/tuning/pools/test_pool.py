@@ -36,7 +36,7 @@ def test_of_equal_scores_the_first_candidate_is_chosen_and_an_empty_list_chooses
 
 def test_totals_sum_the_chosen_rows_and_first_sums_the_first_of_each_list() -> None:
     pool = small_pool()
-    np.testing.assert_array_equal(pool.total(np.array([1, -1, 4])), np.full(WIDTH, 5))
+    np.testing.assert_array_equal(pool.sums(np.array([1, -1, 4])).sum(axis=0), np.full(WIDTH, 5))
     np.testing.assert_array_equal(pool.first, np.full(WIDTH, 0 + 2))
 
 
@@ -44,14 +44,14 @@ def test_narrow_statistics_do_not_overflow_in_a_sum() -> None:
     statistics = np.full((2, WIDTH), 30_000, dtype=np.int16)
     pool = Pool(np.array([0, 1, 2]), np.zeros((2, 1)), statistics, np.zeros(2))
     np.testing.assert_array_equal(pool.first, np.full(WIDTH, 60_000))
-    np.testing.assert_array_equal(pool.total(np.array([0, 1])), np.full(WIDTH, 60_000))
+    np.testing.assert_array_equal(pool.sums(np.array([0, 1])).sum(axis=0), np.full(WIDTH, 60_000))
 
 
 def test_a_pool_without_lists_sums_to_zero() -> None:
     pool = Pool(np.array([0]), np.zeros((0, 3)), np.zeros((0, WIDTH), dtype=int), np.zeros(0))
     choices = pool.choices(pool.scores(np.zeros(3)))
     assert choices.shape == (0,)
-    np.testing.assert_array_equal(pool.total(choices), np.zeros(WIDTH))
+    np.testing.assert_array_equal(pool.sums(choices).sum(axis=0), np.zeros(WIDTH))
     np.testing.assert_array_equal(pool.first, np.zeros(WIDTH))
 
 
@@ -119,7 +119,7 @@ def test_sums_are_those_of_documents_with_candidates(
     choices = np.array([1, -1, 3])
     expected = np.repeat(np.array(sums)[:, None], WIDTH, axis=1)
     np.testing.assert_array_equal(pool.sums(choices), expected)
-    np.testing.assert_array_equal(pool.total(choices), expected.sum(axis=0))
+    np.testing.assert_array_equal(pool.sums(choices).sum(axis=0), expected.sum(axis=0))
     assert pool.n_documents == len(sums)
     of_rows = pool.documents_of(pool.offsets)
     assert of_rows[0] == of_rows[1] != of_rows[2] or len(sums) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import pairwise, product
 
 import numpy as np
@@ -14,9 +13,10 @@ from numpy.typing import NDArray
 from rerank.notices import Notices
 from rerank.tuning.mert.mert import MertSettings, optimise
 from rerank.tuning.mert.optimum import Optimum
+from rerank.tuning.objectives.objective import Sums, bleu_of
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.pools.sentence_pools import ConditionalPools, SinglePool, choose
-from rerank.tuning.rounds import BestRound, DecodedWeights, Round, tune_in_rounds
+from rerank.tuning.pools.sentence_pools import conditional_pools, one_pool
+from rerank.tuning.rounds import BestRound, Round, tune_in_rounds
 
 Choices = tuple[int, ...]
 QUICK = MertSettings(random_starts=4, kicks=5)
@@ -78,8 +78,8 @@ def find(pool: Pool, start: NDArray[np.float64]) -> Optimum:
     return optimise(pool, start, Notices(), names=["plain", "pairs"], settings=QUICK).best
 
 
-def bleu(result: DecodedWeights) -> float:
-    return result.bleu
+def bleu(sums: Sums, weights: NDArray[np.float64]) -> float:
+    return bleu_of(sums)
 
 
 def chosen(pool: Pool, weights: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -91,8 +91,8 @@ def chosen(pool: Pool, weights: NDArray[np.float64]) -> NDArray[np.int64]:
 
 def rounds_of(chain: Chain, start: NDArray[np.float64]) -> tuple[BestRound, list[Round]]:
     seen: list[Round] = []
-    pools = ConditionalPools(chain.first, chain.pool_under, chain.decode, find)
-    return tune_in_rounds(pools, start, fixed=False, value=bleu, report=seen.append), seen
+    rounds = conditional_pools(start, chain.first, chain.pool_under, chain.decode, find)
+    return tune_in_rounds(rounds, 2, fixed=False, value=bleu, report=seen.append), seen
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -144,8 +144,8 @@ def stopping(
         return 0, np.array([[found] * 4 + [1000] * 4 + [1000]])
 
     seen: list[Round] = []
-    pools = ConditionalPools(0, pool_under, decode, find)
-    ended = tune_in_rounds(pools, np.array([1.0, 0.0]), fixed=False, value=bleu, report=seen.append)
+    rounds = conditional_pools(np.array([1.0, 0.0]), 0, pool_under, decode, find)
+    ended = tune_in_rounds(rounds, 2, fixed=False, value=bleu, report=seen.append)
     return ended.reason, seen
 
 
@@ -181,13 +181,8 @@ def test_a_complete_pool_takes_one_round_and_predicts_what_is_decoded() -> None:
     """A pool under one path, taken for itself: its lists decide alone."""
     chain, seen = Chain(2), list[Round]()
     pool, start = chain.pool_under(chain.first), np.array([0.5, 0.5])
-    ended = tune_in_rounds(
-        SinglePool(pool, partial(choose, pool), find, "enough"),
-        start,
-        fixed=False,
-        value=bleu,
-        report=seen.append,
-    )
+    rounds = one_pool(start, pool, pool.decode, find, "enough")
+    ended = tune_in_rounds(rounds, 2, fixed=False, value=bleu, report=seen.append)
     assert ended.reason == "enough"
     first, tuned = (r.result for r in seen)
     np.testing.assert_array_equal(first.statistics, chosen(pool, start))

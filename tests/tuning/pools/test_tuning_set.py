@@ -3,13 +3,9 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
-import sacrebleu
 
 from decoders.arrays import Pairwise
 from rerank.corpus.labels import Label
-from rerank.metrics.corpus_bleu import Bleu
-from rerank.metrics.ter import Ter
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
@@ -111,31 +107,3 @@ def test_the_scale_is_fitted_on_all_candidates_after_the_path() -> None:
         truth = fit_scale(scores, np.array([0, 1, 0, 0, 1]), document.offsets, Notices())
         assert whole.scale(((choice, 0),), weights, Notices()) == truth
         assert (truth is None) == (choice == 0)
-
-
-def test_texts_in_memory_are_counted_as_sacrebleu_counts_them() -> None:
-    """Three documents: a sentence of the first has no candidates, nor has the second document."""
-    texts: list[list[list[str]]] = [[["a b c", "a d"], []], [[]], [["e e"]]]
-    references = [[["a b c d"], ["x y"]], [["z"]], [["e e", "e"]]]
-    space, nothing = FeatureSpace((Label("LM0", 1),), (), 1, False), np.zeros(0, np.int64)
-    documents = [
-        DocumentFeatures(
-            "a", space, np.zeros((2, 1)), np.zeros(2), (), np.array([0, 2]), np.array([0])
-        ),
-        DocumentFeatures("b", space, np.zeros((0, 1)), np.zeros(0), (), np.array([0]), nothing),
-        DocumentFeatures(
-            "c", space, np.zeros((1, 1)), np.zeros(1), (), np.array([0, 1]), np.array([0])
-        ),
-    ]
-    found = TuningSet.of(documents, texts, references, [Bleu(), Ter()])
-    assert [document.name for document in found.documents] == ["a", "c"]
-    for rows, hypotheses, lines in zip(
-        found.statistics, (["a b c", "a d"], ["e e"]), (["a b c d"], ["e e", "e"]), strict=True
-    ):
-        for row, hypothesis in zip(rows, hypotheses, strict=True):
-            bleu = sacrebleu.corpus_bleu([hypothesis], [[one] for one in lines], tokenize="none")
-            ter = sacrebleu.corpus_ter([hypothesis], [[one] for one in lines])
-            assert row[:9].tolist() == [*bleu.counts, *bleu.totals, bleu.ref_len]
-            assert 100 * row[9] / row[10] == pytest.approx(ter.score)
-    assert found.gaps[:, 8].tolist() == [2, 0, 1]
-    assert found.gaps[:, 9:].tolist() == [[2, 2], [0, 0], [1, 1]]

@@ -1,15 +1,18 @@
 """One interface to all tuners: the truth are the tuners themselves, called as they are."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
-from rerank.tuning.mert.mert import MertSettings, optimise
+from rerank.tuning.mert.mert import MertSettings, PoolResult, optimise
 from rerank.tuning.objectives.goal import BLEU_GOAL
+from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.tuners.pool_tuner import PoolTuner
-from rerank.tuning.tuners.table import ALGORITHMS, MERT
+from rerank.tuning.tuners.pool_tuner import tune_pool
+from rerank.tuning.tuners.table import ALGORITHMS, MERT, load
 
 NAMES = ["LM0", "TM0", "one"]
 SETTINGS = MertSettings(random_starts=1, kicks=1, seed=5)
@@ -26,14 +29,19 @@ def pool() -> Pool:
     return Pool(np.arange(0, 101, 5), np.column_stack(columns), statistics, np.zeros(100))
 
 
-def tuner(algorithm: str, bounds: Bounds | None = None) -> PoolTuner:
-    return PoolTuner(algorithm, SETTINGS, NAMES, bounds or Bounds.none(3), BLEU_GOAL)
+def tuned(
+    algorithm: str, on: Pool, notices: Notices, bounds: Bounds | None = None, **options: Any
+) -> PoolResult:
+    plan, bounds = Plan(algorithm=algorithm, settings=SETTINGS), bounds or Bounds.none(3)
+    return tune_pool(
+        on, START, plan, notices, names=NAMES, goal=BLEU_GOAL, bounds=bounds, **options
+    )
 
 
 def test_mert_is_told_everything() -> None:
     bounds = Bounds(np.array([0.25, -1.0, -np.inf]), np.array([0.5, 1.0, np.inf]))
     history = (np.array([0.3, -0.7, 0.0]),)
-    found = tuner(MERT, bounds).tune(pool(), START, Notices(), history)
+    found = tuned(MERT, pool(), Notices(), bounds, history=history)
     truth = optimise(
         pool(),
         START,
@@ -52,9 +60,8 @@ def test_mert_is_told_everything() -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_other_tuners_are_called_with_the_seed_and_normed(algorithm: str) -> None:
     notices = Notices()
-    found = tuner(algorithm).tune(pool(), START, notices)
-    load = ALGORITHMS[algorithm].load()
-    truth = load(pool(), START, rng=np.random.default_rng(SETTINGS.seed))
+    found = tuned(algorithm, pool(), notices)
+    truth = load(algorithm)(pool(), START, rng=np.random.default_rng(SETTINGS.seed))
     varying = found.best.weights[:2]
     assert np.allclose(varying / np.abs(varying).sum(), truth[:2] / np.abs(truth[:2]).sum())
     assert np.isclose(np.abs(found.best.weights).sum(), 1)
@@ -70,6 +77,6 @@ def test_weights_are_not_normed_where_a_fixed_part_settles_their_scale() -> None
     whole = pool()
     fixed = np.random.default_rng(3).standard_normal(100)
     some = Pool(whole.offsets, whole.features, whole.statistics, fixed)
-    found = tuner("pro").tune(some, START, Notices())
-    truth = ALGORITHMS["pro"].load()(some, START, rng=np.random.default_rng(SETTINGS.seed))
+    found = tuned("pro", some, Notices())
+    truth = load("pro")(some, START, rng=np.random.default_rng(SETTINGS.seed))
     assert found.best.weights.tolist() == truth.tolist()
