@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
@@ -27,8 +28,9 @@ class Options:
     """Options of decoders; None is the decoder's own default.
 
     All but the last three are arguments of decoders (`Decoder.options`), refused by decoders
-    without them. scale: the α for a decoder that needs one if `alpha` is not given; gap: width of
-    the beam from which sweeps look for the best known path of unbounded problems.
+    without them. utility: the name of one, which the caller makes; scale: the α for a decoder that
+    needs one if `alpha` is not given; gap: width of the beam from which sweeps look for the best
+    known path of unbounded problems.
     """
 
     width: int | None = None
@@ -45,6 +47,7 @@ class Options:
     gibbs: int | None = None
     alpha: float | None = None
     seed: int | None = None
+    utility: str | None = None
     n_best: int = 1
     scale: float | None = None
     gap: int | None = None
@@ -62,6 +65,7 @@ class Options:
 
 
 NOTHING = Options()
+NO_FLAGS: Mapping[str, str] = MappingProxyType({})
 
 
 def decode(
@@ -75,7 +79,7 @@ def decode(
 ) -> SearchResult:
     """Best paths of a problem found by the decoder of this name.
 
-    Errors: those of `choose`, `refuse_options` and of the decoder.
+    Errors: those of `choose`, `check_options` and of the decoder.
     """
     utilities = None if utility is None else [utility]
     return decode_all(
@@ -101,7 +105,7 @@ def decode_all(
     documents = [""] * len(problems) if documents is None else documents
     rows = [choose(p, name, n_best=options.n_best, table=table) for p in problems]
     for problem, row in zip(problems, rows, strict=True):
-        refuse_options(row, options, problem.order, auto=name == "auto", table=table)
+        check_options(row, options, problem.order, auto=name == "auto", table=table)
     extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     searches = [
         _search(row.load(), problem, **_arguments(row, options, document, utility))
@@ -118,68 +122,59 @@ def decode_all(
     ]
 
 
-def refuse_options(
+def check_options(
     row: Decoder,
     options: Options,
     order: int | None,
     *,
     auto: bool = False,
     table: Mapping[str, Decoder] = DECODERS,
+    flags: Mapping[str, str] = NO_FLAGS,
 ) -> None:
-    """UnsuitedDecoder for an option that has no effect here, or where the scale is missing.
+    """UnsuitedDecoder for an option that has no effect here; ScaleMissing.
 
     `EVERYWHERE` lists options that every decoder accepts; `auto` accepts a width too, since it may
-    choose a decoder without one. table: the decoders that messages name.
+    choose a decoder without one. table: the decoders that messages name; flags: names of options
+    in messages.
     """
     given = options.given()
     for name in (one for one in given if one not in EVERYWHERE):
+        flag = flags.get(name, name)
         if not row.takes(name) and not (auto and name == "width"):
-            raise UnknownOption(row, name, table)
+            raise UnsuitedDecoder(
+                f"{row.name} does not use {flag}; it is for {_takers(name, table)}"
+            )
         if row.takes(name) and row.idle(name, given, order):
-            raise IdleOption(row, name)
+            raise UnsuitedDecoder(
+                f"{row.name} uses {flag} above order 1 only; up to order 1 it sums over all paths"
+            )
     if row.scaled(given) and options.alpha is None and options.scale is None:
-        raise ScaleMissing(row.name)
-
-
-class UnknownOption(UnsuitedDecoder):
-    """An option that a decoder does not use."""
-
-    def __init__(self, row: Decoder, option: str, table: Mapping[str, Decoder] = DECODERS) -> None:
-        self.decoder, self.option = row, option
-        takers = ", ".join(one.name for one in table.values() if one.takes(option))
-        super().__init__(f"{row.name} does not use {option}; it is for {takers}")
-
-
-class IdleOption(UnsuitedDecoder):
-    """An option that a decoder uses only for problems of higher order."""
-
-    def __init__(self, row: Decoder, option: str) -> None:
-        self.decoder, self.option = row, option
-        super().__init__(f"{row.name} uses {option} above order 1 only")
+        raise ScaleMissing(f"{row.name} works with p ∝ exp(alpha · score) and needs alpha")
 
 
 class ScaleMissing(UnsuitedDecoder):
     """A decoder that needs the scale alpha, which is not given."""
 
-    def __init__(self, decoder: str) -> None:
-        self.decoder = decoder
-        super().__init__(f"{decoder} works with p ∝ exp(alpha · score) and needs alpha")
+
+def _takers(option: str, table: Mapping[str, Decoder]) -> str:
+    """Names of the decoders that use an option."""
+    return ", ".join(row.name for row in table.values() if row.takes(option))
 
 
 def _arguments(
     row: Decoder, options: Options, document: str, utility: Utility | None
 ) -> dict[str, object]:
     """Arguments of a decoder's function."""
-    arguments = {name: value for name, value in options.given().items() if name in row.options}
     seed = SEED if options.seed is None else options.seed
-    own = {
+    arguments = {
         "width": options.beam_width,
         "n_best": options.n_best,
         "alpha": options.scale,
+        **options.given(),
         "utility": utility,
         "rng": rng_for(seed, document) if "rng" in row.options else None,
     }
-    return {name: own[name] for name in row.options if name in own} | arguments
+    return {name: arguments[name] for name in row.options if name in arguments}
 
 
 def _search(

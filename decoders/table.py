@@ -66,7 +66,7 @@ class Decoder:
     def takes(self, option: str) -> bool:
         """Whether it uses an option, at least under some others; a seed if it draws.
 
-        A seed and an alpha are accepted by all decoders (`decoders.search.refuse_options`).
+        A seed and an alpha are accepted by all decoders (`decoders.search.check_options`).
         """
         return ("rng" if option == "seed" else option) in self.options
 
@@ -225,24 +225,43 @@ def choose(
     """The decoder of this name, checked to serve the problem and to list `n_best` paths.
 
     `auto` is Viterbi where it is exact and not too expensive, else beam; sweeps where sentences
-    depend on later ones. `table` may hold rows of plug-ins too. Errors: UnsuitedDecoder naming the
-    decoders that fit.
+    depend on later ones. `table` may hold rows of plug-ins too. Errors: those of `check_order`.
     """
-    from decoders.problem import UnsuitedDecoder
     from decoders.viterbi import affordable
 
-    order = problem.order
     if requested == "auto":
         requested = "viterbi" if affordable(problem) else "beam" if problem.causal else "sweeps"
     row = named(requested, table)
-    lists = [r for r in table.values() if n_best == 1 or "n_best" in r.options]
-    serving = [r for r in table.values() if r.serves(order) and (problem.causal or r.acausal)]
-    if row in serving and row in lists:
-        return row
-    fitting = ", ".join(r.name for r in lists if r in serving) or "none"
+    check_order(row, problem.order, causal=problem.causal, n_best=n_best, table=table)
+    return row
+
+
+def check_order(
+    row: Decoder,
+    order: int | None,
+    *,
+    causal: bool = True,
+    n_best: int = 1,
+    table: Mapping[str, Decoder] = DECODERS,
+) -> None:
+    """UnsuitedDecoder, with the decoders that fit, unless a decoder serves problems of an order.
+
+    causal: no sentence depends on later ones; n_best: paths to list.
+    """
+    from decoders.problem import UnsuitedDecoder
+
+    def serves(one: Decoder) -> bool:
+        return one.serves(order) and (causal or one.acausal)
+
+    def lists(one: Decoder) -> bool:
+        return n_best == 1 or one.takes("n_best")
+
+    if serves(row) and lists(row):
+        return
+    fitting = ", ".join(one.name for one in table.values() if serves(one) and lists(one)) or "none"
     depth = "all earlier sentences" if order is None else f"order {order}"
-    depth = depth if problem.causal else "later sentences"
-    lack = f"scores that depend on {depth}" if row not in serving else "lists of several paths"
+    depth = depth if causal else "later sentences"
+    lack = "lists of several paths" if serves(row) else f"scores that depend on {depth}"
     raise UnsuitedDecoder(f"{row.name} does not serve {lack}; decoders that fit: {fitting}")
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -92,13 +92,13 @@ class Reranker:
         search: str = "auto",
         **options: Unpack[DecodeOptions],
     ) -> None:
-        _refuse_unknown(options)
+        how, scoring = _split(search, options)
         notices = PythonWarnings()
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
         self.model = LinearModel(found, name, options.get("default_weight"))
-        self.search = _search(search, options).at(found.alpha)
-        self.scorers = _opened(scorers or {}, lm or {}, options, notices)
+        self.search = how.at(found.alpha)
+        self.scorers = _feature_sources(scorers or {}, lm or {}, scoring, notices)
 
     def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
         """The result for each document, in order; documents are read as they are needed.
@@ -111,12 +111,10 @@ class Reranker:
         results = []
         for batch in self.model.run(source, search):
             for name, kbest, document, result in batch.each():
-                texts = [b""] * len(kbest)
                 if document is not None:
                     result = Trace.of(document, batch.weights, result, errors).result
-                    texts = document.texts(kbest, result.choices)
-                found = DocumentResult.of(name, kbest, result)
-                results.append(replace(found, texts=tuple(text.decode() for text in texts)))
+                texts = tuple(text.decode() for text in kbest.chosen(result.choices))
+                results.append(replace(DocumentResult.of(name, kbest, result), texts=texts))
         source.warn()
         source.report(log.info, log.debug)
         return results
@@ -174,16 +172,15 @@ def tune(
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.plan import Plan
 
-    _refuse_unknown(options)
+    how, scoring = _split(search, options)
     notices, plan = PythonWarnings(), plan or Plan()
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
     plan.check(start=start is not None)
     given = None if start is None else _weights(start, {}, notices)
     tuned = TunedFeatures(features, given)
-    source = MemorySource(
-        documents, _opened(scorers or {}, lm or {}, options, notices), tuned.sparse
-    )
-    chosen = tuning_search(_search(search, options), plan).at(given.alpha if given else None)
+    sources = _feature_sources(scorers or {}, lm or {}, scoring, notices)
+    source = MemorySource(documents, sources, tuned.sparse)
+    chosen = tuning_search(how, plan).at(given.alpha if given else None)
     result = tune_source(
         source,
         [[_encoded(one) for one in document] for document in references],
@@ -215,14 +212,10 @@ def evaluate(
     for name, texts in systems.items():
         if [len(document) for document in texts] != sizes:
             raise ValueError(f"system {name!r}: expected a text for each sentence with references")
-    sentences = [one for document in references for one in document]
     return judge(
         Documents(tuple(map(str, range(len(sizes)))), tuple(accumulate(sizes, initial=0))),
-        list(map(_encoded, sentences)),
-        [
-            Text(name, [line.encode() for document in texts for line in document])
-            for name, texts in systems.items()
-        ],
+        [_encoded(one) for document in references for one in document],
+        [Text(name, list(map(str.encode, chain(*texts)))) for name, texts in systems.items()],
         tokenizer=Tokenizer(tokenize),
         seed=seed,
     )
@@ -242,40 +235,30 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     return replace(given, sparse={**given.sparse, **sparse})
 
 
-def _search(method: str, options: DecodeOptions) -> Search:
-    """The search that the options ask for."""
-    names = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
-    names |= {"n_best": "n_best", "gap": "gap"}
-    given: dict[str, Any] = {names[name]: v for name, v in options.items() if name in names}
-    utility = given.pop("utility", None)
-    return Search(method, Options(**given), utility)
-
-
-def _opened(
-    scorers: Mapping[str, Scorer | PlainScorer],
-    lm: Mapping[str, str | Path],
-    options: DecodeOptions,
-    notices: Notices,
-) -> list[FeatureSource]:
-    """Language models, then the other scorers, in the order of their features."""
-    folders = tuple((name, Path(folder)) for name, folder in lm.items())
-    check_names({LM: folders, "scorer": [(name, Path(name)) for name in scorers]})
-    cache = options.get("cache")
-    scoring = Scoring(
-        device=options.get("device", "auto"),
-        dtype=options.get("dtype", "float32"),
-        deterministic=options.get("deterministic", False),
-        cache=None if cache is None else Path(cache),
-        no_cache=options.get("no_cache", False),
-    )
-    models = open_models(folders, scoring, scoring.open_cache(notices) if folders else None)
-    return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]
-
-
-def _refuse_unknown(options: Mapping[str, object]) -> None:
-    """TypeError for an option that there is not, with the nearest that there is."""
+def _split(method: str, options: DecodeOptions) -> tuple[Search, Scoring]:
+    """The search and the machine that the options ask for; TypeError for an unknown option."""
     known = DecodeOptions.__annotations__
     for name in options.keys() - known.keys():
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
         raise TypeError(f"no option {name!r}; {hint}")
+    given: dict[str, Any] = {**options}
+    given.pop("default_weight", None)
+    machine = ("device", "dtype", "deterministic", "cache", "no_cache")
+    scoring = Scoring(**{name: given.pop(name) for name in machine if name in given})
+    arguments = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
+    own = Options(**{arguments.get(name, name): value for name, value in given.items()})
+    return Search(method, own), scoring
+
+
+def _feature_sources(
+    scorers: Mapping[str, Scorer | PlainScorer],
+    lm: Mapping[str, str | Path],
+    scoring: Scoring,
+    notices: Notices,
+) -> list[FeatureSource]:
+    """Language models, then the other scorers, in the order of their features."""
+    folders = tuple((name, Path(folder)) for name, folder in lm.items())
+    check_names({LM: folders, "scorer": [(name, name) for name in scorers]})
+    models = open_models(folders, scoring, scoring.open_cache(notices) if folders else None)
+    return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]

@@ -45,10 +45,6 @@ class Notices:
             f"{n.count} x {n.kind}" + (f", first at {n.first}" if n.first else "") for n in self
         ]
 
-    def as_json(self) -> list[dict[str, object]]:
-        """The kinds for JSON: `[{"kind": …, "count": …, "first": …}]`."""
-        return [{"kind": n.kind, "count": n.count, "first": n.first} for n in self]
-
 
 class RerankWarning(UserWarning):
     """Input that is accepted, but that its owner should know about."""
@@ -59,8 +55,8 @@ class PythonWarnings(Notices):
 
     def add(self, kind: str, *, source: str = "", line: int | None = None, count: int = 1) -> None:
         """Count a warning, and issue it if it is the first of its kind."""
-        known = len(self._by_kind)
+        known = kind in self._by_kind
         super().add(kind, source=source, line=line, count=count)
-        if len(self._by_kind) > known:
-            where = source if line is None else f"{source}:{line}"
-            warnings.warn(f"{where}: {kind}" if where else kind, RerankWarning, stacklevel=2)
+        if not known:
+            first = self._by_kind[kind].first
+            warnings.warn(f"{first}: {kind}" if first else kind, RerankWarning, stacklevel=2)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from decoders.table import Decoder
     from lm.zoo import Composition
-    from rerank.formats.format import KBestFormat
+    from rerank.formats.table import KBestFormat
     from rerank.metrics import TextMetric
     from rerank.scorers import PlainScorer, Scorer
 

@@ -112,8 +112,8 @@ def written(folder: Path, lists: Sequence[Sentences], scores: Sequence[Sequence[
     values = [score for row in scores for score in row]
     for name, rows in (("kbest", lines), ("docs", ids), ("scores", values)):
         (folder / name).write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
-    outside = {"scores": (("short", folder / "scores"),)}
-    return Lists(folder / "kbest", folder / "docs", outside=outside)
+    score_files = {"scores": (("short", folder / "scores"),)}
+    return Lists(folder / "kbest", folder / "docs", score_files=score_files)
 
 
 @settings(
@@ -306,3 +306,18 @@ def test_evaluation_is_that_of_files(tmp_path: Path) -> None:
     assert rerank.evaluate(dict(systems()), several).systems[0].bleu >= found.systems[0].bleu
     with pytest.raises(ValueError, match="system '1-best': expected a text for each sentence"):
         rerank.evaluate(dict(systems()), references[:1])
+
+
+def test_minus_infinity_under_a_negative_weight_names_scorer_document_and_sentence() -> None:
+    own = lambda document: [[], [0.0, -np.inf]]  # noqa: E731
+    sentences: Sentences = [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]]
+    with pytest.raises(RerankError) as fault:
+        list(
+            Reranker({"tm": 1.0, "own": -1.0}, scorers={"own": own}).decode(
+                [Document("d", sentences)]
+            )
+        )
+    message = (
+        "scorer 'own', document 'd', sentence 1 (counted from 0): −inf under a negative weight"
+    )
+    assert str(fault.value) == message

@@ -33,7 +33,8 @@ TOP_LEVEL = {
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
 HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
 # from `rerank` to `lm`, which loads torch: the gate, and what is behind it
-BRIDGES = [f"rerank/scorers/{name}.py" for name in ("language_model", "contextual", "moves")]
+_BRIDGING = ("language_model", "contextual", "following", "moves")
+BRIDGES = [f"rerank/scorers/{name}.py" for name in _BRIDGING]
 
 
 def tracked() -> list[str]:

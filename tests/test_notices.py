@@ -15,10 +15,6 @@ def test_a_kind_is_reported_once_with_its_count_and_first_place() -> None:
         "12 x CRLF line ends, first at dev.kbest:7",
         "1 x empty documents, first at dev.docs",
     ]
-    assert notices.as_json() == [
-        {"kind": "CRLF line ends", "count": 12, "first": "dev.kbest:7"},
-        {"kind": "empty documents", "count": 1, "first": "dev.docs"},
-    ]
     assert [notice.kind for notice in notices] == ["CRLF line ends", "empty documents"]
 
 
@@ -30,7 +26,7 @@ def test_a_kind_without_a_place_is_reported_without_one() -> None:
 
 def test_nothing_odd_gives_nothing_to_say() -> None:
     notices = Notices()
-    assert not [*notices, *notices.lines(), *notices.as_json()]
+    assert not [*notices, *notices.lines()]
 
 
 def test_the_first_of_them_is_an_error_under_strict() -> None:

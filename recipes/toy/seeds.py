@@ -12,6 +12,7 @@ from pathlib import Path
 from generate import generate
 from tabulate import tabulate
 
+from rerank.cli import execute
 from rerank.example import Example
 from rerank.pipeline.demo import Demo, demo
 
@@ -32,7 +33,8 @@ COLUMNS = (
 def run(folder: Path, seed: int) -> Demo:
     """The demo on the example of a seed, with models of that seed."""
     generate(folder / "example", seed)
-    return demo(folder / "demo", example=Example(folder / "example"), seed=seed, announce=say)
+    example = Example(folder / "example")
+    return demo(folder / "demo", execute, example=example, seed=seed, announce=say)
 
 
 def say(line: str) -> None:

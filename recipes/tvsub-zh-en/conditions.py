@@ -24,7 +24,7 @@ from lm.trie import Candidates
 from rerank.corpus.documents import Documents
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic
-from rerank.formats.moses_writing import append_features
+from rerank.formats.moses import append_features
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.pipeline.progress import progress

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -58,10 +58,15 @@ for command in (
     cli.add_command(command)
 
 
+def execute(arguments: Sequence[str]) -> Any:
+    """The result of one command line; errors are raised."""
+    return cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Exit code of one command line; an error is one line on standard error, not a traceback."""
     try:
-        result = cli.main(list(arguments), prog_name="rerank", standalone_mode=False)
+        result = execute(arguments)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as fault:

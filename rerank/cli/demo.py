@@ -29,6 +29,7 @@ def demo(out: Path | None, seed: int, form: str, quiet: bool) -> None:
       rerank demo --out demo
     """
     from rerank import pipeline
+    from rerank.cli import execute
 
-    result = pipeline.demo(out, seed=seed, announce=Messages(quiet=quiet).announce)
+    result = pipeline.demo(out, execute, seed=seed, announce=Messages(quiet=quiet).announce)
     click.echo(json.dumps(result.to_dict()) if form == "json" else result.to_text())

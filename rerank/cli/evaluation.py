@@ -73,7 +73,7 @@ def evaluate(
             references,
             [baseline, *systems],
             no_docs=no_docs,
-            kbest=None if kbest is None else pipeline.OracleList(kbest, **reading),
+            kbest=None if kbest is None else pipeline.Lists(kbest, **reading),
             tokenize=tokenize,
             seed=seed,
             notices=notices,

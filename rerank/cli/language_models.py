@@ -119,7 +119,7 @@ def train_lm(
     threads: int | None,
     messages: Messages,
     **recipe: Any,
-) -> None:
+) -> Report:
     """Train a document language model.
 
     \b
@@ -137,7 +137,7 @@ def train_lm(
 
     messages.announce_threads(threads)
     with messages.warnings() as notices:
-        pipeline.train_lm(
+        last = pipeline.train_lm(
             pipeline.Recipe(**recipe, threads=threads),
             train,
             valid,
@@ -148,6 +148,7 @@ def train_lm(
             announce=messages.announce,
         )
     messages.announce(f"model written to {out}")
+    return last
 
 
 @click.command()

@@ -168,5 +168,5 @@ def split(options: dict[str, Any]) -> tuple[Lists, Search | None]:
     named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
     scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
     files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}
-    outside = {option: named for option, named in files.items() if named}
-    return Lists(**options, outside=outside, scoring=scoring), search
+    score_files = {option: named for option, named in files.items() if named}
+    return Lists(**options, score_files=score_files, scoring=scoring), search

@@ -119,5 +119,4 @@ def search_of(options: dict[str, Any]) -> Search:
     from rerank.pipeline import Search
 
     given = {name: options.pop(name) for name in _OPTIONS if name in options}
-    method, utility = given.pop("method"), given.pop("utility")
-    return Search(method, Options(**given), utility)
+    return Search(given.pop("method"), Options(**given))

@@ -90,10 +90,10 @@ class SparseColumns:
     def dot(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
         """Weighted sum of each row (n,); a name without weight counts 0."""
         by_name = np.array([weights.get(name, 0.0) for name in self.names], dtype=np.float64)
-        row = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        sums = np.zeros(len(self.indptr) - 1)
-        np.add.at(sums, row, self.values * by_name[self.indices])
-        return sums
+        n = len(self.indptr) - 1
+        rows = np.repeat(np.arange(n), np.diff(self.indptr))
+        sums = np.bincount(rows, self.values * by_name[self.indices], minlength=n)
+        return np.asarray(sums, np.float64)
 
 
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -48,6 +48,11 @@ class Document:
         """Texts of the candidates of each sentence."""
         return [[text for text, _ in candidates] for candidates in self.sentences]
 
+    @cached_property
+    def present(self) -> list[int]:
+        """Numbers of the sentences that have candidates."""
+        return [t for t, candidates in enumerate(self.sentences) if candidates]
+
 
 class _RowFeatures(Mapping[str, float]):
     """Features of one row of k-best lists by name: `TM0_0`, `TM0_1` of a label with two values."""

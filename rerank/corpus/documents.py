@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -31,20 +31,13 @@ class Documents:
             raise ValueError("expected document ids that are all different")
 
     @classmethod
-    def from_file(
-        cls, path: str | Path, notices: Notices, *, n_lines: int | None = None
-    ) -> Documents:
-        """Documents of a file with one document id per source line.
-
-        n_lines: number of source lines, if known; `InputError` if the file has another number.
-        """
-        return cls.from_lines(read_lines(path, notices), source=display(path), n_lines=n_lines)
+    def from_file(cls, path: str | Path, notices: Notices) -> Documents:
+        """Documents of a file with one document id per source line."""
+        return cls.from_lines(read_lines(path, notices), source=display(path))
 
     @classmethod
-    def from_lines(
-        cls, lines: Iterable[bytes], *, source: str = "", n_lines: int | None = None
-    ) -> Documents:
-        """Documents of lines that are document ids, one per source line; see `from_file`."""
+    def from_lines(cls, lines: Iterable[bytes], *, source: str = "") -> Documents:
+        """Documents of lines that are document ids, one per source line."""
         starts: dict[str, int] = {}
         current, n = None, 0
         for n, line in enumerate(lines, 1):
@@ -61,11 +54,6 @@ class Documents:
                 )
             starts[name] = n - 1
             current = name
-        if n_lines is not None and n != n_lines:
-            raise InputError(
-                f"expected one document id for each of {n_lines} source lines, found {n}",
-                source=source,
-            )
         if not starts:
             raise InputError("expected one document id per source line, found none", source=source)
         return cls(tuple(starts), (*starts.values(), n))
@@ -82,15 +70,19 @@ class Documents:
 
     @classmethod
     def chosen(
-        cls, docs: str | Path | None, no_docs: str | None, n_lines: int, notices: Notices
+        cls,
+        docs: str | Path | None,
+        no_docs: str | None,
+        count_lines: Callable[[], int],
+        notices: Notices,
     ) -> Documents:
         """Documents as the options say, of which exactly one must be given (`UsageError`)."""
         if docs is not None and no_docs is None:
-            return cls.from_file(docs, notices, n_lines=n_lines)
+            return cls.from_file(docs, notices)
         if docs is None and no_docs == "each":
-            return cls.each(n_lines)
+            return cls.each(count_lines())
         if docs is None and no_docs == "one":
-            return cls.one(n_lines)
+            return cls.one(count_lines())
         raise UsageError(
             "expected one of --docs FILE (a document id per source line), --no-docs each (every "
             "line a document) and --no-docs one (all lines one document), found "
@@ -115,11 +107,8 @@ class Documents:
 
 
 def _id(line: bytes, source: str, number: int) -> str:
-    """The document id on a line, without white space around it."""
-    try:
-        name = line.decode().strip(" \t\r")
-    except UnicodeDecodeError:
-        raise InputError("expected UTF-8", source=source, line=number) from None
+    """The document id on a line of UTF-8, without white space around it."""
+    name = line.decode().strip(" \t\r")
     if not name:
         raise InputError(
             "expected a document id, found a blank line; give each source line one",

@@ -13,46 +13,57 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import offsets_of, places_of
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
-from rerank.corpus.rows import MAX_ID, Rows, concatenate
+from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.notices import Notices
 
-MAX_K = 1_000_000
 _NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How k-best lists are read from a file.
+
+    top: candidates to keep of each sentence, the first ones; diverse: those of
+    `rerank.corpus.diversity.farthest_first` instead, chosen from the whole list; first_id: id of
+    the first source sentence; clip_inf: magnitude to read for infinite numbers, which are otherwise
+    errors; max_k: candidates of a sentence, above which a list is refused.
+    """
+
+    top: int | None = None
+    diverse: bool = False
+    first_id: int = 0
+    clip_inf: float | None = None
+    max_k: int = 1_000_000
+
+
+ALL = ReadingOptions()
+
+
 def documents_of(
-    rows: Iterable[Rows],
+    rows: Iterable[KBestRows],
     documents: Documents,
     notices: Notices,
+    options: ReadingOptions = ALL,
     *,
     source: str = "",
-    top: int | None = None,
-    diverse: bool = False,
-    first_id: int = 0,
-    max_k: int = MAX_K,
 ) -> Iterator[KBest]:
     """One `KBest` per document, with one document and one chunk of lines in memory at a time.
 
-    Sentence t has id `first_id + t`. Within a document ids may be interleaved; a document must be
-    one run of rows. top: number of candidates to keep of each sentence, the first ones; diverse:
-    keep those of `rerank.corpus.diversity.farthest_first` instead, chosen from the whole list.
-    `InputError` for a sentence from which more than `max_k` candidates would be read.
+    Within a document ids may be interleaved; a document must be one run of rows. `InputError` for
+    a sentence from which more than `max_k` candidates would be read.
     O(n log n) per document, and the cost of `farthest_first`.
     """
-    top = max_k + 1 if top is None else top
-    grouping = _Grouping(documents, notices, source, top, diverse, first_id, max_k)
-    expected = 0
+    grouping = _Grouping(documents, notices, options, source)
+    after = 0  # the document after the last one that was yielded
     for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
-        for empty in range(expected, d):
-            yield grouping.document(empty, ())
+        yield from map(grouping.document, range(after, d))
         yield grouping.document(d, (part for _, part in group))
-        expected = d + 1
-    if expected == 0:
+        after = d + 1
+    if after == 0:
         raise InputError("expected a k-best list, found no hypotheses", source=source)
-    for empty in range(expected, len(documents)):
-        yield grouping.document(empty, ())
+    yield from map(grouping.document, range(after, len(documents)))
     grouping.report()
 
 
@@ -62,39 +73,43 @@ class _Grouping:
 
     documents: Documents
     notices: Notices
+    options: ReadingOptions
     source: str
-    top: int
-    diverse: bool
-    first_id: int
-    max_k: int
-    no_rows: Rows = field(init=False)  # with the labels of the list
+    no_rows: KBestRows = field(init=False)  # with the labels of the list
     lowest_id: int = MAX_ID
     largest_k: int = 0
     missing: list[int] = field(default_factory=list)  # ids without candidates
 
     @property
+    def top(self) -> int:
+        """Number of candidates to keep of each sentence."""
+        return self.options.max_k + 1 if self.options.top is None else self.options.top
+
+    @property
     def limit(self) -> int:
         """Number of candidates to read of each sentence."""
-        return self.max_k + 1 if self.diverse else self.top
+        return self.options.max_k + 1 if self.options.diverse else self.top
 
-    def parts(self, chunks: Iterable[Rows]) -> Iterator[tuple[int, Rows]]:
+    def parts(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
         """The rows split where the document changes: (document, its rows)."""
         starts = np.array(self.documents.starts)
         latest = 0
         for rows in chunks:
             self.no_rows = rows.take(np.zeros(0, np.int64))
             self._check_ids(rows)
-            owners = np.searchsorted(starts, rows.sentences - self.first_id, side="right") - 1
+            owners = (
+                np.searchsorted(starts, rows.sentences - self.options.first_id, side="right") - 1
+            )
             before = np.maximum.accumulate(np.append(latest, owners))
             self._check_return(rows, owners < before[:-1])
             latest = int(before[-1])
             for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owners)) + 1):
                 yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
 
-    def document(self, d: int, parts: Iterable[Rows]) -> KBest:
+    def document(self, d: int, parts: Iterable[KBestRows] = ()) -> KBest:
         """The k-best lists of document d from its rows, in the order of the file."""
         start, stop = self.documents.span(d)
-        first = self.first_id + start
+        first = self.options.first_id + start
         counts = np.zeros(stop - start, np.int64)
         pieces = []
         for part in parts:
@@ -138,19 +153,19 @@ class _Grouping:
                 source=self.source,
             )
 
-    def _check_ids(self, rows: Rows) -> None:
+    def _check_ids(self, rows: KBestRows) -> None:
         """`InputError` at an id outside the range of the source sentences."""
         n = self.documents.n_lines
         self.lowest_id = min(self.lowest_id, int(rows.sentences.min()))
-        places = rows.sentences - self.first_id
+        places = rows.sentences - self.options.first_id
         wrong = np.flatnonzero((places < 0) | (places >= n))
         if not len(wrong):
             return
         sentence, place = int(rows.sentences[wrong[0]]), int(places[wrong[0]])
-        message = f"expected ids from {self.first_id} on, found {sentence}"
+        message = f"expected ids from {self.options.first_id} on, found {sentence}"
         if place >= n:
             cure = "is it the list of another source?"
-            if self.first_id == 0 and self.lowest_id == 1 and place == n:
+            if self.options.first_id == 0 and self.lowest_id == 1 and place == n:
                 cure = "ids look 1-based; use --first-id 1"
             message = (
                 f"expected ids of {n} source lines, found id {sentence}, "
@@ -158,7 +173,7 @@ class _Grouping:
             )
         raise self._error(message, rows, wrong)
 
-    def _check_return(self, rows: Rows, returned: NDArray[np.bool_]) -> None:
+    def _check_return(self, rows: KBestRows, returned: NDArray[np.bool_]) -> None:
         """`InputError` at a row of an earlier document."""
         wrong = np.flatnonzero(returned)
         if len(wrong):
@@ -169,23 +184,23 @@ class _Grouping:
                 wrong,
             )
 
-    def _check_k(self, rows: Rows, ranks: NDArray[np.int64]) -> None:
+    def _check_k(self, rows: KBestRows, ranks: NDArray[np.int64]) -> None:
         """`InputError` at the first candidate of a sentence after its `max_k` first ones."""
-        wrong = np.flatnonzero((ranks == self.max_k) & (ranks < self.limit))
+        wrong = np.flatnonzero((ranks == self.options.max_k) & (ranks < self.limit))
         if len(wrong):
             whole = self.limit > self.top
             cure = "leave out --diverse" if whole else "give --top to keep the first ones"
             raise self._error(
-                f"expected at most {self.max_k} hypotheses of a sentence, found more of sentence "
-                f"{rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
+                f"expected at most {self.options.max_k} hypotheses of a sentence, found more of "
+                f"sentence {rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
                 rows,
                 wrong,
             )
 
-    def _error(self, message: str, rows: Rows, wrong: NDArray[np.int64]) -> InputError:
+    def _error(self, message: str, rows: KBestRows, wrong: NDArray[np.int64]) -> InputError:
         return InputError(message, source=self.source, line=int(rows.line_numbers[wrong[0]]))
 
-    def _sorted(self, rows: Rows) -> Rows:
+    def _sorted(self, rows: KBestRows) -> KBestRows:
         """The rows sorted by sentence, within a sentence in the order of the file."""
         falls = np.flatnonzero(np.diff(rows.sentences) < 0)
         if not len(falls):
@@ -193,7 +208,9 @@ class _Grouping:
         self._note("interleaved ids, grouped by sentence", rows.line_numbers[falls + 1])
         return rows.take(np.argsort(rows.sentences, kind="stable"))
 
-    def _chosen(self, rows: Rows, counts: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+    def _chosen(
+        self, rows: KBestRows, counts: NDArray[np.int64]
+    ) -> tuple[KBestRows, NDArray[np.int64]]:
         """The rows to keep of lists of these sizes (T,), and their ranks."""
         ranks = places_of(counts)
         if (counts <= self.top).all():
@@ -207,7 +224,7 @@ class _Grouping:
         kept = np.concatenate(chosen)
         return rows.take(kept), ranks[kept]
 
-    def _note_texts(self, kbest: KBest, rows: Rows) -> None:
+    def _note_texts(self, kbest: KBest, rows: KBestRows) -> None:
         """Count empty and duplicate hypotheses, and those with special words of language models."""
         starts, stops = kbest.texts.spans.T
         self._note("empty hypothesis", rows.line_numbers[starts == stops])
@@ -246,10 +263,8 @@ def _ranks(sentences: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[n
     Adds the rows to `counts`, in place.
     """
     order = np.argsort(sentences, kind="stable")
-    grouped = sentences[order]
-    n = np.arange(len(order))
-    starts = np.maximum.accumulate(np.where(np.diff(grouped, prepend=-1) > 0, n, 0))
+    sizes = np.bincount(sentences, minlength=len(counts))
     ranks = np.empty_like(order)
-    ranks[order] = counts[grouped] + n - starts
-    np.add.at(counts, sentences, 1)
+    ranks[order] = counts[sentences[order]] + places_of(sizes)
+    counts += sizes
     return ranks

@@ -53,10 +53,9 @@ class KBest:
         [2, 0]
 
         Every candidate has the features of the first one; each becomes a label of one value.
-        sparse: names of features that are 0 in a candidate without them; source: name of the
-        document in messages. `InputError`, which counts sentences and candidates from 0, for
-        missing or additional features, for values that are not finite numbers, and for a text
-        of several lines.
+        sparse: names of features that are 0 in a candidate without them. `InputError`, which
+        counts sentences and candidates from 0, for other features, for values that are not finite
+        numbers, and for a text of several lines.
         """
         rows = [candidate for candidates in lists for candidate in candidates]
         names = [name for _, features in rows[:1] for name in features if name not in sparse]
@@ -103,6 +102,12 @@ class KBest:
     def text(self, row: int) -> bytes:
         """Words of a candidate, joined by single spaces."""
         return b" ".join(self.tokens(row))
+
+    def chosen(self, choices: Sequence[int]) -> list[bytes]:
+        """Text of each sentence, (T,): of a path's candidate, empty where there is none."""
+        path = iter(choices)
+        rows = (self.rows(t) for t in range(len(self)))
+        return [self.text(found[next(path)]) if found else b"" for found in rows]
 
     def line(self, row: int) -> bytes:
         """The line of a candidate as it is in the file; ValueError for one made in memory."""

@@ -23,21 +23,17 @@ _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
 
 def read_with_documents(
-    docs: str | Path | None,
-    no_docs: str | None,
-    references: Sequence[str | Path],
-    notices: Notices,
+    docs: str | Path | None, no_docs: str | None, references: Sequence[str | Path], notices: Notices
 ) -> tuple[Documents, list[list[bytes]]]:
     """Documents according to the options, and the references of their sentences.
 
     The number of sentences is that of the document ids or, without them, of the first reference.
     """
-    if docs is not None and no_docs is None:
-        documents = Documents.from_file(docs, notices)
-        n_lines = documents.n_lines
-        return documents, read_references(references, n_lines, notices, model=display(docs))
-    found = read_references(references, None, notices)
-    return Documents.chosen(docs, no_docs, len(found), notices), found
+    found = read_references(references, None, notices) if docs is None else []
+    documents = Documents.chosen(docs, no_docs, lambda: len(found), notices)
+    if docs is not None:
+        found = read_references(references, documents.n_lines, notices, model=display(docs))
+    return documents, found
 
 
 def read_references(
@@ -58,30 +54,17 @@ def read_references(
     for path in paths:
         source = display(path)
         lines = list(read_lines(path, notices))
-        files.append(checked_references(lines, n_lines, notices, source=source, model=model))
         if n_lines is None:
             n_lines, model = len(lines), source
+        check_length(lines, n_lines, source=source, model=model)
+        for n, line in enumerate(map(bytes.strip, lines), 1):
+            if not line:
+                notices.add("blank reference", source=source, line=n)
+            elif line in _PLACEHOLDERS:
+                kind = "reference that only says there is no translation"
+                notices.add(kind, source=source, line=n)
+        files.append(lines)
     return [list(sentence) for sentence in zip(*files, strict=True)]
-
-
-def checked_references(
-    lines: Iterable[bytes],
-    n_lines: int | None,
-    notices: Notices,
-    *,
-    source: str = "",
-    model: str = "the source",
-) -> list[bytes]:
-    """Lines of a reference file, with notices of blank lines and placeholders."""
-    references = list(lines)
-    if n_lines is not None:
-        check_length(references, n_lines, source=source, model=model)
-    for n, reference in enumerate(references, 1):
-        if not reference.strip():
-            notices.add("blank reference", source=source, line=n)
-        elif reference.strip() in _PLACEHOLDERS:
-            notices.add("reference that only says there is no translation", source=source, line=n)
-    return references
 
 
 def check_length(

@@ -15,7 +15,7 @@ MAX_ID = 2**31 - 1  # largest sentence id
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class KBestRows:
     """n hypotheses of a k-best list, as columns.
 
     lines: what the format keeps of each hypothesis to write it back, as the line of its file; the
@@ -39,12 +39,12 @@ class Rows:
         """The hypotheses (n,), without blanks around them."""
         return TextColumn(self.lines.blob, self.text_spans)
 
-    def take(self, rows: NDArray[np.int64]) -> Rows:
+    def take(self, rows: NDArray[np.int64]) -> KBestRows:
         """The given rows in the given order, without the bytes of the others."""
         old = self.lines.take(rows)
         new = TextColumn.of(old.to_list())
         numbers = self.line_numbers[rows]
-        return Rows(
+        return KBestRows(
             labels=self.labels,
             lines=new,
             text_spans=self.text_spans[rows] + (new.spans - old.spans)[:, :1],
@@ -62,14 +62,14 @@ class Rows:
         return SparseColumns.of([self.sparse.get(line, {}) for line in self.line_numbers.tolist()])
 
 
-def concatenate(pieces: Sequence[Rows]) -> Rows:
+def concatenate(pieces: Sequence[KBestRows]) -> KBestRows:
     """The rows of all pieces, of which there is at least one."""
     if len(pieces) == 1:
         return pieces[0]
     starts = joined_spans(np.array([len(piece.lines.blob) for piece in pieces]))[:, 0]
     placed = list(zip(pieces, starts, strict=True))
     blob = b"\n".join([piece.lines.blob for piece in pieces])
-    return Rows(
+    return KBestRows(
         labels=pieces[0].labels,
         lines=TextColumn(blob, np.concatenate([p.lines.spans + start for p, start in placed])),
         text_spans=np.concatenate([piece.text_spans + start for piece, start in placed]),

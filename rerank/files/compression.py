@@ -12,8 +12,8 @@ import lzma
 import re
 import zlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol, cast
+from functools import partial
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
 _CHUNK_BYTES = 1 << 20
 _PACKED_BYTES = 1 << 16  # small, because a decoder returns its unused input
@@ -25,7 +25,7 @@ class DamagedError(Exception):
 
 
 class _Decoder(Protocol):
-    """Interface of the decompressors of `lzma` and `bz2`; each decodes one member."""
+    """Interface of the decompressors of `zlib`, `lzma` and `bz2`; each decodes one member."""
 
     @property
     def eof(self) -> bool: ...
@@ -34,38 +34,19 @@ class _Decoder(Protocol):
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
-class _GzipDecoder:
-    """`zlib` decompressor that keeps its unused input, as those of `lzma` and `bz2` do."""
-
-    def __init__(self) -> None:
-        self._zlib = zlib.decompressobj(wbits=31)  # a gzip header; CRC and length are verified
-
-    @property
-    def eof(self) -> bool:
-        return self._zlib.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._zlib.unused_data
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
-
-
-def _xz_decoder() -> _Decoder:
-    return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
+class _Format(NamedTuple):
     name: str
     magic: re.Pattern[bytes]
     decoder: Callable[[], _Decoder]
 
 
 _FORMATS = (
-    _Format("gzip", re.compile(rb"\x1f\x8b"), _GzipDecoder),
-    _Format("xz", re.compile(rb"\xfd7zXZ\0"), _xz_decoder),
+    _Format("gzip", re.compile(rb"\x1f\x8b"), partial(zlib.decompressobj, wbits=31)),
+    _Format(
+        "xz",
+        re.compile(rb"\xfd7zXZ\0"),
+        partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_BYTES),
+    ),
     # magic bytes of the first block or the end are included: a text may begin with "BZh"
     _Format("bzip2", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"), bz2.BZ2Decompressor),
 )
@@ -108,7 +89,7 @@ def _members(file: BinaryIO, data: bytes, form: _Format) -> Generator[bytes, Non
                 raise DamagedError(
                     f"expected {form.name} data, found corrupt data ({fault}); copy the file again"
                 ) from None
-            data = b""
+            data = getattr(decoder, "unconsumed_tail", b"")  # the others keep it themselves
             if chunk:
                 yield chunk
             elif not decoder.eof and not (data := file.read(_PACKED_BYTES)):

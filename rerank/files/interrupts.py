@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 Handler = Callable[[int, FrameType | None], Any] | int | None
@@ -32,12 +32,7 @@ class Interrupts:
                 self._before[number] = signal.signal(number, self._ask)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *fault: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 

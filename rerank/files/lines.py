@@ -73,10 +73,7 @@ def read_lines(
 def digest(path: str | Path) -> str:
     """`sha256:<hex>` of a file's bytes, compressed or not."""
     with _opened(path) as file:
-        sha256 = hashlib.sha256()
-        while data := file.read(_CHUNK_BYTES):
-            sha256.update(data)
-    return f"sha256:{sha256.hexdigest()}"
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -237,7 +234,6 @@ def _missing(path: Path) -> str:
 
 
 def _reason(fault: OSError | ValueError) -> str:
-    """The system's message for an error, for use inside a sentence."""
     return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 

@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -135,27 +134,21 @@ def _destination(
         return nullcontext(getattr(sys.stdout.buffer, "raw", sys.stdout.buffer))
     if _is_stream(path):
         return _open(str(path), "wb", path)
-    file = _TemporaryFile.beside(_resolved(path), path)
+    file = _TemporaryFile(path)
     pending.append(file)
     return file.writing()
 
 
-@dataclass(frozen=True, slots=True)
 class _TemporaryFile:
-    """A file under its temporary name, and the target that it will replace."""
+    """A file under a temporary name beside the target that it will replace."""
 
-    temporary: str
-    target: str
-    path: str | Path  # as the user wrote the target
-
-    @classmethod
-    def beside(cls, target: str, path: str | Path) -> _TemporaryFile:
-        """A temporary name in the folder of the target; stale ones there are removed."""
-        folder, name = os.path.split(target)
+    def __init__(self, path: str | Path) -> None:
+        self.path, self.target = path, _resolved(path)
+        self.folder, name = os.path.split(self.target)
         prefix = f".{name[:50]}."
-        _sweep(folder, prefix)
+        _sweep(self.folder, prefix)
         unique = f"{prefix}{os.getpid()}.{secrets.token_hex(4)}.tmp"
-        return cls(os.path.join(folder, unique), target, path)
+        self.temporary = os.path.join(self.folder, unique)
 
     @contextmanager
     def writing(self) -> Iterator[BinaryIO]:
@@ -166,10 +159,15 @@ class _TemporaryFile:
                 os.fsync(raw.fileno())
 
     def rename(self) -> None:
-        """Replace the target."""
+        """Replace the target; after this a power failure does not undo it."""
         with _naming(self.path):
             os.replace(self.temporary, self.target)
-            _sync_folder(os.path.dirname(self.target))
+            descriptor = os.open(self.folder, os.O_RDONLY)
+            try:
+                with suppress(OSError):
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def remove(self) -> None:
         """Remove the file if it still has its temporary name."""
@@ -184,9 +182,7 @@ class _Sink(io.RawIOBase):
     """
 
     def __init__(self, raw: BinaryIO, path: str | Path) -> None:
-        self._raw = raw
-        self._path = path
-        self._size = 0
+        self._raw, self._path, self._size = raw, path, 0
         self.dropping = False
 
     def writable(self) -> bool:
@@ -215,21 +211,10 @@ def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
         raise
     except OSError as fault:
         name = "<stdout>" if str(path) in _STDOUT else display(path)
+        message = f"writing {name} failed: {(fault.strerror or str(fault)).lower()}"
         if fault.errno in (errno.ENOSPC, errno.EDQUOT):
-            needs = f"it needs more than {size / 1e6:.1f} MB"
-            raise RerankError(f"no space left writing {name} ({needs})") from None
-        reason = (fault.strerror or str(fault)).lower()
-        raise RerankError(f"writing {name} failed: {reason}") from None
-
-
-def _sync_folder(folder: str) -> None:
-    """Sync a folder, so that a rename in it survives a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            message = f"no space left writing {name} (it needs more than {size / 1e6:.1f} MB)"
+        raise RerankError(message) from None
 
 
 def _sweep(folder: str, prefix: str) -> None:

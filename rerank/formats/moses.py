@@ -1,27 +1,193 @@
-"""Moses k-best lists, and those of tools that write nearly the same: see `moses_grammar`."""
+"""Moses k-best lists, and those of tools that write nearly the same: see `moses_grammar`.
+
+What is written is what the strictest reader, mert-moses.pl, accepts: names of letters and digits,
+one blank between tokens, finite numbers without capital E or `+`.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.kbest import KBest
-from rerank.corpus.rows import Rows
-from rerank.errors import InputError
+from rerank.corpus.rows import KBestRows
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
-from rerank.formats.format import Survey
-from rerank.formats.moses_writing import append_features, format_line
 from rerank.notices import Notices
 
+_BLANK = "blank line, skipped"
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
+
+_NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
+_SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
+
+
+def read_rows(
+    lines: Iterable[bytes], notices: Notices, *, source: str = "", clip: float | None = None
+) -> Iterator[KBestRows]:
+    """The rows of a Moses list in chunks of about 1 MiB, or one longer line.
+
+    The first line that is not blank sets columns and labels; `InputError` at a line that does not
+    fit. clip: magnitude to read for an infinite number, which is otherwise an error.
+    """
+    lines = iter(lines)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            reader = _Reader(line, number, notices, source, clip)
+            yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
+        else:
+            notices.add(_BLANK, source=source, line=number)
+
+
+def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
+    chunk: list[bytes] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line) + 1
+        if size > _CHUNK:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+class _Reader:
+    """Reads chunks of lines by the layout of the first line, which has a number in the file."""
+
+    def __init__(
+        self, first: bytes, number: int, notices: Notices, source: str, clip: float | None
+    ) -> None:
+        self._notices = notices
+        self._source = source
+        self._line = number  # of the current line
+        self._number: tokens.Number = tokens.number
+        if clip is not None:
+            clipped = partial(self._note, "infinite number, clipped")
+            self._number = tokens.clipping(abs(clip), clipped)
+        with self._placed():
+            self._layout = grammar.layout(first)
+        for kind in self._layout.dialect:
+            self._note(kind)
+
+    def rows(self, lines: Sequence[bytes]) -> KBestRows:
+        """The rows of the next chunk; blank lines have none."""
+        layout, first, n = self._layout, self._line, len(lines)
+        sparse: dict[int, dict[str, float]] = {}
+        rows = KBestRows(
+            labels=layout.labels,
+            lines=TextColumn.of(lines),
+            text_spans=np.zeros((n, 2), np.int64),
+            line_numbers=np.arange(first, first + n),
+            sentences=np.zeros(n, np.int64),
+            dense=np.zeros((n, len(layout.values))),
+            totals=np.full(n, np.nan),
+            sparse=sparse,
+        )
+        done = np.zeros(n, np.bool_)
+        if len(rows.lines.blob) >= _CHUNK:
+            from rerank.formats import moses_line_kernel  # loads numba
+
+            moses_line_kernel.read_common(rows, layout, done)
+        for row in np.flatnonzero(~done).tolist():
+            self._line = first + row
+            if not lines[row].strip():
+                self._note(_BLANK)
+                continue
+            with self._placed():
+                line = grammar.parse(lines[row], layout, self._number)
+            rows.sentences[row] = line.sentence
+            rows.text_spans[row] = rows.lines.spans[row, 0] + np.array(line.text)
+            rows.dense[row] = line.dense
+            rows.totals[row] = np.nan if line.total is None else line.total
+            if line.sparse:
+                sparse[self._line] = line.sparse
+            for kind in line.oddities:
+                self._note(kind)
+            done[row] = True
+        self._line = first + n
+        return rows if done.all() else rows.take(np.flatnonzero(done))
+
+    def _note(self, kind: str) -> None:
+        self._notices.add(kind, source=self._source, line=self._line)
+
+    @contextmanager
+    def _placed(self) -> Iterator[None]:
+        """Add file and line to errors of the grammar."""
+        try:
+            yield
+        except InputError as fault:
+            raise InputError(str(fault), source=self._source, line=self._line) from None
+
+
+def append_features(
+    line: bytes, features: Sequence[tuple[str, float]], total: float | None = None
+) -> bytes:
+    """The line with ` Name= v` appended to its features and, if given, its total replaced.
+
+    A missing total column is added; all other bytes are unchanged. Numbers have nine significant
+    digits. `RerankError` for infinity and NaN, `UsageError` for a name that Moses cannot read.
+    """
+    fields = line.split(grammar.SEPARATOR)
+    columns = grammar.feature_columns(fields)
+    if not columns:
+        raise InputError(f"expected a feature column to append to, found {tokens.shown(line)}")
+    column = columns[0]
+    body = fields[column].rstrip()
+    blanks = fields[column][len(body) :]
+    for name, value in features:
+        body += b" %s= %s" % (_checked(name, _NAME), tokens.written(value, name, digits=9))
+    if total is not None:
+        new = tokens.written(total, "the total", digits=9)
+        if column + 1 == len(fields):
+            blanks = blanks or b" "
+            fields.append(b" " + new)
+        else:
+            old = fields[column + 1]
+            fields[column + 1] = old.replace(old.strip(), new, 1)
+    fields[column] = body + blanks
+    return grammar.SEPARATOR.join(fields)
+
+
+def format_line(
+    sentence: int,
+    text: bytes,
+    dense: Iterable[tuple[str, Sequence[float]]],
+    *,
+    sparse: Mapping[str, float] | None = None,
+    total: float | None = None,
+) -> bytes:
+    """A new line as Moses writes it, with numbers that read back to the same bits.
+
+    `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
+    """
+    if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
+        raise RerankError(f"a k-best list cannot hold the text {tokens.shown(text)}")
+    parts = [b"%d ||| %s |||" % (sentence, text)]
+    for name, values in dense:
+        parts.append(_checked(name, _NAME) + b"=")
+        parts += [tokens.written(value, name) for value in values]
+    for name, value in (sparse or {}).items():
+        parts.append(b"%s= %s" % (_checked(name, _SPARSE_NAME), tokens.written(value, name)))
+    if total is not None:
+        parts.append(b"||| " + tokens.written(total, "the total"))
+    return b" ".join(parts)
+
+
+def _checked(name: str, pattern: re.Pattern[str]) -> bytes:
+    """The name of a feature; `UsageError` if Moses cannot read it."""
+    if pattern.fullmatch(name) is None:
+        raise UsageError(f"expected a feature name of letters and digits, found {name!r}")
+    return name.encode()
 
 
 class Moses:
@@ -31,41 +197,11 @@ class Moses:
     description = "N-best lists of Moses and Marian, a hypothesis per line."
     suffixes = (".nbest", ".kbest")
     example = b"0 ||| the text ||| LM0= -38.1 TM0= -4.2 -5.3 ||| -12.6"
+    read = staticmethod(read_rows)
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first line that is not blank has three columns or more."""
         return next(line for line in head if line.strip()).count(grammar.SEPARATOR) >= 2
-
-    def read(
-        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
-    ) -> Iterator[Rows]:
-        """The hypotheses, one a line: see `read_rows`."""
-        return read_rows(lines, notices, source=source, clip=clip)
-
-    def survey(self, lines: Iterable[bytes], *, source: str, top: int | None) -> Survey:
-        """Figures of the list; features are not parsed."""
-        candidates = words = last_id = last_line = 0
-        seen: Counter[bytes] = Counter()
-        for number, line in enumerate(lines, 1):
-            fields = line.split(grammar.SEPARATOR, 2)
-            if len(fields) < 3:
-                if line.strip():
-                    raise InputError(
-                        "expected 'id ||| text ||| features ||| total', found "
-                        f"{tokens.shown(line)}; is the file complete?",
-                        source=source,
-                        line=number,
-                    )
-                continue
-            last_line = number
-            name = fields[0].strip()
-            if name.isdigit() and len(name) < 19:  # `read` refuses longer ones
-                last_id = max(last_id, int(name))
-            seen[name] += 1
-            if top is None or seen[name] <= top:
-                candidates += 1
-                words += len(fields[1].split())
-        return Survey(candidates, words, last_id, last_line)
 
     def write(
         self,
@@ -97,145 +233,3 @@ def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
         sparse=kbest.sparse.row(row),
         total=total,
     )
-
-
-# Reading
-
-
-class Columns(NamedTuple):
-    """Arrays in which lines are stored, one row each."""
-
-    sentences: NDArray[np.int64]  # (n,) ids as written
-    text_spans: NDArray[np.int64]  # (n, 2) of the hypotheses, without blanks around them
-    dense: NDArray[np.float64]  # (n, F)
-    totals: NDArray[np.float64]  # (n,), NaN where there is none
-    done: NDArray[np.bool_]  # (n,)
-
-    @classmethod
-    def empty(cls, n: int, n_features: int) -> Columns:
-        """Columns of n rows, none of them done."""
-        return cls(
-            sentences=np.zeros(n, np.int64),
-            text_spans=np.zeros((n, 2), np.int64),
-            dense=np.zeros((n, n_features)),
-            totals=np.full(n, np.nan),
-            done=np.zeros(n, np.bool_),
-        )
-
-
-def read_rows(
-    lines: Iterable[bytes], notices: Notices, *, source: str = "", clip: float | None = None
-) -> Iterator[Rows]:
-    """The rows of a Moses list in chunks of about 1 MiB, or one longer line.
-
-    The first line that is not blank sets columns and labels; `InputError` at a line that does not
-    fit. clip: magnitude to read for an infinite number, which is otherwise an error.
-    """
-    reader = _Reader(notices, source, clip)
-    for chunk in _chunks(lines):
-        rows = reader.rows(chunk)
-        if rows is not None:
-            yield rows
-
-
-def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
-    chunk: list[bytes] = []
-    size = 0
-    for line in lines:
-        chunk.append(line)
-        size += len(line) + 1
-        if size > _CHUNK:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
-
-
-class _Reader:
-    """Reads chunks of lines by the layout of the first line."""
-
-    def __init__(self, notices: Notices, source: str, clip: float | None) -> None:
-        self._notices = notices
-        self._source = source
-        self._layout: grammar.Layout | None = None
-        self._before = 0  # lines in earlier chunks
-        self._line = 0  # number of the current line
-        self._number: tokens.Number = tokens.number
-        if clip is not None:
-            clipped = partial(self._note, "infinite number, clipped")
-            self._number = tokens.clipping(abs(clip), clipped)
-
-    def rows(self, lines: list[bytes]) -> Rows | None:
-        """The rows of the next chunk; blank lines have none."""
-        if self._layout is None:
-            self._learn(lines)
-        column = TextColumn.of(lines)
-        columns = Columns.empty(len(lines), len(self._layout.values) if self._layout else 0)
-        if self._layout is not None and len(column.blob) >= _CHUNK:
-            from rerank.formats import moses_line_kernel  # loads numba
-
-            template = moses_line_kernel.template(self._layout)
-            blob = np.frombuffer(column.blob, np.uint8)
-            moses_line_kernel.read_lines(blob, column.spans, template, columns)
-        sparse = self._read_others(lines, column.spans, columns)
-        numbers = np.arange(self._before + 1, self._before + 1 + len(lines))
-        self._before += len(lines)
-        if self._layout is None:
-            return None
-        rows = Rows(
-            labels=self._layout.labels,
-            lines=column,
-            text_spans=columns.text_spans,
-            line_numbers=numbers,
-            sentences=columns.sentences,
-            dense=columns.dense,
-            totals=columns.totals,
-            sparse=sparse,
-        )
-        return rows if columns.done.all() else rows.take(np.flatnonzero(columns.done))
-
-    def _learn(self, lines: Sequence[bytes]) -> None:
-        """Set the layout from the first line that is not blank, if there is one."""
-        for number, line in enumerate(lines, self._before + 1):
-            if line.strip():
-                self._line = number
-                with self._placed():
-                    self._layout = grammar.layout(line)
-                for kind in self._layout.dialect:
-                    self._note(kind)
-                return
-
-    def _read_others(
-        self, lines: Sequence[bytes], spans: NDArray[np.int64], columns: Columns
-    ) -> dict[int, dict[str, float]]:
-        """Parse the lines not done so far into `columns`; their sparse features by line number."""
-        sparse = {}
-        for row in np.flatnonzero(~columns.done).tolist():
-            self._line = self._before + row + 1
-            if self._layout is None or not lines[row].strip():
-                self._note("blank line, skipped")
-                continue
-            with self._placed():
-                line = grammar.parse(lines[row], self._layout, self._number)
-            columns.sentences[row] = line.sentence
-            columns.text_spans[row] = spans[row, 0] + np.array(line.text)
-            columns.dense[row] = line.dense
-            columns.totals[row] = np.nan if line.total is None else line.total
-            columns.done[row] = True
-            if line.sparse:
-                sparse[self._line] = line.sparse
-            for kind in line.oddities:
-                self._note(kind)
-        return sparse
-
-    def _note(self, kind: str) -> None:
-        self._notices.add(kind, source=self._source, line=self._line)
-
-    @contextmanager
-    def _placed(self) -> Iterator[None]:
-        """Add file and line to errors of the grammar."""
-        try:
-            yield
-        except InputError as fault:
-            raise InputError(str(fault), source=self._source, line=self._line) from None

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -61,7 +62,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ParsedLine:
     """One hypothesis: sentence id, span of its text in the line, features, total."""
 
     sentence: int
@@ -166,38 +167,38 @@ def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict
     return dense, sparse
 
 
-def parse(line: bytes, layout: Layout, number: Number = number) -> Line:
+def parse(line: bytes, layout: Layout, number: Number = number) -> ParsedLine:
     """A line of a list of the given layout; `InputError` if it has another. O(bytes)."""
     fields = line.split(SEPARATOR)
-    column = layout.column
-    if len(fields) != layout.fields:
-        column = _only_feature_column(fields, layout)
+    column = _feature_column(fields, layout)
     start = len(fields[0]) + len(SEPARATOR)
     stop = start + len(SEPARATOR.join(fields[1 : 2 + column - layout.column]))
     dense, sparse = features(fields[column], number)
     total = None
     if column + 1 < len(fields):
         total = number(fields[column + 1].strip(), "the total")
-    oddities = (
-        (BAR_IN_TEXT, column > layout.column),
-        (SPARSE, bool(sparse)),
-        (NO_TOTAL, total is None and layout.column + 1 < layout.fields),
-    )
-    return Line(
+    oddities = {
+        BAR_IN_TEXT: column > layout.column,
+        SPARSE: bool(sparse),
+        NO_TOTAL: total is None and layout.column + 1 < layout.fields,
+    }
+    return ParsedLine(
         sentence=_sentence(fields[0].strip()),
         text=_trimmed(line, start, stop),
         dense=_in_order(dense, layout.labels),
         sparse=sparse,
         total=total,
-        oddities=tuple(kind for kind, present in oddities if present),
+        oddities=tuple(kind for kind, present in oddities.items() if present),
     )
 
 
 # Parts
 
 
-def _only_feature_column(fields: Sequence[bytes], layout: Layout) -> int:
-    """The feature column of a line that has not as many columns as the first line."""
+def _feature_column(fields: Sequence[bytes], layout: Layout) -> int:
+    """The feature column of a line, also of one with `|||` inside its hypothesis."""
+    if len(fields) == layout.fields:
+        return layout.column
     columns = feature_columns(fields)
     if len(columns) != 1 or columns[0] < layout.column:
         raise InputError(
@@ -264,9 +265,7 @@ def _in_order(dense: Mapping[str, list[float]], labels: Sequence[Label]) -> list
 
 def _decoded(name: bytes) -> str:
     """The name of a feature."""
-    try:
+    with suppress(UnicodeDecodeError):
         if name:
             return name.decode()
-    except UnicodeDecodeError:
-        pass
     raise InputError(f"expected a feature name before '=', found {shown(name)}")

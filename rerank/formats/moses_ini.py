@@ -24,15 +24,14 @@ from rerank.formats.moses_grammar import features, is_sparse
 from rerank.formats.tokens import NUMBER, number, shown, written
 from rerank.notices import Notices
 
-SECTION = re.compile(rb"\[(.*)\]")
-COMMENT = re.compile(rb"(?:^|\s)#.*")
+_SECTION = re.compile(rb"\[(.*)\]")
+_COMMENT = re.compile(rb"(?:^|\s)#.*")
 
 _ALPHA = re.compile(rb"#\s*alpha:\s*(\S+)")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
 # `Name = w` or `Name w`
-_LINE = re.compile(rb"\s*(?:(?P<name>\S+)=\s*|(?P<apart>[^\s=]+)\s+(?:=\s*)?)")
-_VALUE = re.compile(rb"\S+")
+_LINE = re.compile(rb"\s*(?:\S+=\s*|[^\s=]+\s+(?:=\s*)?)")
 
 
 def weight_line(name: str, values: Sequence[float], *, sparse: bool) -> str:
@@ -50,17 +49,14 @@ def alpha_line(alpha: float | None) -> str:
 def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
     """Alpha of the comment `# alpha: v`; None if there is none, or if it is `null`.
 
-    A comment without a number there is ignored. InputError for a second alpha and for a number
-    that is not above 0.
+    InputError for a second alpha and for a number that is not above 0.
     """
     places = _alphas(lines)
-    if not places:
-        return None
     if len(places) > 1:
         raise InputError(
             "expected one comment '# alpha: …', found two", source=source, line=places[1] + 1
         )
-    token = lines[places[0]].split()[-1]
+    token = lines[places[0]].split()[-1] if places else b"null"
     if token == b"null":
         return None
     if not 0 < float(token) < math.inf:
@@ -79,17 +75,15 @@ def read_ini(
     """
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
-    texts = [COMMENT.sub(b"", line).strip() for line in lines]
-    inside = not any(map(SECTION.fullmatch, texts))
-    for n, text in enumerate(texts, 1):
-        section = SECTION.fullmatch(text)
-        if section:
-            inside = section[1] == b"weight"
-            if section[1] == b"weight-file":
-                notices.add(
-                    "[weight-file] ignored; its weights are not read", source=source, line=n
-                )
-        elif inside and text:
+    sections = _sections(lines)
+    own = b"weight" if sections and sections[-1] is not None else None
+    for n, (line, section) in enumerate(zip(lines, sections, strict=True), 1):
+        text = _COMMENT.sub(b"", line).strip()
+        if _SECTION.fullmatch(text):
+            if section == b"weight-file":
+                kind = "[weight-file] ignored; its weights are not read"
+                notices.add(kind, source=source, line=n)
+        elif section == own and text:
             try:
                 found, more = features(_labelled(text), number)
                 for name in sparse.keys() & more:
@@ -133,12 +127,13 @@ def merged(
     there is no section `[weight]`, or if a label has another number of values.
     """
     read_alpha(lines, source=source)  # refuses two of them
-    inside = _inside(lines)
+    inside = [n for n, section in enumerate(_sections(lines)) if section == b"weight"]
     if not inside:
         raise InputError("expected a section [weight] to write into, found none", source=source)
     places: dict[str, list[int]] = {}
-    for n in inside:
-        places.setdefault(_name(lines[n]), []).append(n)
+    for n in inside[1:]:
+        label = _parts(lines[n])[0].strip().removesuffix(b"=").rstrip()
+        places.setdefault(label.decode(), []).append(n)
     new, appended = list(lines), []
     for name, numbers in {**dense, **{name: (value,) for name, value in sparse.items()}}.items():
         line = weight_line(name, numbers, sparse=name in sparse).encode()
@@ -149,7 +144,7 @@ def merged(
             )
             appended.append(line)
             continue
-        width = sum(len(_VALUE.findall(_weights(lines[n])[1])) for n in places[name])
+        width = sum(len(_parts(lines[n])[1].split()) for n in places[name])
         if width != len(numbers):
             raise InputError(
                 f"expected {len(numbers)} weights of {name} as tuned, found {width}; "
@@ -179,26 +174,20 @@ def _with_alpha(lines: Sequence[bytes], alpha: float | None, header: int) -> lis
     return [*lines[:header], *([] if alpha is None else [line]), *lines[header:]]
 
 
-def _inside(lines: Sequence[bytes]) -> list[int]:
-    """Indices of the lines of section [weight], its header first."""
-    inside, found = False, []
-    for n, line in enumerate(lines):
-        if section := SECTION.fullmatch(COMMENT.sub(b"", line).strip()):
-            inside = section[1] == b"weight"
-        if inside:
-            found.append(n)
+def _sections(lines: Sequence[bytes]) -> list[bytes | None]:
+    """The section of each line, which begins with its header; None before the first one."""
+    found: list[bytes | None] = []
+    current = None
+    for line in lines:
+        if header := _SECTION.fullmatch(_COMMENT.sub(b"", line).strip()):
+            current = header[1]
+        found.append(current)
     return found
 
 
-def _name(line: bytes) -> str:
-    """Feature name of a line of [weight]; empty if the line has none."""
-    found = _LINE.match(COMMENT.sub(b"", line))
-    return (found["name"] or found["apart"]).decode() if found else ""
-
-
-def _weights(line: bytes) -> tuple[bytes, bytes, bytes]:
-    """Parts of a line of weights: before the weights, the weights, the comment after them."""
-    comment = COMMENT.search(line)
+def _parts(line: bytes) -> tuple[bytes, bytes, bytes]:
+    """Parts of a line of [weight]: up to the weights, the weights, the comment after them."""
+    comment = _COMMENT.search(line)
     stop = comment.start() if comment else len(line)
     name = _LINE.match(line[:stop])
     start = name.end() if name else stop
@@ -207,5 +196,5 @@ def _weights(line: bytes) -> tuple[bytes, bytes, bytes]:
 
 def _rewritten(line: bytes, tokens: Iterator[bytes]) -> bytes:
     """A line of weights with its values replaced by the next tokens."""
-    before, values, after = _weights(line)
-    return before + _VALUE.sub(lambda _: next(tokens), values) + after
+    before, values, after = _parts(line)
+    return before + re.sub(rb"\S+", lambda _: next(tokens), values) + after

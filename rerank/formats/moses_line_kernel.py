@@ -8,12 +8,13 @@ the grammar. Indices into the bytes are −1 from where a line departs from the 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from rerank.formats.moses import Columns
+from rerank.corpus.rows import KBestRows
 from rerank.formats.moses_grammar import Layout
 from rerank.formats.number_kernel import Bytes, Floats, Ints, number, skip_blanks
 
@@ -31,7 +32,7 @@ class Template(NamedTuple):
     places: Ints  # (F,) column of the dense matrix for the j-th value of a line
 
 
-def template(layout: Layout) -> Template:
+def _template(layout: Layout) -> Template:
     """The arrays of a layout."""
     labels = [label for label, _ in layout.values]
     return Template(
@@ -43,19 +44,31 @@ def template(layout: Layout) -> Template:
     )
 
 
+Columns: TypeAlias = tuple[Ints, Ints, Floats, Floats, NDArray[np.bool_]]
+"""Ids, text spans, dense features, totals of the rows, and which rows are done."""
+
+
+def read_common(rows: KBestRows, layout: Layout, done: NDArray[np.bool_]) -> None:
+    """Store each line that has the common shape in `rows`, and mark it in `done`. O(bytes)."""
+    columns = (rows.sentences, rows.text_spans, rows.dense, rows.totals, done)
+    _read_rows(
+        np.frombuffer(rows.lines.blob, np.uint8), rows.lines.spans, _template(layout), columns
+    )
+
+
 @njit(cache=True)
-def read_lines(blob: Bytes, spans: Ints, template: Template, columns: Columns) -> None:
-    """Store each line `blob[spans[row, 0]:spans[row, 1]]` that has the common shape. O(bytes)."""
+def _read_rows(blob: Bytes, spans: Ints, template: Template, columns: Columns) -> None:
+    _, _, dense, totals, done = columns
     for row in range(len(spans)):
         i, end = spans[row]
-        i = _read_text(blob, i, end, columns, row)
+        i = _read_id_and_text(blob, i, end, columns, row)
         for _ in range(template.column - 2):  # columns between text and features
             i = _next_column(blob, i, end)
-        i = _read_dense(blob, i, end, template, columns.dense[row])
+        i = _read_dense(blob, i, end, template, dense[row])
         fields = template.column + 1
-        columns.totals[row] = np.nan
+        totals[row] = np.nan
         if fields < template.fields:
-            columns.totals[row], i = number(blob, _after_bars(blob, i, end), end)
+            totals[row], i = number(blob, _after_bars(blob, i, end), end)
             fields += 1
         i = skip_blanks(blob, i, end)
         complete = i == end
@@ -63,11 +76,11 @@ def read_lines(blob: Bytes, spans: Ints, template: Template, columns: Columns) -
         while i >= 0:  # further columns
             i = _next_column(blob, i, end)
             fields, complete = fields + 1, True
-        columns.done[row] = complete and fields == template.fields
+        done[row] = complete and fields == template.fields
 
 
 @njit(cache=True)
-def _read_text(blob: Bytes, i: int, end: int, columns: Columns, row: int) -> int:
+def _read_id_and_text(blob: Bytes, i: int, end: int, columns: Columns, row: int) -> int:
     """Start of the third column, or −1; id and span of the text are stored."""
     i = skip_blanks(blob, i, end)
     first, sentence = i, 0
@@ -83,8 +96,9 @@ def _read_text(blob: Bytes, i: int, end: int, columns: Columns, row: int) -> int
         start += 1
     while start < stop and blob[stop - 1] == _BLANK:
         stop -= 1
-    columns.sentences[row] = sentence
-    columns.text_spans[row, 0], columns.text_spans[row, 1] = start, stop
+    sentences, text_spans, _, _, _ = columns
+    sentences[row] = sentence
+    text_spans[row, 0], text_spans[row, 1] = start, stop
     return next_start
 
 

@@ -23,8 +23,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import NoReturn, TypeAlias
+from itertools import islice, zip_longest
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,32 +43,29 @@ _OURS = [0, 2, 4, 6, 1, 3, 5, 7, 8]  # columns of theirs in the order of `rerank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class ExtractorBlock:
     """The n hypotheses of a block.
 
     line: number of the block's first line in the file; values: (n, W), features, or statistics in
-    the order of `rerank.metrics.bleu`; sparse: sparse features by row, of rows that have any.
+    the order of `rerank.metrics.bleu`; sparse: sparse features by row, of rows that have any;
+    labels: of features, their widths sum to W.
     """
 
     line: int
     sentence: int
     values: NDArray[np.float64]
     sparse: Mapping[int, Mapping[str, float]]
+    labels: tuple[Label, ...] = ()
 
-    def __len__(self) -> int:
+    @property
+    def n(self) -> int:
+        """Number of hypotheses."""
         return len(self.values)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FeatureBlock(Block):
-    """A block of features; the widths of `labels` sum to W."""
-
-    labels: tuple[Label, ...]
 
 
 def feature_blocks(
     lines: Iterable[bytes], notices: Notices, *, source: str = ""
-) -> Iterator[FeatureBlock]:
+) -> Iterator[ExtractorBlock]:
     """The blocks of features.dat; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "FEATURES", source, notices)
     names: list[bytes] = []
@@ -77,24 +74,29 @@ def feature_blocks(
         if len(found) != width:
             reader.refuse(line, f"expected {width} names of features, found {len(found)}")
         if not names:
-            names, labels = found, _labels(found, reader, line)
+            try:
+                names, labels = found, labels_of(found)
+            except InputError as fault:
+                reader.refuse(line, str(fault))
         elif found != names:
-            j = next((j for j in range(width) if found[j : j + 1] != names[j : j + 1]), width)
+            pairs = enumerate(zip_longest(names, found), 1)
+            place, (ours, theirs) = next((j, pair) for j, pair in pairs if pair[0] != pair[1])
             reader.refuse(
                 line,
-                f"expected the features of the first block, {_ellipsis(names, j)}, found "
-                f"{_ellipsis(found, j)}; tune lists of one system at a time",
+                f"expected the features of the first block, {len(names)} with {_shown(ours)} at "
+                f"place {place}, found {width} with {_shown(theirs)} at place {place}; "
+                "tune lists of one system at a time",
             )
         values, sparse = reader.rows(n, width, sentence, "feature values")
         if sparse:
             first = line + 1 + min(sparse)
             notices.add(SPARSE, source=source, line=first, count=len(sparse))
-        yield FeatureBlock(line, sentence, values, sparse, labels)
+        yield ExtractorBlock(line, sentence, values, sparse, labels)
 
 
 def statistics_blocks(
     lines: Iterable[bytes], notices: Notices, *, source: str = ""
-) -> Iterator[Block]:
+) -> Iterator[ExtractorBlock]:
     """The blocks of scores.dat for BLEU; `InputError` for another file. O(bytes)."""
     reader = _Reader(lines, "SCORES", source, notices)
     for line, sentence, n, width, found in reader.headers("BLEU"):
@@ -114,7 +116,7 @@ def statistics_blocks(
                 "expected whole numbers c1 t1 … c4 t4 reflen, no c above its t, found "
                 f"{values[wrong[0]].tolist()}; run extractor with reflen:closest",
             )
-        yield Block(line, sentence, values[:, _OURS], sparse)
+        yield ExtractorBlock(line, sentence, values[:, _OURS], sparse)
 
 
 def _impossible(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -123,18 +125,8 @@ def _impossible(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray(~counts.all(axis=1) | (values[:, 0:8:2] > values[:, 1:8:2]).any(axis=1))
 
 
-def _ellipsis(names: Sequence[bytes], j: int) -> str:
-    """Number of the names, and the j-th name."""
-    name = shown(names[j]) if j < len(names) else "no more"
-    return f"{len(names)} with {name} at place {j + 1}"
-
-
-def _labels(names: Sequence[bytes], reader: _Reader, line: int) -> tuple[Label, ...]:
-    """`labels_of` the names on a line of a file."""
-    try:
-        return labels_of(names)
-    except InputError as fault:
-        reader.refuse(line, str(fault))
+def _shown(name: bytes | None) -> str:
+    return "no more" if name is None else shown(name)
 
 
 def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
@@ -164,10 +156,6 @@ def labels_of(names: Sequence[bytes]) -> tuple[Label, ...]:
     return tuple(Label(name, width) for name, width in counts.items())
 
 
-_Header: TypeAlias = tuple[int, int, int, int, list[bytes]]
-"""Line number, sentence, number of hypotheses, width of a line, and the tokens after these."""
-
-
 class _Reader:
     """Reads a file block by block and counts its lines."""
 
@@ -182,8 +170,11 @@ class _Reader:
     def refuse(self, line: int, message: str) -> NoReturn:
         raise InputError(message, source=self._source, line=line)
 
-    def headers(self, tail: str) -> Iterator[_Header]:
-        """The first line of each block; call `rows` after each."""
+    def headers(self, tail: str) -> Iterator[tuple[int, int, int, int, list[bytes]]]:
+        """The first line of each block; call `rows` after each.
+
+        Line number, sentence, number of hypotheses, width of a line, and the tokens after these.
+        """
         form = f"{self._begin.decode()} <sentence> <hypotheses> <numbers> {tail}"
         for text in self._lines:
             self._line += 1
@@ -215,14 +206,15 @@ class _Reader:
         lines = list(islice(self._lines, n + 1))
         block = f"{n} hypotheses of sentence {sentence}"
         end = self._end.decode()
-        heads, tails = _parted(lines[:n])
-        values, others = read_numbers(heads, width)
+        values, others = read_numbers(lines[:n], width)
+        sparse = {}
         for row in others:
-            line = self._line + 1 + row
-            if lines[row].strip() == self._end:
+            line, tokens = self._line + 1 + row, lines[row].split()
+            if tokens == [self._end]:
                 self.refuse(line, f"expected {block} as the block's first line says, found {row}")
-            values[row] = self._dense(lines[row], width, line, what)
-        sparse = {row: self._sparse(tail, self._line + 1 + row) for row, tail in tails.items()}
+            values[row] = self._dense([t for t in tokens if b"=" not in t], width, line, what)
+            if pairs := [token for token in tokens if b"=" in token]:
+                sparse[row] = self._sparse(pairs, line)
         self._line += len(lines)
         if len(lines) <= n:
             self.refuse(
@@ -234,9 +226,8 @@ class _Reader:
             self.refuse(self._line, f"expected {end} after {block}, found {shown(lines[n])}")
         return values, sparse
 
-    def _dense(self, text: bytes, width: int, line: int, what: str) -> list[float]:
+    def _dense(self, tokens: Sequence[bytes], width: int, line: int, what: str) -> list[float]:
         """The dense values of a line."""
-        tokens = [token for token in text.split() if b"=" not in token]
         values = [self._number(t, f"value {j}", line) for j, t in enumerate(tokens, 1)]
         if len(values) != width:
             self.refuse(
@@ -268,19 +259,3 @@ class _Reader:
                 "correct the list that extractor has read",
             )
         return value
-
-
-def _parted(lines: Sequence[bytes]) -> tuple[list[bytes], dict[int, list[bytes]]]:
-    """Lines without their sparse features, and the tokens of these features by row.
-
-    A line with a dense value after a sparse one, which extractor does not write, stays whole.
-    """
-    heads, tails = list(lines), {}
-    for row, line in enumerate(lines):
-        if b"=" in line:
-            cut = line.rfind(b" ", 0, line.index(b"=")) + 1
-            tokens = line[cut:].split()
-            tails[row] = [token for token in tokens if b"=" in token]
-            if len(tails[row]) == len(tokens):
-                heads[row] = line[:cut]
-    return heads, tails

@@ -90,12 +90,7 @@ def read_numbers(lines: Sequence[bytes], width: int) -> tuple[NDArray[np.float64
 
 
 @njit(cache=True)
-def _read(
-    blob: Bytes,
-    spans: Ints,
-    values: Floats,
-    done: NDArray[np.bool_],
-) -> None:
+def _read(blob: Bytes, spans: Ints, values: Floats, done: NDArray[np.bool_]) -> None:
     """Fill `values` and `done` from the lines at `spans`."""
     for row in range(len(spans)):
         i, end = spans[row]
@@ -104,6 +99,4 @@ def _read(
             if i < 0 or (i < end and blob[i] != _BLANK):
                 i = -1
                 break
-        while 0 <= i < end and blob[i] == _BLANK:
-            i += 1
-        done[row] = i == end
+        done[row] = skip_blanks(blob, i, end) == end

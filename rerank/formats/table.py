@@ -1,27 +1,75 @@
-"""Reading of k-best lists whose format is recognised by their first lines.
+"""Formats of k-best lists: what each states, how one is recognised, and reading in any of them.
 
-A further format is a file with a `rerank.formats.format.KBestFormat`, a line in the table of
-formats (`rerank.registry.FORMATS`) and a test; or, in another package, an entry point of the group
-`rerank.formats`.
+A new format is a file with a `KBestFormat`, a line in the table `rerank.registry.FORMATS` and a
+test; or, in another package, an entry point of the group `rerank.formats`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import MAX_K, documents_of
+from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
+from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
 from rerank.files.lines import display, read_lines
-from rerank.formats.format import KBestFormat, Survey
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 from rerank.registry import FORMATS
 
 _HEAD = 20  # lines that are not blank, from which a format is recognised
+
+
+class KBestFormat(Protocol):
+    """A format of k-best lists; `rerank.formats.laws.check_format` tests one.
+
+    name: as in the table of formats; description: one line for people; suffixes: usual endings of
+    file names; example: one line, or one entry, of such a file.
+    """
+
+    name: str
+    description: str
+    suffixes: tuple[str, ...]
+    example: bytes
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether a file that begins with these lines, at least one of them not blank, is one."""
+        ...
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The hypotheses of a file in chunks of bounded size; `InputError` where it is not valid.
+
+        clip: magnitude to read for an infinite number, which is otherwise an error.
+        """
+        ...
+
+    def write(
+        self,
+        kbest: KBest,
+        names: Sequence[str],
+        values: NDArray[np.float64],
+        totals: NDArray[np.float64] | None,
+        *,
+        first_id: int,
+    ) -> Iterator[bytes]:
+        """Lines of the candidates of a document, without line ends.
+
+        names, values: (A,), (n, A) features to append; totals: (n,) that replace those of the
+        list. What `read` has kept of the file is written as it was.
+        """
+        ...
 
 
 def formats() -> list[KBestFormat]:
@@ -38,24 +86,22 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     `InputError` for a file that is in no known format, or has no line that is not blank.
     """
     head: list[bytes] = []
-    places: list[int] = []  # of the lines that are not blank
-    for line in lines:
-        if line.strip():
-            places.append(len(head))
+    content: list[int] = []  # numbers of the lines that are not blank
+    while len(content) < _HEAD and (line := next(lines, None)) is not None:
         head.append(line)
-        if len(places) == _HEAD:
-            break
-    if not places:
+        if line.strip():
+            content.append(len(head))
+    if not content:
         raise InputError("expected a k-best list, found no hypotheses", source=source)
     tried = formats()
     for known in tried:
         if known.detect(head):
             return known, chain(head, lines)
     raise InputError(
-        f"expected a k-best list, found {shown(head[places[0]])}; formats tried: "
+        f"expected a k-best list, found {shown(head[content[0] - 1])}; formats tried: "
         f"{', '.join(known.name for known in tried)}; `rerank list formats` shows a line of each",
         source=source,
-        line=places[0] + 1,
+        line=content[0],
     )
 
 
@@ -64,34 +110,46 @@ def format_of(path: str | Path) -> KBestFormat:
     return detect(read_lines(path, Notices()), source=display(path))[0]
 
 
-def survey_of(path: str | Path, *, top: int | None = None) -> Survey:
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Figures of a k-best list: candidates and their words, highest sentence id, last line.
+
+    last_line: number of the last line that is not blank, whether or not its candidate is kept.
+    """
+
+    candidates: int
+    words: int
+    last_id: int
+    last_line: int
+
+
+def survey_of(path: str | Path, options: ReadingOptions = ALL) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
-    source = display(path)
-    known, lines = detect(read_lines(path, Notices()), source=source)
-    return known.survey(lines, source=source, top=top)
+    words = last_id = last_line = 0
+    seen: Counter[int] = Counter()
+    top = math.inf if options.top is None else options.top
+    for rows in _read(path, Notices(), options):
+        for sentence, text in zip(rows.sentences.tolist(), rows.texts.to_list(), strict=True):
+            seen[sentence] += 1
+            if seen[sentence] <= top:
+                words += len(text.split())
+        last_id = max(last_id, int(rows.sentences.max(initial=0)))
+        last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
+    return Survey(sum(int(min(k, top)) for k in seen.values()), words, last_id, last_line)
 
 
 def read_documents(
     path: str | Path,
     documents: Documents,
     notices: Notices,
-    *,
-    top: int | None = None,
-    diverse: bool = False,
-    first_id: int = 0,
-    clip_inf: float | None = None,
-    max_k: int = MAX_K,
+    options: ReadingOptions = ALL,
 ) -> Iterator[KBest]:
     """The k-best lists of each document, in the order of `documents`; see `documents_of`."""
-    source = display(path)
-    known, lines = detect(read_lines(path, notices), source=source)
-    yield from documents_of(
-        known.read(lines, notices, source=source, clip=clip_inf),
-        documents,
-        notices,
-        source=source,
-        top=top,
-        diverse=diverse,
-        first_id=first_id,
-        max_k=max_k,
-    )
+    rows = _read(path, notices, options)
+    yield from documents_of(rows, documents, notices, options, source=display(path))
+
+
+def _read(path: str | Path, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
+    """The hypotheses of a file in chunks."""
+    known, lines = detect(read_lines(path, notices), source=display(path))
+    return known.read(lines, notices, source=display(path), clip=options.clip_inf)

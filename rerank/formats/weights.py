@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,11 +19,11 @@ from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
-from rerank.formats.unnamed import by_place
 from rerank.notices import Notices
 
 SCHEMA = 1
 _KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
+_PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
 
@@ -44,10 +45,9 @@ class Weights:
 def read_weights(path: str | Path, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    The format is detected from the content. Of a file with sections only `[weight]` is read. `#`
-    begins a comment, of which `# alpha: v` is read. A repeated label adds further values. A name
-    with `_` is a sparse feature. InputError for a file without weights and for values that are not
-    finite numbers; all-zero weights are read, for the caller to refuse.
+    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` is
+    read. A repeated label adds further values. A name with `_` is a sparse feature. InputError for
+    a file without weights, and for values that are not finite numbers.
     """
     return weights_from_lines(read_lines(path, notices), notices, source=display(path))
 
@@ -200,6 +200,30 @@ def vector(
     return np.array(values, dtype=np.float64)
 
 
+def by_place(
+    dense: Mapping[str, tuple[float, ...]], labels: Sequence[Label], *, source: str = ""
+) -> Mapping[str, tuple[float, ...]]:
+    """Weights under the names of the labels: F<i> is the weight of the i-th value.
+
+    The argument itself is returned if a weight has another name, or if a label is called F<i>.
+    InputError unless every value has exactly one weight.
+    """
+    known = [label.name for label in labels]
+    unnamed = bool(dense) and all(map(_PLACE.fullmatch, dense))
+    if not unnamed or not known or any(map(_PLACE.fullmatch, known)):
+        return dense
+    places = [f"F{i}" for i in range(sum(label.width for label in labels))]
+    found = sum(map(len, dense.values()))
+    if dense.keys() != set(places) or found != len(places):
+        raise InputError(
+            f"expected {len(places)} weights without names, F0 to {places[-1]}, one for each "
+            f"value of {' '.join(known[:20])}, found {found}",
+            source=source,
+        )
+    values = (dense[place][0] for place in places)
+    return {label.name: tuple(islice(values, label.width)) for label in labels}
+
+
 def _from_json(content: bytes, source: str) -> Weights:
     """Weights of a JSON object: our own format, or names with one or several numbers each."""
 
@@ -212,8 +236,7 @@ def _from_json(content: bytes, source: str) -> Weights:
             found = {"schema": SCHEMA, "weights": found}
         return _checked(found)
     except json.JSONDecodeError as fault:
-        message, line = f"expected JSON: {fault.msg}", fault.lineno
-        raise InputError(message, source=source, line=line) from None
+        raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
         raise InputError("expected JSON weights, found too deep a nesting", source=source) from None
     except (ValueError, OverflowError) as fault:
@@ -225,8 +248,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("found the same key twice in one object")
-    for name in found:
-        name.encode()
+    "".join(found).encode()
     return found
 
 
@@ -235,24 +257,19 @@ def _checked(found: Mapping[str, object]) -> Weights:
     for key in found:
         if key not in _KEYS:
             raise ValueError(f"found the key {key!r}; {_near(key, _KEYS)}")
-    schema = found["schema"]
-    if schema != SCHEMA:
+    if (schema := found["schema"]) != SCHEMA:
         raise ValueError(f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one")
-    alpha = found.get("alpha")
-    if alpha is not None and _finite("alpha", alpha) <= 0:
-        raise ValueError(f"found alpha {alpha!r}; alpha must be positive, or null")
-    dense, sparse = _mapping(found, "weights"), _mapping(found, "sparse")
+    alpha = None if found.get("alpha") is None else _finite("alpha", found["alpha"])
+    if alpha is not None and alpha <= 0:
+        raise ValueError(f"found alpha {found['alpha']!r}; alpha must be positive, or null")
+    dense = {
+        name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
+        for name, v in _mapping(found, "weights").items()
+    }
+    sparse = {name: _finite(name, value) for name, value in _mapping(found, "sparse").items()}
     if not dense and not sparse:
         raise ValueError("found none")
-    return Weights(
-        dense={
-            name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
-            for name, v in dense.items()
-        },
-        sparse={name: _finite(name, value) for name, value in sparse.items()},
-        alpha=None if alpha is None else _finite("alpha", alpha),
-        provenance=_mapping(found, "provenance"),
-    )
+    return Weights(dense, sparse, alpha, _mapping(found, "provenance"))
 
 
 def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:

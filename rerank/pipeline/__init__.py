@@ -3,45 +3,26 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
-from rerank.pipeline.decoding import Reports, decode, score
-from rerank.pipeline.demo import Demo, demo
-from rerank.pipeline.diversity import Diversities, diversity
-from rerank.pipeline.evaluation import OracleList, evaluate
-from rerank.pipeline.language_models import Recipe, perplexity, train_lm
-from rerank.pipeline.lists import Lists
-from rerank.pipeline.models import Scoring
-from rerank.pipeline.moses_tuning import MosesTuning, tune_moses
-from rerank.pipeline.results import Decoding
-from rerank.pipeline.searching import Search
-from rerank.pipeline.tuning import TunedWeights, tune_mert
-from rerank.pipeline.tuning_outcome import Tuning
-from rerank.tuning.mert.mert import MertSettings
-from rerank.tuning.objectives.options import ObjectiveOptions
-from rerank.tuning.plan import Plan
-
-__all__ = [
-    "Decoding",
-    "Demo",
-    "Diversities",
-    "Lists",
-    "MertSettings",
-    "MosesTuning",
-    "ObjectiveOptions",
-    "OracleList",
-    "Plan",
-    "Recipe",
-    "Reports",
-    "Scoring",
-    "Search",
-    "TunedWeights",
-    "Tuning",
-    "decode",
-    "demo",
-    "diversity",
-    "evaluate",
-    "perplexity",
-    "score",
-    "train_lm",
-    "tune_mert",
-    "tune_moses",
-]
+from rerank.pipeline.decoding import Reports as Reports
+from rerank.pipeline.decoding import decode as decode
+from rerank.pipeline.decoding import score as score
+from rerank.pipeline.demo import Demo as Demo
+from rerank.pipeline.demo import demo as demo
+from rerank.pipeline.diversity import Diversities as Diversities
+from rerank.pipeline.diversity import diversity as diversity
+from rerank.pipeline.evaluation import evaluate as evaluate
+from rerank.pipeline.language_models import Recipe as Recipe
+from rerank.pipeline.language_models import perplexity as perplexity
+from rerank.pipeline.language_models import train_lm as train_lm
+from rerank.pipeline.lists import Lists as Lists
+from rerank.pipeline.models import Scoring as Scoring
+from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
+from rerank.pipeline.moses_tuning import tune_moses as tune_moses
+from rerank.pipeline.results import CorpusResult as CorpusResult
+from rerank.pipeline.searching import Search as Search
+from rerank.pipeline.tuning import TunedWeights as TunedWeights
+from rerank.pipeline.tuning import tune_mert as tune_mert
+from rerank.pipeline.tuning_outcome import Tuning as Tuning
+from rerank.tuning.mert.mert import MertSettings as MertSettings
+from rerank.tuning.objectives.options import ObjectiveOptions as ObjectiveOptions
+from rerank.tuning.plan import Plan as Plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,10 +19,10 @@ from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
-from rerank.pipeline.results import Decoding, DocumentResult
+from rerank.pipeline.results import CorpusResult, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
-from rerank.pipeline.sources import Announce, log
+from rerank.pipeline.sources import Printer, log
 from rerank.pipeline.tracing import Trace, trace_lines
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
@@ -41,10 +41,9 @@ class Reports:
     summary: str | Path | None = None
     trace: str | Path | None = None
 
-    def asked(self) -> dict[str, str | Path]:
-        """Files that are asked for, by name."""
-        named = {"kbest": self.kbest, "summary": self.summary, "trace": self.trace}
-        return {name: path for name, path in named.items() if path is not None}
+    def paths(self) -> dict[str, str | Path]:
+        """The files to write, by name."""
+        return {name: path for name, path in asdict(self).items() if path is not None}
 
 
 NO_REPORTS = Reports()
@@ -60,9 +59,9 @@ def decode(
     reports: Reports = NO_REPORTS,
     dry_run: bool = False,
     notices: Notices | None = None,
-    announce: Announce = log.info,
-    details: Announce = log.debug,
-) -> Decoding | None:
+    announce: Printer = log.info,
+    details: Printer = log.debug,
+) -> CorpusResult | None:
     """Choose one candidate for every sentence, document by document, and write them.
 
     `out` gets one line per source sentence (empty where there is no candidate); after a fault
@@ -70,9 +69,8 @@ def decode(
     together (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
     """
     notices = notices or PythonWarnings()
-    read = [weights, *lists.files]
-    outputs = {"out": out, **reports.asked()}
-    check_outputs(outputs.values(), read)
+    outputs = {"out": out, **reports.paths()}
+    check_outputs(outputs.values(), [weights, *lists.files])
     model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
     search = search.at(model.weights.alpha)
     if search.options.n_best > 1 and reports.summary is None:
@@ -85,14 +83,14 @@ def decode(
             return None
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
-            results = tuple(_written(source, model, search, files, announce))
-            signed = _signed(source, weights, search, default_weight, results)
-            decoding = Decoding(results, signed)
+            documents = tuple(_written(source, model, search, files, announce))
+            signed = _signed(source, weights, search, default_weight, documents)
+            result = CorpusResult(documents, signed)
             source.warn()
             if "summary" in files:
-                files["summary"].write(to_json(decoding.to_dict()))
+                files["summary"].write(to_json(result.to_dict()))
         source.report(announce, details)
-    return decoding
+    return result
 
 
 def _signed(
@@ -114,7 +112,7 @@ def _signed(
             "div": True if lists.diverse else None,
             "ctx": "all" if source.order is None else source.order,
             "lm": _digests(models),
-            "scores": _digests(source.outside),
+            "scores": _digests(source.score_files),
             "scorers": _digests(source.plugins),
             "dtype": scoring.dtype if models and scoring.dtype != "float32" else None,
             "det": True if models and scoring.deterministic else None,
@@ -137,8 +135,8 @@ def score(
     weights: str | Path | None = None,
     search: Search = AUTO,
     notices: Notices | None = None,
-    announce: Announce = log.info,
-    details: Announce = log.debug,
+    announce: Printer = log.info,
+    details: Printer = log.debug,
 ) -> None:
     """Write the list back with the features of the language models appended.
 
@@ -167,11 +165,10 @@ def score(
         with atomic(out) as file:
             batches = model.run(source, search) if model else run_loop(source, lambda space: None)
             for batch in batches:
-                found = [result.choices for result in batch.results]
-                paths = found if model else [document.first() for document in batch.documents]
-                filled = (kbest for _, kbest in batch.lists if kbest.n)
-                for kbest, document, choices in zip(filled, batch.documents, paths, strict=True):
-                    _write_list(file, source, kbest, document, choices)
+                for _, kbest, document, result in batch.each():
+                    if document is not None:
+                        choices = result.choices if model else document.first()
+                        _write_list(file, source, kbest, document, choices)
             source.warn()
         source.report(announce, details)
 
@@ -181,7 +178,7 @@ def _written(
     model: LinearModel,
     search: Search,
     files: Mapping[str, BinaryIO],
-    announce: Announce,
+    announce: Printer,
 ) -> Iterator[DocumentResult]:
     """The result of each document, while its lines are written."""
     errors = tuple(scorer.error for scorer in source.scorers)
@@ -196,7 +193,7 @@ def _written(
                         lines = trace_lines(kbest, document, batch.weights, trace)
                         files["trace"].writelines(lines)
             with source.watch.lap("writing"):
-                texts = document.texts(kbest, result.choices) if document else [b""] * len(kbest)
+                texts = kbest.chosen(result.choices)
                 files["out"].writelines(text + b"\n" for text in texts)
                 if document is not None and "kbest" in files:
                     file = files["kbest"]
@@ -207,8 +204,8 @@ def _written(
             yield DocumentResult.of(name, kbest, replace(result, posterior=None))
     if overtaken:
         announce(
-            f"{overtaken} x sentence whose largest total in the list written is not that of the "
-            "chosen candidate: features that depend on other sentences hold for the path decoded"
+            f"--kbest-out: in {overtaken} sentences another candidate has a larger total than the "
+            "chosen one; totals leave out what a candidate changes in later sentences"
         )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,32 +21,19 @@ from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, write_json
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
-from rerank.pipeline.decoding import decode
 from rerank.pipeline.evaluation import evaluate
-from rerank.pipeline.language_models import Recipe, train_lm
-from rerank.pipeline.lists import Lists
-from rerank.pipeline.models import Scoring
-from rerank.pipeline.sources import Announce
-from rerank.pipeline.tuning import TunedWeights, tune_mert
+from rerank.pipeline.sources import Printer
 from rerank.report.evaluation import Evaluation
-from rerank.tuning.mert.mert import MertSettings
-from rerank.tuning.plan import Plan
 
-DOCUMENT_LM = Recipe(
-    "codclm",
-    embed=64,
-    hidden=64,
-    epochs=5,
-    dropout=0.0,
-    context_dropout=0.0,
-    learning_rate=0.02,
-    negatives=0,
-    streams=16,
-    device="cpu",
-    precision="float32",
+Execute: TypeAlias = Callable[[Sequence[str]], Any]  # runs the arguments of `rerank`
+
+_TRAINING = (
+    "--embed 64 --dropout 0 --context-dropout 0 --learning-rate 0.02 --negatives 0 --streams 16 "
+    "--device cpu --precision float32"
 )
+DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.
-SENTENCE_LM = replace(DOCUMENT_LM, model="rnnlm", hidden=70)
+SENTENCE_LM = f"--model rnnlm --hidden 70 {_TRAINING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,106 +82,93 @@ class Demo:
 
 def demo(
     folder: Path | None,
+    execute: Execute,
     *,
     example: Example = EMBEDDED,
-    recipes: tuple[Recipe, Recipe] = (SENTENCE_LM, DOCUMENT_LM),
+    models: Mapping[str, str] = MappingProxyType({"rnnlm": SENTENCE_LM, "codclm": DOCUMENT_LM}),
     seed: int = 1,
-    announce: Announce = lambda line: None,
+    announce: Printer = lambda line: None,
 ) -> Demo:
     """Train, tune, decode and evaluate on an example; all files stay in the new `folder`.
 
-    Without a folder they are removed. `recipes`: of a language model of sentences, and of one of
-    documents. The latter decodes the test set once more, under the same weights, with the
-    sentences of each document shuffled. `announce` gets every step as a command line.
+    Without a folder they are removed. `execute` runs a command line, such as `rerank.cli.execute`;
+    `announce` gets each as text. models: options of `train-lm` by name, of a language model of
+    sentences and of one of documents. The latter decodes the test set once more, under the same
+    weights, with the sentences of each document shuffled.
     """
     if folder is None:
         announce("# rerank demo --out demo keeps the files of these commands")
         with tempfile.TemporaryDirectory() as scratch:
             temporary = Path(scratch) / "demo"
+
+            def renamed(line: str) -> None:
+                announce(line.replace(str(temporary), "demo"))
+
             return demo(
-                temporary,
-                example=example,
-                recipes=recipes,
-                seed=seed,
-                announce=lambda line: announce(line.replace(str(temporary), "demo")),
+                temporary, execute, example=example, models=models, seed=seed, announce=renamed
             )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
-    steps = _Steps(folder, _copied(example, folder / "data"), seed, announce)
-    test, document = steps.example.test, recipes[1].model
-    outputs = {"1-best of the lists": steps.decoded(test, "1-best", steps.example.weights)}
-    models = []
-    for recipe in recipes:
-        models.append(steps.trained(recipe))
-        weights = steps.tuned(recipe.model)
-        outputs[f"+ {recipe.model}"] = steps.decoded(test, recipe.model, weights, recipe.model)
+    ignored = shutil.ignore_patterns("*.py", "__pycache__")
+    example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))
+    test, commands = example.test, _Commands(folder, execute, announce)
+    outputs = {"1-best of the lists": commands.decode(test, "1-best", example.weights)}
+    trained = []
+    for name, options in models.items():
+        data = ("--train", example.train, "--valid", example.valid)
+        run = (*options.split(), "--seed", seed, *data, "--out", folder / name)
+        report = commands.run("train-lm", *run)
+        trained.append(Model(name, report.valid_perplexity, report.seconds))
+        weights = folder / f"weights.{name}.json"
+        start = ("--ref", example.tune.references, "--start", example.weights)
+        tuned = ("--features", name, "--seed", seed, "--out", weights)
+        commands.run("tune-mert", *commands.lists(example.tune, name), *start, *tuned)
+        outputs[f"+ {name}"] = commands.decode(test, name, weights, name)
     shuffled, order = shuffle(test, folder / "shuffled", seed=seed)
-    out = steps.decoded(shuffled, f"shuffled.{document}", weights, document)
-    outputs[f"+ {document}, shuffled"] = _in_order(out, order)
-    result = Demo(tuple(models), steps.evaluated(outputs), seed)
+    out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
+    outputs[f"+ {name}, shuffled"] = _in_order(out, order)
+    sets = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
+    paths = list(outputs.values())
+    commands.show("evaluate", *sets, "--seed", seed, "--baseline", *paths)
+    found = evaluate(
+        test.docs, [test.references], paths, kbest=test.kbest, seed=seed, notices=Notices()
+    )
+    pairs = zip(outputs, found.systems, strict=True)
+    systems = tuple(replace(system, name=row) for row, system in pairs)
+    result = Demo(tuple(trained), replace(found, systems=systems), seed)
     write_json(folder / "report.json", result.to_dict())
     return result
 
 
-class _Steps:
-    """The commands of a demo, each announced."""
+@dataclass(frozen=True, slots=True)
+class _Commands:
+    """The commands of a demo in a folder, each announced, then executed in silence."""
 
-    def __init__(self, folder: Path, example: Example, seed: int, announce: Announce) -> None:
-        self.folder, self.example, self.seed, self.announce = folder, example, seed, announce
-        self.notices = Notices()  # of faults that the example has on purpose
+    folder: Path
+    execute: Execute
+    announce: Printer
 
-    def trained(self, recipe: Recipe) -> Model:
-        """`train-lm` into a folder with the name of the model."""
-        recipe = replace(recipe, seed=self.seed)
-        train, valid, out = self.example.train, self.example.valid, self.folder / recipe.model
-        self._say("train-lm", *_options(recipe), "--train", train, "--valid", valid, "--out", out)
-        report = train_lm(recipe, train, valid, out, notices=self.notices)
-        return Model(recipe.model, report.valid_perplexity, report.seconds)
+    def show(self, *words: object) -> list[str]:
+        """Announce a command line; its words."""
+        command = list(map(str, words))
+        self.announce(shlex.join(["rerank", *command]))
+        return command
 
-    def tuned(self, name: str) -> Path:
-        """`tune-mert` of the weight of this model; the system's own weights stay as they were."""
-        references, start = self.example.tune.references, self.example.weights
-        lists, out = self._lists(self.example.tune, name), self.folder / f"weights.{name}.json"
-        options = ("--start", start, "--features", name, "--seed", self.seed, "--out", out)
-        self._say("tune-mert", *_named(lists), "--ref", references, *options)
-        tune_mert(
-            lists,
-            [references],
-            TunedWeights(out, [name], start),
-            plan=Plan(settings=MertSettings(seed=self.seed)),
-            notices=self.notices,
-        )
+    def run(self, *words: object) -> Any:
+        """The result of a command; the faults that the example has on purpose give no warnings."""
+        return self.execute([*self.show(*words), "--quiet"])
+
+    def lists(self, chosen: Set, *models: str) -> list[object]:
+        """Options that name lists and models."""
+        named = [word for name in models for word in ("--lm", f"{name}={self.folder / name}")]
+        machine = ["--device", "cpu", "--cache", self.folder / "cache"] if models else []
+        return ["--kbest", chosen.kbest, "--docs", chosen.docs, *named, *machine]
+
+    def decode(self, chosen: Set, name: str, weights: Path, *models: str) -> Path:
+        """The translations of a set under these weights, in a file with this name."""
+        out = self.folder / f"test.{name}.txt"
+        self.run("decode", *self.lists(chosen, *models), "--weights", weights, "--out", out)
         return out
-
-    def decoded(self, chosen: Set, name: str, weights: Path, *models: str) -> Path:
-        """`decode` under these weights, into a text of this name."""
-        lists, out = self._lists(chosen, *models), self.folder / f"test.{name}.txt"
-        self._say("decode", *_named(lists), "--weights", weights, "--out", out)
-        decode(lists, weights, out, notices=self.notices)
-        return out
-
-    def evaluated(self, outputs: Mapping[str, Path]) -> Evaluation:
-        """`evaluate`, with a name for each row; the first is the baseline."""
-        test, paths, seed = self.example.test, list(outputs.values()), self.seed
-        options = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
-        self._say("evaluate", *options, "--seed", seed, "--baseline", *paths)
-        found = evaluate(
-            test.docs, [test.references], paths, kbest=test.kbest, seed=seed, notices=self.notices
-        )
-        pairs = zip(outputs, found.systems, strict=True)
-        return replace(found, systems=tuple(replace(system, name=name) for name, system in pairs))
-
-    def _lists(self, chosen: Set, *models: str) -> Lists:
-        folders = tuple((name, self.folder / name) for name in models)
-        return Lists(
-            chosen.kbest,
-            chosen.docs,
-            lms=folders,
-            scoring=Scoring(device="cpu", cache=self.folder / "cache"),
-        )
-
-    def _say(self, *words: object) -> None:
-        self.announce(shlex.join(["rerank", *map(str, words)]))
 
 
 def shuffle(original: Set, folder: Path, *, seed: int) -> tuple[Set, NDArray[np.int64]]:
@@ -232,28 +208,3 @@ def _in_order(shuffled: Path, order: NDArray[np.int64]) -> Path:
     with atomic(path) as file:
         file.writelines(lines[p] + b"\n" for p in np.argsort(order))
     return path
-
-
-def _copied(example: Example, folder: Path) -> Example:
-    """The example in a folder where it can be looked at."""
-    folder.mkdir(parents=True)
-    for path in example.all_files:
-        shutil.copyfile(path, folder / path.name)
-    return Example(folder)
-
-
-def _options(recipe: Recipe) -> Iterator[str]:
-    """Options of `train-lm` that differ from its defaults."""
-    defaults = asdict(Recipe(""))
-    for name, value in asdict(recipe).items():
-        option = {"vocabulary": "vocab", "tied": "untied"}.get(name, name).replace("_", "-")
-        if value != defaults[name]:
-            yield from (f"--{option}", *([] if isinstance(value, bool) else [str(value)]))
-
-
-def _named(lists: Lists) -> Sequence[object]:
-    """Options that name lists and models."""
-    models = [word for name, folder in lists.lms for word in ("--lm", f"{name}={folder}")]
-    if models:
-        models += ["--device", lists.scoring.device, "--cache", str(lists.scoring.cache)]
-    return ["--kbest", lists.kbest, "--docs", lists.docs, *models]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, astuple, dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,14 +18,13 @@ _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Diversities:
-    """Diversity of each list that has candidates, with its id in the file."""
+    """Diversity of each list that has candidates, by its id in the file."""
 
-    ids: tuple[int, ...]
-    lists: tuple[Diversity, ...]
+    lists: dict[int, Diversity]
 
     def column(self, figure: str) -> NDArray[np.float64]:
         """Values (≤ T,) of a figure, without lists for which it is not defined."""
-        found = [getattr(one, figure) for one in self.lists]
+        found = [getattr(one, figure) for one in self.lists.values()]
         return np.array([value for value in found if value is not None], dtype=np.float64)
 
     def mean(self, figure: str) -> float | None:
@@ -38,19 +36,17 @@ class Diversities:
         """The report as JSON values, numbers unrounded."""
         return {
             "schema": 1,
-            "candidates": sum(one.candidates for one in self.lists),
-            "distinct": sum(one.distinct for one in self.lists),
+            "candidates": int(self.column("candidates").sum()),
+            "distinct": int(self.column("distinct").sum()),
             "mean": {figure: self.mean(figure) for figure in _FIGURES},
-            "lists": [{"id": t, **asdict(one)} for t, one in self._named()],
+            "lists": [{"id": t, **asdict(one)} for t, one in self.lists.items()],
         }
 
     def to_tsv(self) -> str:
         """A header and a line per list; a figure that is not defined for a list is empty."""
-        rows = [["id", *_FIGURES]]
-        for t, one in self._named():
-            found = [getattr(one, figure) for figure in _FIGURES]
-            rows.append([str(t), *("" if value is None else str(value) for value in found)])
-        return "".join("\t".join(row) + "\n" for row in rows)
+        rows = [("id", *_FIGURES), *((t, *astuple(one)) for t, one in self.lists.items())]
+        cells = (["" if value is None else str(value) for value in row] for row in rows)
+        return "".join("\t".join(row) + "\n" for row in cells)
 
     def to_text(self) -> str:
         """The report as a table: mean and quantiles of each figure over the lists."""
@@ -65,7 +61,7 @@ class Diversities:
             colalign=["left"] + ["right"] * len(_FIGURES),
             disable_numparse=True,
         )
-        total, distinct = (sum(getattr(one, f) for one in self.lists) for f in _FIGURES[:2])
+        total, distinct = (int(self.column(figure).sum()) for figure in _FIGURES[:2])
         return (
             f"{table}\n\n"
             f"{len(self.lists):,} lists, {total:,} candidates, {distinct:,} distinct\n"
@@ -74,28 +70,23 @@ class Diversities:
             "10%, 50%, 90%: quantiles over the lists\n"
         )
 
-    def _named(self) -> Iterator[tuple[int, Diversity]]:
-        return zip(self.ids, self.lists, strict=True)
-
 
 def diversity(lists: Lists, *, notices: Notices) -> Diversities:
     """The diversity of k-best lists, as `--top` and `--diverse` leave them.
 
     Documents determine only in which order ids may come (`rerank.corpus.grouping.documents_of`);
-    without --docs every list is a document. Memory: a batch of documents, and about 200 bytes per
+    without --docs every list is a document. Memory: a document, and about 200 bytes per
     list.
     """
     if lists.docs is None and lists.no_docs is None:
         lists = replace(lists, no_docs="each")
-    ids: list[int] = []
-    found: list[Diversity] = []
-    with KBestSource.open(lists, notices) as opened:
-        for batch in opened.batches():
-            for _, kbest in batch:
-                for t in np.flatnonzero(kbest.counts).tolist():
-                    ids.append(lists.first_id + kbest.first + t)
-                    found.append(measure([kbest.tokens(row) for row in kbest.rows(t)]))
-    return Diversities(tuple(ids), tuple(found))
+    found: dict[int, Diversity] = {}
+    with KBestSource.open(lists, notices) as source:
+        for _, kbest in source.read():
+            for t in np.flatnonzero(kbest.counts).tolist():
+                tokens = [kbest.tokens(row) for row in kbest.rows(t)]
+                found[lists.first_id + kbest.first + t] = measure(tokens)
+    return Diversities(found)
 
 
 def _quantile(values: NDArray[np.float64], share: float) -> float | None:

@@ -13,25 +13,25 @@ from rerank.pipeline.lists import KBestSource
 from rerank.pipeline.progress import duration
 from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.searching import Search
-from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.scorers.features import FeatureSpace
 
 SAMPLE = 10  # sentences that the estimate is measured on
 
 
-def estimate(source: KBestSource, search: Search, announce: Announce) -> float:
-    """Seconds that the run will take, announced; 0 if its scores are in the cache."""
+def estimate(source: KBestSource, search: Search, announce: Printer) -> None:
+    """Announce how long the run will take, or that its scores are in the cache."""
     with source.watch.lap("estimate"):
         found = source.first_with_candidates()
         if found is None:
-            return 0.0
+            return
         name, kbest = found
         counts = f"{len(source.documents):,} documents, {source.documents.n_lines:,} sentences"
         models = ", ".join(scorer.name for scorer in source.scorers)
         known = models and all(scorer.remembers(kbest) for scorer in source.scorers)
         if known and source.order is not None:
             announce(f"{counts}; scores of the first document by {models} need not be computed")
-            return 0.0
+            return
         words = _decode_head(source, name, kbest, search)  # once to warm up
         began = time.monotonic()
         _decode_head(source, name, kbest, search)
@@ -42,7 +42,6 @@ def estimate(source: KBestSource, search: Search, announce: Announce) -> float:
             f"{counts}, {survey.candidates:,} candidates, {survey.words:,} words; about "
             f"{duration(seconds)}" + (f" with {models}" if models else "")
         )
-        return seconds
 
 
 def _decode_head(source: KBestSource, name: str, kbest: KBest, search: Search) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rerank
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
@@ -20,10 +20,12 @@ from rerank.pipeline.progress import progress
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
-    from lm.training import Report, Settings, Trainer
+    from lm.training import Report, Settings
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
@@ -52,6 +54,11 @@ class Recipe:
     precision: str = "auto"
     threads: int | None = None
 
+    def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
+        """Values of the fields that a dataclass has, too."""
+        names = [field.name for field in fields(record) if hasattr(self, field.name)]
+        return {name: getattr(self, name) for name in names}
+
 
 def train_lm(
     recipe: Recipe,
@@ -70,30 +77,24 @@ def train_lm(
     save their state and raise StoppedEarly; `resume` goes on from there. Memory: 4 bytes
     a word of the training text, plus the model.
     """
-    from lm.checkpoint import save_model, save_training
+    from lm.checkpoint import load_training, save_model, save_training
     from lm.model import Config, DocumentLM, n_parameters
-    from lm.training import Trainer
+    from lm.training import Settings, Trainer
 
     _check_folder(out, resume)
     check_outputs((), (train, valid))
     corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
     device = choose_device(recipe.device, recipe.threads)
-    settings = _settings(recipe, choose_precision(recipe.precision, device))
-    config = Config(
-        recipe.model,
-        len(vocabulary),
-        recipe.embed,
-        recipe.hidden,
-        recipe.recurrence,
-        recipe.layers,
-        recipe.tied,
-    )
+    precise = replace(recipe, precision=choose_precision(recipe.precision, device))
+    settings = Settings(**precise.values(Settings))
+    config = Config(**recipe.values(Config) | {"vocabulary": len(vocabulary)})
     model = DocumentLM.seeded(config, recipe.seed, MODELS).to(device)
     trainer = Trainer(model, corpus, held_out, settings=settings)
     state = out / "resume"
     if resume and (state / "state.json").exists():
-        _go_on(state, trainer)
-    with _blamed(out):
+        with _valid_files():
+            load_training(state, trainer)
+    with _failures(out):
         out.mkdir(parents=True, exist_ok=True)
     announce(
         f"{recipe.model}: {n_parameters(model):,} parameters, order "
@@ -106,7 +107,7 @@ def train_lm(
     last: Report | None = None
     updates = recipe.epochs * trainer.updates_per_epoch - trainer.progress.update
     saved = trainer.progress.seconds
-    with Interrupts() as interrupts, _blamed(out):
+    with Interrupts() as interrupts, _failures(out):
         for item in progress(trainer.run(), label="training", unit="updates", total=updates):
             if item is not None:
                 last = item
@@ -151,12 +152,10 @@ def perplexity(
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
     """A model folder; InputError if it is not valid."""
-    from lm.checkpoint import ModelError, load_model
+    from lm.checkpoint import load_model
 
-    try:
+    with _valid_files():
         return load_model(folder, choose_device(device, threads), MODELS)
-    except ModelError as fault:
-        raise InputError(str(fault)) from None
 
 
 def _check_folder(out: Path, resume: bool) -> None:
@@ -170,18 +169,19 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
-def _go_on(state: Path, trainer: Trainer) -> None:
-    """Restore a trainer from the state of an interrupted run; InputError if it is not valid."""
-    from lm.checkpoint import ModelError, load_training
+@contextmanager
+def _valid_files() -> Iterator[None]:
+    """InputError for files of a model that are not valid."""
+    from lm.checkpoint import ModelError
 
     try:
-        load_training(state, trainer)
+        yield
     except ModelError as fault:
         raise InputError(str(fault)) from None
 
 
 @contextmanager
-def _blamed(out: Path) -> Iterator[None]:
+def _failures(out: Path) -> Iterator[None]:
     """Errors of a run as RerankError with its folder: failed saving, diverged training."""
     from lm.scoring import ScoreError
 
@@ -222,22 +222,6 @@ def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
             source=display(path),
             line=1,
         )
-
-
-def _settings(recipe: Recipe, precision: str) -> Settings:
-    from lm.training import Settings
-
-    return Settings(
-        epochs=recipe.epochs,
-        minutes=recipe.minutes,
-        seed=recipe.seed,
-        streams=recipe.streams,
-        learning_rate=recipe.learning_rate,
-        dropout=recipe.dropout,
-        context_dropout=recipe.context_dropout,
-        negatives=recipe.negatives,
-        precision=precision,
-    )
 
 
 def _about(

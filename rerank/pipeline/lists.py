@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.errors import InputError, StoppedEarly
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import display, spool
-from rerank.formats.format import KBestFormat, Survey
-from rerank.formats.table import format_of, read_documents, survey_of
+from rerank.formats.table import KBestFormat, Survey, format_of, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
@@ -24,29 +23,24 @@ from rerank.pipeline.models import (
     Scoring,
     check_names,
     open_models,
-    open_score_file,
     open_scorer,
 )
 from rerank.pipeline.progress import progress
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.stopwatch import Stopwatch
+from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import FileScorer, ListInfo
-
-if TYPE_CHECKING:
-    from rerank.scorers.language_model import LanguageModel
-    from rerank.scorers.plugin import PluginScorer
 
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
     lms: (NAME, folder) of each language model; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of
-    another package; outside: (NAME, file) of scores of other tools, by their kind in
-    `rerank.registry`; top: candidates kept of each sentence, the first ones or,
-    if `diverse`, those far from each other.
+    another package; score_files: (NAME, file) of scores of other tools, by their kind in
+    `rerank.registry`.
     """
 
     kbest: str | Path
@@ -54,23 +48,18 @@ class Lists:
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
     scorers: tuple[tuple[str, str], ...] = ()
-    outside: Mapping[str, Sequence[Named]] = field(default_factory=dict)
-    top: int | None = None
-    diverse: bool = False
-    first_id: int = 0
-    clip_inf: float | None = None
-    max_k: int = 1_000_000
+    score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     scoring: Scoring = FLOAT32
 
     @property
     def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
         """(NAME, value) of each scorer, by option."""
-        return {LM: self.lms, **self.outside, SCORER: self.scorers}
+        return {LM: self.lms, **self.score_files, SCORER: self.scorers}
 
     @property
     def files(self) -> list[str | Path]:
         """All files that are read, without the models."""
-        others = [path for named in self.outside.values() for _, path in named]
+        others = [path for named in self.score_files.values() for _, path in named]
         return [self.kbest, *([self.docs] if self.docs else []), *others]
 
 
@@ -83,7 +72,7 @@ class KBestFile:
     @cached_property
     def survey(self) -> Survey:
         """Figures of the list, counted at the first use."""
-        return survey_of(self.path, top=self.lists.top)
+        return survey_of(self.path, self.lists)
 
     @cached_property
     def format(self) -> KBestFormat:
@@ -92,30 +81,11 @@ class KBestFile:
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name."""
-        lists = self.lists
-        if lists.docs is not None and lists.no_docs is None:
-            return Documents.from_file(lists.docs, notices)
-        n_lines = 0 if lists.no_docs is None else self._lines_by_id()
-        return Documents.chosen(lists.docs, lists.no_docs, n_lines, notices)
-
-    def info(self, documents: Documents) -> ListInfo:
-        """What readers of files that belong to the list need to know of it."""
-        top, clip = self.lists.top, self.lists.clip_inf
-        return ListInfo(documents, self.name, lambda: self.survey.last_line, top, clip)
+        return Documents.chosen(self.lists.docs, self.lists.no_docs, self._lines_by_id, notices)
 
     def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
         """(document id, its lists) of each document."""
-        lists = self.lists
-        found = read_documents(
-            self.path,
-            documents,
-            notices,
-            top=lists.top,
-            diverse=lists.diverse,
-            first_id=lists.first_id,
-            clip_inf=lists.clip_inf,
-            max_k=lists.max_k,
-        )
+        found = read_documents(self.path, documents, notices, self.lists)
         for name, kbest in zip(documents.ids, found, strict=True):
             yield name, replace(kbest, source=self.name)
 
@@ -133,36 +103,45 @@ class KBestFile:
 
 
 class KBestSource(DocumentSource):
-    """Documents whose k-best lists are in a file, made by `KBestSource.open`.
+    """Documents whose k-best lists are in a file, with their scorers; made by `KBestSource.open`.
 
-    models, files: the language models and the scorers that read files, in the order of their
-    features; copied: a path that can be read twice (of standard input, that of a copy).
+    models, score_files, plugins: the scorers by kind, in the order of their features.
     """
 
     def __init__(
-        self,
-        file: KBestFile,
-        info: ListInfo,
-        models: Sequence[LanguageModel],
-        files: Sequence[FileScorer],
-        plugins: Sequence[PluginScorer],
-        notices: Notices,
-        *,
-        copied: Callable[[str | Path], Path],
-        watch: Stopwatch,
+        self, lists: Lists, notices: Notices, documents: Documents | None, copies: ExitStack
     ) -> None:
-        lists = file.lists
-        origins = lists.names
+        watch, options = Stopwatch(), lists.names
+        check_names(options)
+        self.lists, self._copies = lists, copies
+        self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
+        with watch.lap("models"):
+            self.models = open_models(lists.lms, lists.scoring, self.cache)
+            self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
+        self.file = KBestFile(self.copied(lists.kbest), lists)
+        self.documents = documents or self.file.documents(notices)
+        self.info = ListInfo(
+            self.documents,
+            self.file.name,
+            lambda: self.file.survey.last_line,
+            lists.top,
+            lists.clip_inf,
+        )
+        self.score_files: list[FileScorer] = []
+        for option, named in lists.score_files.items():
+            file_scorer = attribute(SCORE_FILES[option].scorer)
+            for name, path in named:
+                copy = self.copied(path)
+                with watch.lap("scores"):
+                    self.score_files.append(file_scorer(name, copy, self.info, notices))
         super().__init__(
             (),
-            [*models, *files, *plugins],
+            [*self.models, *self.score_files, *self.plugins],
             notices,
-            name=file.name,
-            origins={n: f"--{option} {n}=…" for option, named in origins.items() for n, _ in named},
+            name=self.file.name,
+            origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named},
             watch=watch,
         )
-        self.lists, self.file, self.info, self.documents = lists, file, info, info.documents
-        self.models, self.outside, self.plugins, self.copied = models, files, plugins, copied
 
     @classmethod
     @contextmanager
@@ -173,44 +152,26 @@ class KBestSource(DocumentSource):
 
         When the run is stopped, scores that were computed go to the cache (`StoppedEarly`).
         """
-        watch = Stopwatch()
-        check_names(lists.names)
-        cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
-        with watch.lap("models"):
-            models = open_models(lists.lms, lists.scoring, cache)
-            plugins = [open_scorer(name, entry, cache) for name, entry in lists.scorers]
-        with ExitStack() as stack:
-
-            def copied(path: str | Path) -> Path:
-                return stack.enter_context(spool(path))
-
-            file = KBestFile(copied(lists.kbest), lists)
-            info = file.info(documents or file.documents(notices))
-            files: list[FileScorer] = []
-            for option, named in lists.outside.items():
-                for name, path in named:
-                    copy = copied(path)
-                    with watch.lap("scores"):
-                        files.append(open_score_file(option, name, copy, info, notices))
-            source = cls(file, info, models, files, plugins, notices, copied=copied, watch=watch)
+        with ExitStack() as copies:
+            source = cls(lists, notices, documents, copies)
             try:
                 yield source
             except (KeyboardInterrupt, Terminated):
-                stack.close()
-                if cache is None:
+                copies.close()
+                if source.cache is None:
                     raise
                 with Interrupts():  # schedulers repeat their signals
                     for document in source.unfinished:
                         document.keep()
-                if not cache.saved:
+                if not source.cache.saved:
                     raise
                 raise StoppedEarly(
                     "stopped, scores kept in the cache: the same command goes on from there"
                 ) from None
 
-    def given(self) -> ListInfo:
-        """The list, for readers of files that belong to it."""
-        return self.info
+    def copied(self, path: str | Path) -> Path:
+        """A path that can be read twice: of standard input, that of a copy."""
+        return self._copies.enter_context(spool(path))
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
@@ -225,4 +186,4 @@ class KBestSource(DocumentSource):
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
         found = self.file.read(self.documents, Notices())
-        return next(((name, kbest) for name, kbest in found if kbest.n), None)
+        return next((named for named in found if named[1].n), None)

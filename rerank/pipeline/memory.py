@@ -47,12 +47,10 @@ class MemorySource(DocumentSource):
             yield document.id, kbest
 
     def mean_k(self) -> float:
-        """Mean number of candidates of a sentence; of an iterator all documents are read."""
-        if isinstance(self._given, DocumentReader):
-            return self._given.mean_k()
-        self._given = list(self._given)
-        sizes = [len(sentence) for document in self._given for sentence in document.sentences]
-        return sum(sizes) / max(1, len(sizes))
+        """Mean number of candidates of a sentence; all documents are read."""
+        if isinstance(self._given, Iterator):
+            self._given = list(self._given)
+        return super().mean_k()
 
 
 class DocumentReader:
@@ -69,10 +67,6 @@ class DocumentReader:
     def __iter__(self) -> Iterator[Document]:
         for name, kbest in self._file.read(self._documents, self._notices):
             yield Document.of(name, kbest)
-
-    def mean_k(self) -> float:
-        """Mean number of candidates of a sentence."""
-        return self._file.survey.candidates / max(1, self._documents.n_lines)
 
 
 def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:

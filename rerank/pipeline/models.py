@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,10 @@ from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
-from rerank.registry import SCORE_FILES, SCORERS, attribute
+from rerank.registry import SCORERS
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
-    from rerank.scorers.file_scorer import FileScorer, ListInfo
     from rerank.scorers.language_model import LanguageModel
     from rerank.scorers.plugin import PluginScorer
 
@@ -36,7 +36,7 @@ class Scoring:
     device: str = "auto"
     dtype: str = "float32"
     deterministic: bool = False
-    cache: Path | None = None
+    cache: str | Path | None = None
     no_cache: bool = False
     threads: int | None = None
 
@@ -46,17 +46,16 @@ class Scoring:
             raise UsageError("--cache and --no-cache exclude each other; give one of them")
         if self.no_cache:
             return None
-        return Cache(cache_folder(self.cache), notices, cache_limit())
+        folder = None if self.cache is None else Path(self.cache)
+        return Cache(cache_folder(folder), notices, cache_limit())
 
 
 FLOAT32 = Scoring()
-
-
 Named = tuple[str, Path]
 
 
-def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> dict[str, str]:
-    """The option behind every label; UsageError for invalid and repeated names.
+def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> None:
+    """UsageError for invalid and repeated names of features.
 
     options: (NAME, value) pairs by option, without its dashes.
     """
@@ -77,20 +76,21 @@ def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> dict
                     f"{own}: the name is taken by another --{labels[taken[0]]}; choose another NAME"
                 )
             labels |= dict.fromkeys(added, option)
-    return labels
 
 
 def open_models(lms: Sequence[Named], scoring: Scoring, cache: Cache | None) -> list[LanguageModel]:
     """The scorers of `--lm NAME=DIR`, in order."""
-    return [_language_model(name, folder, scoring, cache) for name, folder in lms]
+    if not lms:
+        return []
+    from lm.backend import Backend
+    from rerank.scorers.language_model import LanguageModel
 
-
-def open_score_file(
-    option: str, name: str, path: Path, info: ListInfo, notices: Notices
-) -> FileScorer:
-    """The scorer of an option's NAME=FILE, a kind of `rerank.registry.SCORE_FILES`."""
-    made: FileScorer = attribute(SCORE_FILES[option].scorer)(name, path, info, notices)
-    return made
+    device = choose_device(scoring.device, scoring.threads)
+    backend = partial(Backend, device, dtype=scoring.dtype, deterministic=scoring.deterministic)
+    return [
+        LanguageModel(name, open_model(folder, scoring.device), backend(), cache)
+        for name, folder in lms
+    ]
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:
@@ -110,14 +110,3 @@ def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:
             "that it expects"
         ) from fault
     return PluginScorer(name, scorer, identity=(plugin, argument), cache=cache)
-
-
-def _language_model(
-    name: str, folder: Path, scoring: Scoring, cache: Cache | None
-) -> LanguageModel:
-    from lm.backend import Backend
-    from rerank.scorers.language_model import LanguageModel
-
-    device = choose_device(scoring.device, scoring.threads)
-    backend = Backend(device, dtype=scoring.dtype, deterministic=scoring.deterministic)
-    return LanguageModel(name, open_model(folder, scoring.device), backend, cache)

@@ -15,7 +15,7 @@ from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_start_weights, write_weights
 from rerank.notices import Notices
-from rerank.pipeline.sources import Announce
+from rerank.pipeline.sources import Printer
 from rerank.pipeline.tuning import TunedWeights
 from rerank.pipeline.tuning_outcome import (
     by_name,
@@ -65,7 +65,7 @@ def tune_moses(
     init: str | Path | None = None,
     plan: Plan | None = None,
     notices: Notices,
-    announce: Announce = lambda line: None,
+    announce: Printer = lambda line: None,
 ) -> MosesTuning:
     """Tune weights on pairs of features.dat and scores.dat.
 
@@ -149,7 +149,7 @@ def _features(
     space: FeatureSpace,
     *,
     notices: Notices,
-    announce: Announce,
+    announce: Printer,
 ) -> TunedFeatures:
     """The tuned features, with start weights that are given, those of an init.opt, or 0."""
     source = display(weights.start or "")

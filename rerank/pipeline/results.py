@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from decoders.result import NO_CANDIDATES, SearchResult
 from rerank.corpus.kbest import KBest
@@ -78,67 +78,47 @@ class DocumentResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
+class CorpusResult:
     """Results of all documents, and their totals; `signature`: of the run."""
 
     documents: tuple[DocumentResult, ...]
     signature: str = ""
 
-    def to_dict(self) -> dict[str, object]:
-        """The `--summary` object."""
-        near_ties = [one.near_ties for one in self._searches]
+    def totals(self) -> dict[str, Any]:
+        """Sums over the documents, and what is known of all of them."""
+        searches = [document.search for document in self.documents]
+        choices = [choice for document in self.documents for choice in document.choices]
+        near_ties = [one.near_ties for one in searches]
+        names = ("score", "baseline_score", "best_score", "gap")
         return {
-            "schema": 1,
-            "signature": self.signature,
-            "documents": [d.to_dict() for d in self.documents],
-            **{name: finite(value) for name, value in self.totals().items()},
-            "best": "optimum" if self.optimal else "best known",
-            "exact": self.exact,
-            "sentences": self.sentences,
-            "changed": self.changed,
+            **{name: sum((getattr(one, name) for one in searches), 0.0) for name in names},
+            "best": "optimum" if all(one.optimal for one in searches) else "best known",
+            "exact": all(one.exact for one in searches),
+            "sentences": len(choices),
+            "changed": sum(1 for choice in choices if choice),
             "near_ties": None if None in near_ties else sum(n or 0 for n in near_ties),
         }
 
-    @property
-    def _searches(self) -> list[SearchResult]:
-        return [document.search for document in self.documents]
-
-    def totals(self) -> dict[str, float]:
-        """Sums over the documents of their scores, and of the gaps to the best known path."""
-        names = ("score", "baseline_score", "best_score", "gap")
-        return {name: sum(getattr(one, name) for one in self._searches) for name in names}
-
-    @property
-    def sentences(self) -> int:
-        """Source sentences, with candidates or without."""
-        return sum(len(d.choices) for d in self.documents)
-
-    @property
-    def changed(self) -> int:
-        """Sentences whose first candidate was not taken."""
-        return sum(1 for d in self.documents for c in d.choices if c)
-
-    @property
-    def exact(self) -> bool:
-        """Whether no path of any document can be better."""
-        return all(one.exact for one in self._searches)
-
-    @property
-    def optimal(self) -> bool:
-        """Whether the best score of every document is known to be the optimum."""
-        return all(one.optimal for one in self._searches)
+    def to_dict(self) -> dict[str, object]:
+        """The `--summary` object."""
+        totals = self.totals()
+        return {
+            "schema": 1,
+            "signature": self.signature,
+            "documents": [document.to_dict() for document in self.documents],
+            **{n: finite(v) if isinstance(v, float) else v for n, v in totals.items()},
+        }
 
     def to_text(self) -> str:
         """One line for people."""
-        searches = sorted({one.decoder for one in self._searches})
+        searches = sorted({document.search.decoder for document in self.documents})
         total = self.totals()
-        best = "optimum" if self.optimal else "best known"
         return (
-            f"{len(self.documents)} documents, {self.sentences} sentences, {self.changed} "
+            f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
             f"changed; model score {total['score']:.3f} (first candidates "
-            f"{total['baseline_score']:.3f}, {best} {total['best_score']:.3f}, gap "
+            f"{total['baseline_score']:.3f}, {total['best']} {total['best_score']:.3f}, gap "
             f"{total['gap']:.3f}); search {', '.join(searches)}, "
-            + ("exact" if self.exact else "not exact")
+            + ("exact" if total["exact"] else "not exact")
             + (f"\n{self.signature}" if self.signature else "")
         )
 

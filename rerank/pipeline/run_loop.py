@@ -19,6 +19,7 @@ from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace
 
 Weigh: TypeAlias = Callable[[FeatureSpace], NDArray[np.float64] | None]
 NO_WEIGHTS: Mapping[str, float] = MappingProxyType({})
+_IMPOSSIBLE = "document in which no possible path was found, left with its first candidates"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,8 +36,12 @@ class Batch:
     weights: NDArray[np.float64]
 
     def each(self) -> Iterator[tuple[str, KBest, DocumentFeatures | None, SearchResult]]:
-        """(id, lists, features, result) of every document; no features without candidates."""
-        found = iter(zip(self.documents, self.results, strict=True))
+        """(id, lists, features, result) of every document.
+
+        No features without candidates; an empty result without candidates or without a search.
+        """
+        results = self.results or [NO_CANDIDATES] * len(self.documents)
+        found = iter(zip(self.documents, results, strict=True))
         for name, kbest in self.lists:
             document, result = next(found) if kbest.n else (None, NO_CANDIDATES)
             yield name, kbest, document, result
@@ -52,7 +57,7 @@ class LinearModel:
 
     def run(self, source: DocumentSource, search: Search) -> Iterator[Batch]:
         """Batches of a source's documents, scored and searched under the weights."""
-        search.check(self.weights, self.source)
+        search.check_weights(self.weights, self.source)
         return run_loop(
             source,
             lambda space: vector(
@@ -99,18 +104,10 @@ def run_loop(
                 with source.searching():
                     lists = [kbest for _, kbest in filled]
                     results = search_documents(documents, weights, search, lists)
-                _note_impossible(results, source)
+                for result in results:
+                    extinct = result.posterior is not None and result.posterior.extinct
+                    if extinct or result.score == -np.inf:
+                        source.notices.add(_IMPOSSIBLE, source=source.name)
         yield Batch(batch, documents, results, np.zeros(0) if weights is None else weights)
         if keep:
             source.finish(documents)
-
-
-def _note_impossible(results: Sequence[SearchResult], source: DocumentSource) -> None:
-    """A notice of documents of which every path that was seen is impossible (−inf)."""
-    for result in results:
-        extinct = result.posterior is not None and result.posterior.extinct
-        if extinct or result.score == -np.inf:
-            source.notices.add(
-                "document in which no possible path was found, left with its first candidates",
-                source=source.name,
-            )

@@ -11,26 +11,21 @@ from numpy.typing import NDArray
 from decoders.mbr import Utility
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
-from decoders.search import (
-    NOTHING,
-    SEED,
-    IdleOption,
-    Options,
-    ScaleMissing,
-    UnknownOption,
-    decode_all,
-    refuse_options,
-)
-from decoders.table import Decoder, named
+from decoders.search import NOTHING, SEED, Options, ScaleMissing, check_options, decode_all
+from decoders.table import Decoder, check_order, named
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights, refuse_all_zero
-from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.registry import DECODERS, FLAGS
 from rerank.scorers.features import DocumentFeatures
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
+_NO_SCALE = (
+    ", and weights have no scale of their own: give --alpha A, or --weights of a file with an "
+    "alpha, as tune-mert writes it"
+)
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 
 
@@ -38,13 +33,11 @@ SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 class Search:
     """A decoder by name, or `auto`, and its options.
 
-    utility: of minimum Bayes risk decoding, a name of `rerank.metrics.consensus.UTILITIES`; None
-    is `bleu`.
+    The utility is a name of `rerank.metrics.consensus.UTILITIES`; None is `bleu`.
     """
 
     method: str = "auto"
     options: Options = NOTHING
-    utility: str | None = None
 
     def at(self, scale: float | None) -> Search:
         """A copy with the scale of a weights file, for decoders that need one."""
@@ -63,7 +56,7 @@ class Search:
             return self
         return replace(self, options=replace(self.options, seed=seed))
 
-    def check(self, weights: Weights, source: str) -> None:
+    def check_weights(self, weights: Weights, source: str) -> None:
         """InputError for all-zero weights, unless the decoder averages over uniform candidates."""
         if self.method == "auto" or not _row(self.method).uniform:
             uniform = ", ".join(row.name for row in DECODERS.builtin.values() if row.uniform)
@@ -73,7 +66,7 @@ class Search:
     def signed(self, searches: Sequence[str]) -> dict[str, object]:
         """Options for a signature: those that a decoder uses; seed and alpha also if given."""
         rows = [DECODERS[name] for name in searches]
-        given = {**self.options.given(), "utility": self.utility}
+        given = self.options.given()
         recorded = given.keys() & SAMPLING
         if given.get("alpha") is None:
             given["alpha"] = self.options.scale
@@ -86,34 +79,15 @@ class Search:
             and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
-    def refuse(self, row: Decoder, order: int | None) -> None:
-        """UsageError for options that the decoder does not use, or a missing scale."""
+    def check_decoder(self, row: Decoder, order: int | None) -> None:
+        """UsageError for a decoder that does not serve the order, and for unsuited options."""
+        given, auto = self.options, self.method == "auto"
         try:
-            refuse_options(row, self.options, order, auto=self.method == "auto")
-            if self.utility is not None and not row.takes("utility"):
-                raise UnknownOption(row, "utility")
-            if self.options.n_best > 1 and not row.takes("n_best"):
-                listing = ", ".join(_takers("n_best"))
-                raise UsageError(
-                    f"--n-best: --search {row.name} finds one path; several are found by {listing}"
-                )
-        except UnknownOption as fault:
-            takers = ", ".join(_takers(fault.option))
-            raise UsageError(
-                f"{FLAGS[fault.option]}: --search {row.name} does not use it; it is for "
-                f"--search {takers}"
-            ) from None
-        except IdleOption as fault:
-            raise UsageError(
-                f"{FLAGS[fault.option]}: --search {row.name} uses it above order 1 only, where it "
-                "cannot sum over all paths; leave it out"
-            ) from None
-        except ScaleMissing as fault:
-            raise UsageError(
-                f"--search {fault.decoder} works with probabilities, p(path) ∝ exp(alpha · score), "
-                "and weights have no scale of their own: give --alpha A, or --weights of a file "
-                "with an alpha, as tune-mert writes it"
-            ) from None
+            check_order(row, order, n_best=given.n_best, table=DECODERS.builtin)
+            check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
+        except UnsuitedDecoder as fault:
+            cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
+            raise UsageError(f"--search {row.name}: {fault}{cure}") from None
 
 
 AUTO = Search()
@@ -132,7 +106,7 @@ def search_documents(
     """
     utilities = None
     if search.method == "mbr":
-        utilities = _utilities(search.utility or UTILITY, lists)
+        utilities = _utilities(search.options.utility or UTILITY, lists)
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):
@@ -150,11 +124,8 @@ def search_documents(
             "expected weights · features, their sums and alpha times these below 1.8e308, found "
             "more; take smaller weights or another --alpha"
         ) from None
-    except UnsuitedDecoder as fault:
-        raise UsageError(f"--search {search.method}: {fault}") from None
     except ScoreError as fault:
-        of = "" if fault.problem is None else f"document {documents[fault.problem].name!r}: "
-        raise RerankError(f"{of}{fault}") from None
+        raise documents[fault.problem or 0].located(fault) from None
     except ValueError as fault:
         raise UsageError(f"--search {search.method}: {fault}") from None
     return found
@@ -178,7 +149,7 @@ def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
     return [UTILITIES[name].of(kbest) for kbest in lists]
 
 
-def choose_search(source: DocumentSource, search: Search, announce: Announce) -> Search:
+def choose_search(source: DocumentSource, search: Search, announce: Printer) -> Search:
     """The search with `auto` replaced where needed, by the scorers' order and cost; announced.
 
     `auto` is exact search unless that takes more than `DEAR` times as many passes over the lists
@@ -187,13 +158,6 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
     order = source.order
     automatic = search.method == "auto"
     row = _row("beam" if automatic and order is None else "viterbi" if automatic else search.method)
-    if not row.serves(order):
-        fitting = ", ".join(r.name for r in DECODERS.builtin.values() if r.serves(order))
-        depth = "all earlier sentences" if order is None else f"order {order}"
-        raise UsageError(
-            f"--search {search.method}: {row.name} does not serve scores that depend on {depth}; "
-            f"decoders that fit: {fitting}"
-        )
     width = search.options.beam_width
     priced = ""
     if automatic and row.name == "viterbi":
@@ -203,17 +167,12 @@ def choose_search(source: DocumentSource, search: Search, announce: Announce) ->
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
             for scorer in source.scorers:
                 scorer.lazily()
-    search.refuse(row, order)
+    search.check_decoder(row, order)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
     exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"
     announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}")
     return search
-
-
-def _takers(option: str) -> list[str]:
-    """Built-in decoders that use an option."""
-    return [row.name for row in DECODERS.builtin.values() if row.takes(option)]
 
 
 def _row(name: str) -> Decoder:

@@ -18,7 +18,7 @@ from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace, prepa
 TOGETHER = {"cpu": 1 << 14, "cuda": 1 << 20, "file": 1}
 ABREAST = 1 << 12  # candidates of one sentence of each document: enough for searches in step
 NamedLists: TypeAlias = tuple[str, KBest]  # document id, its k-best lists
-Announce: TypeAlias = Callable[[str], None]
+Printer: TypeAlias = Callable[[str], None]  # prints a line about the run
 log = logging.getLogger("rerank")  # lines about a run, unless the caller takes them
 
 
@@ -49,8 +49,11 @@ class DocumentSource:
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""
-        lists = [kbest for _, kbest in self._documents]
-        return sum(kbest.n for kbest in lists) / max(1, sum(map(len, lists)))
+        candidates = sentences = 0
+        for _, kbest in self.read():
+            candidates += kbest.n
+            sentences += len(kbest)
+        return candidates / max(1, sentences)
 
     @property
     def order(self) -> int | None:
@@ -100,15 +103,11 @@ class DocumentSource:
 
     @contextmanager
     def searching(self) -> Iterator[None]:
-        """Time of a search, without the time of the scorers, which counts as theirs."""
+        """Time of a search as `search`, but that of the scorers in it as `scores`."""
         before = sum(scorer.seconds for scorer in self.scorers)
-        try:
-            with self.watch.lap("search"):
-                yield
-        finally:
-            scoring = sum(scorer.seconds for scorer in self.scorers) - before
-            self.watch.add("scores", scoring)
-            self.watch.add("search", -scoring)
+        with self.watch.lap("search"):
+            yield
+            self.watch.add("scores", sum(scorer.seconds for scorer in self.scorers) - before)
 
     def finish(self, documents: Sequence[DocumentFeatures]) -> None:
         """Have the scorers store what the search of these documents made them compute."""
@@ -122,7 +121,7 @@ class DocumentSource:
         for scorer in self.scorers:
             scorer.finish(self.name, self.notices)
 
-    def report(self, announce: Announce, details: Announce) -> None:
+    def report(self, announce: Printer, details: Printer) -> None:
         """Announce what the scorers did and where the time went; in detail, engine counters."""
         for scorer in self.scorers:
             announce(scorer.report())

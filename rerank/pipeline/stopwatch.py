@@ -19,15 +19,16 @@ class Stopwatch:
 
     @contextmanager
     def lap(self, part: str) -> Iterator[None]:
-        """Add the time of the block to a part."""
-        began = perf_counter()
+        """Add the time of the block to a part, except what it adds to other parts."""
+        began, before = perf_counter(), sum(self.parts.values())
         try:
             yield
         finally:
-            self.add(part, perf_counter() - began)
+            others = sum(self.parts.values()) - before
+            self.add(part, perf_counter() - began - others)
 
     def add(self, part: str, seconds: float) -> None:
-        """Add seconds to a part; negative ones are subtracted."""
+        """Add seconds to a part."""
         self.parts[part] = self.parts.get(part, 0.0) + seconds
 
     def timed(self, items: Iterable[T], part: str) -> Iterator[T]:

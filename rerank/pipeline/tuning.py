@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +22,7 @@ from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
-from rerank.pipeline.sources import Announce, DocumentSource, log
-from rerank.pipeline.stopwatch import Stopwatch
+from rerank.pipeline.sources import DocumentSource, Printer, log
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -84,8 +81,8 @@ def tune_mert(
     tokenize: str = "none",
     plan: Plan | None = None,
     notices: Notices,
-    announce: Announce = lambda line: None,
-    details: Announce = lambda line: None,
+    announce: Printer = lambda line: None,
+    details: Printer = lambda line: None,
 ) -> Tuning:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
@@ -102,19 +99,17 @@ def tune_mert(
     tokenizer = Tokenizer(tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
-    with KBestSource.open(lists, notices, documents=documents) as opened:
-        search = choose_search(opened, search, announce)
-        if opened.scorers:
-            estimate(opened, search, announce)
+    with KBestSource.open(lists, notices, documents=documents) as source:
+        search = choose_search(source, search, announce)
+        if source.scorers:
+            estimate(source, search, announce)
         metrics = objective.load_metrics(
             tokenizer,
-            lambda name, path: PerHypothesis.read(
-                name, opened.copied(path), opened.given(), notices
-            ),
+            lambda name, path: PerHypothesis.read(name, source.copied(path), source.info, notices),
         )
-        _check(opened, features, plan, weights.base, frame)
+        _check(source, features, plan, weights.base, frame)
         result = tune_source(
-            opened,
+            source,
             documents.split(lines),
             metrics,
             search,
@@ -123,16 +118,16 @@ def tune_mert(
             announce=announce,
         )
         task = result.task
-        with _tuning_time(opened.watch):
+        with source.watch.lap("tuning"):
             pool, around = task.pool(result.path), task.goal.objective
             flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
-        opened.warn()
-        opened.report(announce, details)
+        source.warn()
+        source.report(announce, details)
         scores = metric_scores(result.statistics, metrics, len(references))
         if len(scores) > 1:
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open
-        made = provenance(opened, files, result, search)
+        made = provenance(source, files, result, search)
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)
@@ -155,7 +150,7 @@ def tune_source(
     *,
     features: TunedFeatures,
     plan: Plan,
-    announce: Announce = log.info,
+    announce: Printer = log.info,
 ) -> TuningResult:
     """Read a source's documents and tune weights on them; references[d][t] are of sentence t."""
     corpus = read_set(source, references, metrics, features, announce)
@@ -172,7 +167,7 @@ def tune_source(
                 document.keep()
         return found
 
-    with _tuning_time(source.watch):
+    with source.watch.lap("tuning"):
         return tune(
             corpus,
             metrics,
@@ -185,7 +180,7 @@ def tune_source(
 
 
 def _check(
-    opened: KBestSource,
+    source: KBestSource,
     features: TunedFeatures,
     plan: Plan,
     base: str | Path | None,
@@ -193,10 +188,10 @@ def _check(
 ) -> None:
     """Faults that would show up after the work: orders of features, and the file to write."""
     if plan.pools == "exact":
-        refuse_orders([scorer.order for scorer in opened.scorers])
-    first = opened.first_with_candidates()
+        refuse_orders([scorer.order for scorer in source.scorers])
+    first = source.first_with_candidates()
     if frame is not None and first is not None:
-        space = opened.space(first[1], total=features.total)
+        space = source.space(first[1], total=features.total)
         begin = by_name(features.start(space), space)
         merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))
 
@@ -214,12 +209,3 @@ def tuning_search(search: Search, plan: Plan) -> Search:
             "viterbi, or other pools"
         )
     return search.seeded(plan.settings.seed)
-
-
-@contextmanager
-def _tuning_time(watch: Stopwatch) -> Iterator[None]:
-    """Count the time of the block to `tuning`, except what other parts count inside it."""
-    before, began = sum(watch.parts.values()), perf_counter()
-    yield
-    others = sum(watch.parts.values()) - before
-    watch.add("tuning", perf_counter() - began - others)

@@ -113,7 +113,7 @@ def provenance(
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
-            for scorer in opened.outside
+            for scorer in opened.score_files
         },
         **_plugins(opened),
     }

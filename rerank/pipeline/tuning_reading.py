@@ -11,7 +11,7 @@ from rerank.corpus.references import note_differences
 from rerank.errors import InputError
 from rerank.metrics import Metric
 from rerank.pipeline.run_loop import run_loop
-from rerank.pipeline.sources import Announce, DocumentSource
+from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import Sums
@@ -23,7 +23,7 @@ def read_set(
     references: Sequence[Sequence[Sequence[bytes]]],
     metrics: Sequence[Metric],
     features: TunedFeatures,
-    announce: Announce,
+    announce: Printer,
 ) -> TuningSet:
     """The tuning set of a source's documents; references[d][t] are those of sentence t."""
     groups: list[tuple[DocumentFeatures, ...]] = []

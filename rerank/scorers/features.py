@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from decoders.batching import conditional_scores
-from decoders.problem import DocumentProblem, checked_sums
+from decoders.problem import DocumentProblem, ScoreError, checked_sums
 from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
-from rerank.corpus.labels import Label
-from rerank.errors import InputError
-from rerank.scorers import FeatureSource, ScoredDocument
+from rerank.corpus.labels import Label, column_names
+from rerank.errors import InputError, RerankError
+from rerank.scorers import FeatureSource
 
 TOTAL = "total"
 
@@ -85,6 +85,15 @@ class DocumentFeatures:
             parts.append((float(weights[column]), problem))
         return WeightedSum(parts)
 
+    def located(self, fault: ScoreError) -> RerankError:
+        """An error in a search problem of this document, with scorer and sentence."""
+        where = f"document {self.name!r}, sentence {self.present[fault.sentence]}"
+        if fault.part:  # 0 are the static features
+            column = self.space.contextual[fault.part - 1]
+            where = f"scorer {column_names(self.space.labels)[column]!r}, {where}"
+        where += "" if fault.candidate is None else f", candidate {fault.candidate}"
+        return RerankError(f"{where} (counted from 0): {fault.fault}")
+
     def under(self, choices: Sequence[int]) -> NDArray[np.float64]:
         """All features (n, F) of all candidates, given the path `choices` (S,)."""
         full = self.static.copy()
@@ -109,13 +118,6 @@ class DocumentFeatures:
         """Row of the chosen candidate of each sentence that has candidates, (S,)."""
         return self.offsets[:-1] + np.asarray(choices, dtype=np.int64)
 
-    def texts(self, kbest: KBest, choices: Sequence[int]) -> list[bytes]:
-        """Text of each sentence's choice, (T,), empty where the lists have no candidates."""
-        texts = [b""] * len(kbest)
-        for t, row in zip(self.present.tolist(), self.rows(choices).tolist(), strict=True):
-            texts[t] = kbest.text(row)
-        return texts
-
 
 def prepare(
     documents: Sequence[tuple[str, KBest]],
@@ -129,12 +131,26 @@ def prepare(
     """
     own = [_own_columns(kbest, space) for _, kbest in documents]
     scored = list(zip(*(scorer.score(documents) for scorer in scorers), strict=True))
-    return [
-        _assembled(name, kbest, columns, found, space=space, sparse_weights=sparse_weights)
-        for (name, kbest), columns, found in zip(
-            documents, own, scored or [()] * len(documents), strict=True
+    found = []
+    for (name, kbest), columns, scores in zip(
+        documents, own, scored or [()] * len(documents), strict=True
+    ):
+        blocks = [columns]
+        for one in scores:
+            blocks += [np.zeros((kbest.n, 1)), one.columns]
+        present = np.flatnonzero(kbest.counts)
+        features = DocumentFeatures(
+            name,
+            space,
+            np.concatenate(blocks, axis=1),
+            kbest.sparse.dot(sparse_weights),
+            tuple(one.problem for one in scores),
+            np.concatenate([[0], np.cumsum(kbest.counts[present])]),
+            present,
+            tuple(one.keep for one in scores),
         )
-    ]
+        found.append(features)
+    return found
 
 
 def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
@@ -149,29 +165,3 @@ def _own_columns(kbest: KBest, space: FeatureSpace) -> NDArray[np.float64]:
             line=kbest.line_number(0) if kbest.n else None,
         )
     return np.column_stack([kbest.dense, kbest.totals])
-
-
-def _assembled(
-    name: str,
-    kbest: KBest,
-    own: NDArray[np.float64],
-    scored: Sequence[ScoredDocument],
-    *,
-    space: FeatureSpace,
-    sparse_weights: Mapping[str, float],
-) -> DocumentFeatures:
-    """A document's features from its list's columns and the scores."""
-    blocks = [own]
-    for found in scored:
-        blocks += [np.zeros((kbest.n, 1)), found.columns]
-    present = np.flatnonzero(kbest.counts)
-    return DocumentFeatures(
-        name,
-        space,
-        np.concatenate(blocks, axis=1),
-        kbest.sparse.dot(sparse_weights),
-        tuple(found.problem for found in scored),
-        np.concatenate([[0], np.cumsum(kbest.counts[present])]),
-        present,
-        tuple(found.keep for found in scored),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,28 +19,12 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 16
 Key: TypeAlias = tuple[bytes, ...]
-
-
-class Keys(Protocol):
-    """How histories are identified: equal keys, equal contexts; equal score keys, equal scores."""
-
-    @property
-    def first(self) -> Key:
-        """Key of the empty history."""
-        ...
-
-    def after(self, key: Key, t: int, choice: int) -> Key:
-        """Key of a history with a candidate of sentence t added."""
-        ...
-
-    def score_key(self, key: Key) -> bytes:
-        """`KEY_BYTES` bytes, equal for histories after which candidates have equal scores."""
-        ...
+"""Of a history: equal keys, equal contexts; equal score keys (`KEY_BYTES`), equal scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllSentences:
-    """Keys of histories of which every sentence counts: a digest of the chosen texts.
+    """Keys of histories that differ in any sentence: digests of the chosen texts.
 
     lines: texts of the candidates of each sentence.
     """
@@ -59,7 +43,7 @@ class AllSentences:
 
 @dataclass(frozen=True, slots=True)
 class LastSentences:
-    """Keys of histories of which the last `order` sentences count, as the context reads them."""
+    """Keys of histories that differ in their last `order` sentences, as the context reads them."""
 
     order: int
     context: Context
@@ -101,6 +85,13 @@ class Histories:
         """Which histories have a context, (N,)."""
         return self.rows >= 0
 
+    def at(self, places: Indices) -> Rows:
+        """Copies of the contexts at some places, all of them known."""
+        rows = self.rows[places]
+        if self.contexts is None or (rows < 0).any():
+            raise ValueError("histories without an ancestor that has a context")
+        return take(self.contexts, rows)
+
     def enter(self, places: Indices, contexts: Rows) -> None:
         """Add the contexts (M rows) of the histories at some places."""
         held = 0 if self.contexts is None else len(self.contexts)
@@ -113,21 +104,34 @@ class Histories:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredHistories:
-    """Histories with what scoring made of their candidates.
+    """Histories after which the candidates of their sentence were scored.
 
-    contexts: of histories, `rows` (N,) telling which; summary: (M · K rows) what the context
-    takes from each candidate, after M histories of other scores, `scored` (N,) telling which.
-    −1 where the scores were cached; contexts and summary are None where all were.
+    summary: (M · K rows) what the context takes from each candidate, after M histories of
+    different scores; scored: (N,) number of each history among them, −1 if its scores were
+    cached. None if all were.
     """
 
     histories: Histories
-    rows: Indices
     scored: Indices
-    contexts: Rows | None = None
     summary: Rows | None = None
 
-    def candidates(self, k: int, parents: Indices, choices: Indices) -> tuple[Indices, Indices]:
-        """Rows in contexts and summary of candidates of K that have both; −1 elsewhere."""
-        context, scored = self.rows[parents], self.scored[parents]
-        both = (context >= 0) & (scored >= 0)
-        return np.where(both, context, -1), np.where(both, scored * k + choices, -1)
+    def pairs(
+        self, parents: Indices, choices: Indices, k: int
+    ) -> tuple[Indices, Rows, Rows] | None:
+        """Contexts and summaries (M rows) of the pairs of history and candidate that have both.
+
+        First the numbers (M,) of these pairs. None if there are no such pairs.
+        """
+        scored = self.scored[parents]
+        both = np.flatnonzero((scored >= 0) & self.histories.known[parents])
+        if self.summary is None or not both.size:
+            return None
+        contexts = self.histories.at(parents[both])
+        return both, contexts, take(self.summary, scored[both] * k + choices[both])
+
+
+def take(rows: Rows, places: Indices) -> Rows:
+    """A copy of the rows at some places."""
+    import torch
+
+    return rows.take(torch.from_numpy(places).to(rows.device))

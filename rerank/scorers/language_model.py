@@ -25,7 +25,8 @@ from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource, ScoredDocument
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
-from rerank.scorers.contextual import ContextualProblem, located
+from rerank.scorers.contextual import ContextualProblem
+from rerank.scorers.following import located
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 _LISTED = 10  # unknown words in a warning
@@ -56,18 +57,15 @@ class LanguageModel(FeatureSource):
         self.error = ERRORS[self._engine.backend.dtype]
         self.runs_on = self._engine.backend.device.type
         self._cache, self._lazy = cache, False
-        self._memory = self._remembering()
+        self._memory = self._scorer_cache()
 
-    def _remembering(self) -> ScorerCache:
-        """The cache of the scores as they are computed from now on."""
-        return ScorerCache(self._cache, self._group(), whole=self._engine.backend.deterministic)
-
-    def _group(self) -> str:
-        """Digest of everything that determines the scores of a text."""
+    def _scorer_cache(self) -> ScorerCache:
+        """The cache under a digest of everything that determines the scores of a text."""
         backend = self._engine.backend
         identity = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
         identity += ["lazy"] if self._lazy else []
-        return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
+        group = hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
+        return ScorerCache(self._cache, group, whole=backend.deterministic)
 
     @property
     def digest(self) -> str:
@@ -92,7 +90,7 @@ class LanguageModel(FeatureSource):
         """Score only after the histories that a search reaches, if each pair would take a pass."""
         if self.order == 1 and self.passes(2) > 1:
             self._lazy, self.order = True, None
-            self._memory = self._remembering()
+            self._memory = self._scorer_cache()
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether some scores of these lists are in the cache."""
@@ -101,16 +99,14 @@ class LanguageModel(FeatureSource):
     def forgetful(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._memory, twin._engine = (
-            ScorerCache(None, ""),
-            replace(self._engine, counts=EngineCounts()),
-        )
+        twin._memory = ScorerCache(None, "")
+        twin._engine = replace(self._engine, counts=EngineCounts())
         twin.oov = twin.words = twin.remembered = 0
         twin.unknown = Counter()
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
-        """A warning if far more words are unknown to the model than in its training text."""
+        """A warning if a run has far more unknown words than the model's training text."""
         known = self.saved.about.get("oov_rate", 0.0)
         trained = float(known) if isinstance(known, float | int) else 0.0
         rate = self.oov / max(1, self.words)
@@ -125,6 +121,7 @@ class LanguageModel(FeatureSource):
                 source=source,
                 count=self.oov,
             )
+        self.oov, self.words, self.unknown = 0, 0, Counter()
 
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""
@@ -174,7 +171,7 @@ class LanguageModel(FeatureSource):
         encoded = [self._encoded(own) for own in texts]
         starts = np.cumsum([0, *(len(own.counts) for own in texts)])
         lists = Candidates.joined([lists for lists, _ in encoded])
-        with self._blamed(names, starts):
+        with self._attributed(names, starts):
             if self.order == 0:
                 scores = independent(self._engine, lists)
             else:
@@ -202,7 +199,7 @@ class LanguageModel(FeatureSource):
             lambda: self._encoded(texts)[0] if lists is None else lists,
             order=self.order,
             memory=self._memory,
-            label=self._told(name),
+            label=self._label(name),
         )
         return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
 
@@ -231,12 +228,13 @@ class LanguageModel(FeatureSource):
         }
         return Candidates(tokens, offsets, texts.offsets), columns
 
-    def _told(self, name: str) -> str:
+    def _label(self, name: str) -> str:
+        """Scorer and document in messages."""
         return f"scorer {self.name!r}, document {name!r}"
 
     @contextmanager
-    def _blamed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
-        """Faults in scores, and lack of memory, as errors naming the scorer and the documents.
+    def _attributed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:
+        """Invalid scores, and lack of memory, as errors naming the scorer and the documents.
 
         starts: index of each document's first list among all lists.
         """
@@ -246,9 +244,9 @@ class LanguageModel(FeatureSource):
             place = fault.list or 0
             d = int(np.searchsorted(starts, place, side="right")) - 1
             where = located(fault, place - int(starts[d]))
-            raise RerankError(f"{self._told(names[d])}: {where}") from None
+            raise RerankError(f"{self._label(names[d])}: {where}") from None
         except MemoryError as fault:
             to = f" to {names[-1]!r}" if len(names) > 1 else ""
             raise RerankError(
-                f"{self._told(names[0])}{to}: {fault}; keep fewer candidates with --top"
+                f"{self._label(names[0])}{to}: {fault}; keep fewer candidates with --top"
             ) from None

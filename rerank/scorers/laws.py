@@ -39,9 +39,8 @@ def check_scorer(
     found = [_scores(source, document) for document in documents]
     for document, expected in zip(reversed(documents), reversed(found), strict=True):
         _compare(expected, _scores(source, document), "other documents", document, tolerance)
-        present = [t for t, candidates in enumerate(document.sentences) if candidates]
-        for s, t in enumerate(present):
-            kept = present[0 if source.order is None else max(0, s - source.order) : s + 1]
+        for s, t in enumerate(document.present):
+            kept = document.present[0 if source.order is None else max(0, s - source.order) : s + 1]
             changed = _scores(source, _reduced(document, kept))
             what = f"sentences other than {', '.join(map(str, kept))}"
             _compare(expected[s : s + 1], changed[s : s + 1], what, document, tolerance, t)

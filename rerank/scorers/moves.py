@@ -6,22 +6,19 @@ candidates on the paths are scored, each once for all the contexts in which it s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.problem import Indices, check_path
-from lm.scoring import after
-from rerank.scorers.contextual import ContextualProblem, advanced, attributed
-from rerank.scorers.histories import Histories
+from rerank.scorers.following import follow
+from rerank.scorers.histories import Histories, take
 
 if TYPE_CHECKING:
-    from lm.rows import Rows
-    from lm.trie import Candidates
+    from rerank.scorers.contextual import ContextualProblem
 
 Sums = NDArray[np.float64]
 
@@ -43,32 +40,22 @@ class _Move:
     totals: Sums
 
     def branches(self) -> tuple[Indices, Indices, Indices]:
-        """Distinct pairs of history and candidate of sentence t: their parents and choices (B,).
+        """Distinct pairs of candidate of sentence t and history: their parents and choices (B,).
 
-        Last the pair (N,) of each path.
+        In the order of the candidates. Last the pair (N,) of each path.
         """
         chosen = self.paths[:, self.t]
         if (self.nodes == self.nodes[0]).all() and (chosen == chosen[0]).all():
             return self.nodes[:1], chosen[:1], np.zeros_like(chosen)
-        k = self.problem.lengths[self.t]
-        pairs, of_path = np.unique(self.nodes * k + chosen, return_inverse=True)
-        parents, choices = np.divmod(pairs, k)
+        n = len(self.histories.keys)
+        pairs, of_path = np.unique(chosen * n + self.nodes, return_inverse=True)
+        choices, parents = np.divmod(pairs, n)
         return parents, choices, of_path
 
     def advance(self, histories: Histories, of_path: Indices) -> None:
         """Go to the next sentence, each path with the history of its pair."""
         self.histories, self.nodes = histories, of_path
         self.t += 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Question:
-    """A request for some of the pairs of a move, and the candidate's place in the answer."""
-
-    move: _Move
-    pairs: Indices
-    request: tuple[Candidates, Rows]
-    place: int
 
 
 def rescored(requests: Sequence[tuple[ContextualProblem, Indices, int, int]]) -> list[Sums]:
@@ -79,8 +66,7 @@ def rescored(requests: Sequence[tuple[ContextualProblem, Indices, int, int]]) ->
     each distinct history of every further sentence.
     """
     moves = [_begun(*request) for request in requests]
-    open_moves = [move for move in moves if move.t <= move.last]
-    if open_moves:
+    if open_moves := [move for move in moves if move.t <= move.last]:
         _lists(open_moves)
     while open_moves := [move for move in moves if move.t <= move.last]:
         _candidates(open_moves)
@@ -107,9 +93,8 @@ def _begun(problem: ContextualProblem, paths: Indices, t: int, horizon: int) -> 
 
 def _lists(moves: Sequence[_Move]) -> None:
     """Score the first sentence of moves: whole lists, after each distinct history."""
-    answers = ContextualProblem.extend_together(
-        [(one.problem, one.histories, one.t) for one in moves]
-    )
+    kind = type(moves[0].problem)
+    answers = kind.extend_together([(one.problem, one.histories, one.t) for one in moves])
     for move, (scores, successors) in zip(moves, answers, strict=True):
         move.totals += scores[move.nodes, move.paths[:, move.t]]
         parents, choices, of_path = move.branches()
@@ -118,46 +103,17 @@ def _lists(moves: Sequence[_Move]) -> None:
 
 def _candidates(moves: Sequence[_Move]) -> None:
     """Score a further sentence of moves: candidates on their paths, after each distinct history."""
-    import torch
-
-    asked = [question for move in moves for question in _questions(move)]
-    engines = {id(one.move.problem.engine): one.move.problem.engine for one in asked}
-    for engine in engines.values():
-        own = [one for one in asked if one.move.problem.engine is engine]
-        with attributed([(one.move.problem, one.move.t) for one in own]):
-            answers = after(engine, [one.request for one in own])
-        found = zip(own, answers, strict=True)
-        for move, mine in [(move, [*group]) for move, group in groupby(found, _asker)]:
-            parents, choices, of_path = move.branches()
-            order = np.argsort(np.concatenate([one.pairs for one, _ in mine]))
-            scores = np.concatenate([scores[:, one.place] for one, (scores, _) in mine])[order]
-            move.totals += scores[of_path]
-            histories = move.problem.followed(move.histories, parents, choices)
-            before = [one.request[1] for one, _ in mine]
-            summaries = [
-                summary.take(slice(one.place, None, one.request[0].counts[0]))
-                for one, (_, summary) in mine
-            ]
-            ordered = torch.from_numpy(order).to(before[0].device)
-            contexts = before[0].cat(before).take(ordered)
-            following = advanced(engine, contexts, before[0].cat(summaries).take(ordered))
-            histories.enter(np.arange(len(parents)), following)
-            move.advance(histories, of_path)
-
-
-def _asker(found: tuple[_Question, object]) -> _Move:
-    """The move that a question belongs to."""
-    return found[0].move
-
-
-def _questions(move: _Move) -> Iterator[_Question]:
-    """One for each candidate on the paths, in all its contexts."""
-    import torch
-
-    parents, choices, _ = move.branches()
-    contexts = move.problem.contexts(move.histories)
-    for choice in np.unique(choices).tolist():
-        pairs = np.flatnonzero(choices == choice)
-        own = contexts.take(torch.from_numpy(parents[pairs]).to(contexts.device))
-        request, place = move.problem.alone(move.t, choice, own)
-        yield _Question(move, pairs, request, place)
+    branches = [move.branches() for move in moves]
+    found = follow(
+        [
+            (one.problem, one.t, choices, take(one.problem.contexts(one.histories), parents))
+            for one, (parents, choices, _) in zip(moves, branches, strict=True)
+        ]
+    )
+    for move, (parents, choices, of_path), (scores, contexts) in zip(
+        moves, branches, found, strict=True
+    ):
+        move.totals += scores[of_path]
+        histories = move.problem.followed(move.histories, parents, choices)
+        histories.enter(np.arange(len(parents)), contexts)
+        move.advance(histories, of_path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from rerank.corpus.kbest import KBest
 
 Ints = NDArray[np.int64]
+DROPPED, MISSING = -1, -2  # a candidate that --top leaves out, and one that no list has
 
 
-class Grid(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
     """Index of each pair of kept candidates: `starts[t] + previous · counts[t] + index`.
 
     T sentences, those without candidates included; a sentence's neighbour is the nearest earlier
     one that has candidates. Candidate i of sentence t in the file is number `kept[offsets[t] + i]`
-    of the kept candidates, −1 if it is not kept.
+    of the kept candidates, for i < sizes[t]; lists that are not whole have more candidates.
     """
 
     counts: Ints  # (T,) kept candidates
@@ -38,16 +40,36 @@ class Grid(NamedTuple):
         sizes = np.zeros_like(counts)
         sizes[present] = kbest.ranks[kbest.offsets[1:][present] - 1] + 1
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        kept = np.full(offsets[-1], -1)
+        kept = np.full(offsets[-1], DROPPED)
         within = np.arange(kbest.n) - np.repeat(kbest.offsets[:-1], counts)
         kept[np.repeat(offsets[:-1], counts) + kbest.ranks] = within
         starts = np.concatenate([[0], np.cumsum(before * counts)])
         whole = np.ones_like(counts, dtype=np.bool_) if top is None else counts < top
         return cls(counts, neighbours, starts, kept, offsets, whole)
 
-    def place(self, t: int, previous: int, index: int) -> int:
-        """Index of a pair of kept candidates."""
-        return int(self.starts[t]) + previous * int(self.counts[t]) + index
+    @property
+    def sizes(self) -> Ints:
+        """(T,) candidates in the file up to the last that is kept."""
+        return np.diff(self.offsets)
+
+    def kept_numbers(self, t: Ints, index: Ints) -> Ints:
+        """Numbers (n,) of candidates in the file among the kept ones, `DROPPED` or `MISSING`."""
+        listed = index < self.sizes[t]
+        found = np.where(self.whole[t], MISSING, DROPPED)
+        found[listed] = self.kept[self.offsets[t[listed]] + index[listed]]
+        return found
+
+    def places(self, t: Ints, previous: Ints, index: Ints) -> Ints:
+        """Indices (n,) of pairs of candidates in the file, `DROPPED` or `MISSING`.
+
+        previous: −1 in a sentence that has no neighbour.
+        """
+        before, first = np.zeros_like(t), self.neighbours[t] < 0
+        before[~first] = self.kept_numbers(self.neighbours[t[~first]], previous[~first])
+        before[first != (previous < 0)] = MISSING
+        own = self.kept_numbers(t, index)
+        found = self.starts[t] + before * self.counts[t] + own
+        return np.where(np.minimum(before, own) < 0, np.minimum(before, own), found)
 
     def pair(self, place: int) -> tuple[int, int, int]:
         """Sentence of a pair, and the numbers of its two candidates in the file."""

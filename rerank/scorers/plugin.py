@@ -9,23 +9,34 @@ arrays are cached on disk by the texts; they must then depend on nothing but the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise, Unary
-from decoders.problem import DocumentProblem
-from decoders.problem import checked as checked_scores
+from decoders.problem import (
+    DocumentProblem,
+    Floats,
+    Indices,
+    ScoreError,
+    States,
+    Successors,
+    UnsuitedDecoder,
+    checked,
+)
 from rerank.cache import Cache
 from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.scorers import FeatureSource, PlainScorer, Scorer, Scores, ZeroScores
+from rerank.scorers import FeatureSource, PlainScorer, Scorer, ZeroScores
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
-from rerank.scorers.checked_problem import Calls, CheckedProblem, Clock
 
 
 class PluginScorer(FeatureSource):
@@ -59,7 +70,7 @@ class PluginScorer(FeatureSource):
         own = getattr(scorer, "digest", None)
         self._digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
         self._cache = ScorerCache(None if own is None else cache, self._digest[:32], whole=True)
-        self._clock, self.scored, self.cached = Clock(), 0, 0
+        self._seconds, self.scored, self.cached, self._trial = 0.0, 0, 0, False
 
     @property
     def digest(self) -> str:
@@ -69,7 +80,7 @@ class PluginScorer(FeatureSource):
     @property
     def seconds(self) -> float:
         """Time spent in the scorer."""
-        return self._clock.seconds
+        return self._seconds
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
@@ -78,7 +89,12 @@ class PluginScorer(FeatureSource):
         if found is not None:
             self.cached += 1
             return found.problem(self.order or 0)
-        problem = self.document_problem(Document.of(name, kbest))
+        try:
+            problem = self.document_problem(Document.of(name, kbest))
+        except RerankError:
+            if self._trial:
+                return ZeroScores(self.name, (), self.order).problem(name, kbest)
+            raise
         self.scored += 1
         if isinstance(problem, Unary | Pairwise):
             arrays = problem.scores if isinstance(problem, Unary) else problem.matrices
@@ -87,48 +103,75 @@ class PluginScorer(FeatureSource):
 
     def document_problem(self, document: Document) -> DocumentProblem:
         """Checked scores of a document; RerankError naming scorer, document and sentence."""
-        counts = [len(candidates) for candidates in document.sentences]
-        present = [t for t, k in enumerate(counts) if k]
-        calls = Calls(self.name, document.id, present, self._clock)
-        with calls.watched():
+        with self.watched(document):
             scores = self._function(document)
         if DocumentProblem in type(scores).__mro__:
-            return CheckedProblem(scores, calls, [counts[t] for t in present], self.order)
-        arrays = self._arrays(scores, counts, calls)
-        return Pairwise(arrays) if self.order else Unary(arrays)
-
-    def _arrays(
-        self, scores: Scores, counts: Sequence[int], calls: Calls
-    ) -> list[NDArray[np.float64]]:
-        """Scores given as a list of arrays, of the sentences that have candidates."""
-        wanted = "a list of arrays" if self.order in (0, 1) else "a DocumentProblem"
-        if wanted != "a list of arrays" or not isinstance(scores, Sequence | np.ndarray):
-            raise calls.error(
-                f"expected {wanted} from a scorer of order {self.order}, "
-                f"found {type(scores).__name__}"
+            return _PluginProblem(scores, self, document)
+        if self.order not in (0, 1) or not isinstance(scores, Sequence | np.ndarray):
+            expected = "a list of arrays" if self.order in (0, 1) else "a DocumentProblem"
+            raise self.fault(
+                f"expected {expected} from a scorer of order {self.order}, "
+                f"found {type(scores).__name__}",
+                document,
             )
-        if len(scores) != len(counts):
-            raise calls.error(
-                f"expected scores of {len(counts)} sentences, those without candidates included, "
-                f"found {len(scores)}"
+        if len(scores) != len(document.sentences):
+            raise self.fault(
+                f"expected scores of {len(document.sentences)} sentences, those without "
+                f"candidates included, found {len(scores)}",
+                document,
             )
         arrays: list[NDArray[np.float64]] = []
-        before = 1
-        for s, t in enumerate(calls.present):
-            shape = (before, counts[t]) if self.order else (counts[t],)
-            with calls.watched(s):
-                array = np.asarray(scores[t], dtype=np.float64)
-                arrays.append(checked_scores(array, s, shape=shape))
-            before = counts[t]
-        return arrays
+        for s, t in enumerate(document.present):
+            k = len(document.sentences[t])
+            shape = (arrays[-1].shape[1] if arrays else 1, k) if self.order else (k,)
+            with self.watched(document, s):
+                arrays.append(checked(np.asarray(scores[t], dtype=np.float64), s, shape=shape))
+        return Pairwise(arrays) if self.order else Unary(arrays)
+
+    def fault(
+        self, message: str, document: Document, s: int | None = None, candidate: int | None = None
+    ) -> RerankError:
+        """An error at the s-th sentence that has candidates, or of the whole document."""
+        where = f"scorer {self.name!r}, document {document.id!r}"
+        if s is not None:
+            where += f", sentence {document.present[s]}"
+            where += "" if candidate is None else f", candidate {candidate}"
+            where += " (counted from 0)"
+        return RerankError(f"{where}: {message}")
+
+    @contextmanager
+    def watched(self, document: Document, s: int | None = None) -> Iterator[None]:
+        """A call of the author's code: its time counted, any exception of it an error of ours."""
+        began = time.perf_counter()
+        try:
+            yield
+        except (RerankError, UnsuitedDecoder):
+            raise
+        except ScoreError as fault:
+            invalid = "" if fault.candidate is None else "expected a number or -inf, but "
+            message = invalid + fault.fault
+            raise self.fault(message, document, fault.sentence, fault.candidate) from None
+        except Exception as fault:
+            last = traceback.extract_tb(fault.__traceback__)[-1]
+            raised = f"{type(fault).__name__} at {Path(last.filename).name}:{last.lineno}"
+            message = " ".join(f"expected scores, found {raised}: {fault}".split())
+            raise self.fault(message, document, s) from fault
+        finally:
+            self._seconds += time.perf_counter() - began
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether the scores of these lists are in the cache."""
         return self._cache.peek(ListTexts.of(kbest)) is not None
 
-    def forgetful(self) -> FeatureSource:
-        """A copy for measuring time, which neither uses the cache nor counts."""
-        return _Trial(self)
+    def forgetful(self) -> PluginScorer:
+        """A copy for measuring time on the beginning of a document: no cache, no counts.
+
+        A scorer may refuse an incomplete document, for instance if it looks scores up by the id;
+        then the copy's scores are zeros.
+        """
+        twin = copy(self)
+        twin._cache, twin._seconds, twin._trial = ScorerCache(None, ""), 0.0, True
+        return twin
 
     def report(self) -> str:
         """`short: 3 documents from the cache, 9 documents scored in 0.1 s`."""
@@ -138,20 +181,62 @@ class PluginScorer(FeatureSource):
         return f"{self.name}: {', '.join(parts)}"
 
 
-class _Trial(FeatureSource):
-    """A scorer that is tried on the beginning of a document; if it fails, its scores are zeros.
+class _PluginProblem(DocumentProblem):
+    """The problem that a scorer returned for a document, each call of it watched."""
 
-    A scorer may refuse an incomplete document, for instance if it looks scores up by the id.
-    """
+    lengths: tuple[int, ...] = ()
+    order: int | None = None
+    causal: bool = True
 
-    def __init__(self, source: PluginScorer) -> None:
-        super().__init__(source.name)
-        self.order, self._source = source.order, copy(source)
-        self._source._cache, self._source._clock = ScorerCache(None, ""), Clock()
+    def __init__(self, problem: DocumentProblem, scorer: PluginScorer, document: Document) -> None:
+        self._problem, self._scorer, self._document = problem, scorer, document
+        with self._watched():
+            self.lengths, self.order = tuple(problem.lengths), problem.order
+            self.causal = problem.causal
+        counts = tuple(len(document.sentences[t]) for t in document.present)
+        if self.lengths != counts:
+            raise scorer.fault(
+                f"expected a problem with lengths {counts}, the numbers of candidates of "
+                f"the sentences that have any, found {self.lengths}",
+                document,
+            )
+        if scorer.order is not None and (self.order is None or self.order > scorer.order):
+            raise scorer.fault(
+                f"expected a problem of order {scorer.order}, as the scorer states, "
+                f"found {self.order}",
+                document,
+            )
 
-    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
-        """The scorer's problem, or zeros."""
-        try:
-            return self._source.problem(name, kbest)
-        except RerankError:
-            return ZeroScores(self.name, (), self.order).problem(name, kbest)
+    def _watched(self, s: int | None = None) -> AbstractContextManager[None]:
+        return self._scorer.watched(self._document, s)
+
+    def initial(self) -> States:
+        with self._watched():
+            return self._problem.initial()
+
+    def extend(self, states: States, t: int) -> tuple[Floats, Successors]:
+        with self._watched(t):
+            scores, successors = self._problem.extend(states, t)
+            array = np.asarray(scores)
+            return checked(array, t, shape=(*array.shape[:1], self.lengths[t])), successors
+
+    def select(self, successors: Successors, parents: Indices, choices: Indices) -> States:
+        with self._watched():
+            return self._problem.select(successors, parents, choices)
+
+    def average(self, successors: Successors, weights: NDArray[np.float64]) -> States:
+        with self._watched():
+            return self._problem.average(successors, weights)
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> NDArray[np.float64]:
+        with self._watched(t):
+            return self._problem.rescore(paths, t, horizon)
+
+    def unary(self, t: int) -> Floats:
+        with self._watched(t):
+            return checked(np.asarray(self._problem.unary(t)), t, shape=(self.lengths[t],))
+
+    def pairwise(self, t: int) -> Floats:
+        with self._watched(t):
+            shape = (self.lengths[t - 1] if t else 1, self.lengths[t])
+            return checked(np.asarray(self._problem.pairwise(t)), t, shape=shape)

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
 from rerank.errors import UsageError
-from rerank.formats.unnamed import by_place
-from rerank.formats.weights import Weights, vector
+from rerank.formats.weights import Weights, by_place, vector
 from rerank.scorers.features import TOTAL, FeatureSpace
 from rerank.tuning.bounds import Bounds
 

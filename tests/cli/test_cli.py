@@ -196,7 +196,7 @@ def test_every_option_arrives_at_the_pipeline(
     assert seen["notices"].strict is expected.pop("strict")
     values = [
         *seen.values(),
-        *seen.get("outside", {}).values(),
+        *seen.get("score_files", {}).values(),
         *(v for value in seen.values() if isinstance(value, list | tuple) for v in value),
     ]
     for option, value in expected.items():
@@ -273,7 +273,7 @@ def test_scores_from_outside_have_a_name_of_their_own_or_that_of_their_kind(
     _, seen = called(monkeypatch, "decode", [*LISTED.split()[1:], *given, "-q"])
     label = SCORE_FILES[option].label
     named = (("a", "b=c"), (label, "d"), (label, "e=f"), (label, "-"))
-    assert seen["outside"] == {option: tuple((name, Path(path)) for name, path in named)}
+    assert seen["score_files"] == {option: tuple((name, Path(path)) for name, path in named)}
 
 
 @pytest.mark.parametrize("option", sorted(SCORE_FILES))

@@ -45,7 +45,7 @@ def test_every_option_of_decoders_is_one_of_the_shell(command: str) -> None:
 
 def test_an_option_that_decoders_take_has_a_flag() -> None:
     fields = {*Options.__dataclass_fields__} - {"n_best", "scale", "gap"}
-    assert {*FLAGS} == {*fields, "utility"}
+    assert {*FLAGS} == fields
     taken_by_some = {name for row in DECODERS.values() for name in row.options}
     assert taken_by_some - {"rng", "n_best"} <= {*FLAGS}
 

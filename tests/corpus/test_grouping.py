@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rerank.corpus.diversity import farthest_first
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
@@ -39,8 +39,9 @@ def read(
     options: dict[str, Any] | None = None,
 ) -> list[KBest]:
     notices = notices or Notices()
+    chosen = ReadingOptions(**(options or {}))
     chunks = read_rows(lines, notices, source="dev.kbest")
-    return list(documents_of(chunks, documents, notices, source="dev.kbest", **(options or {})))
+    return list(documents_of(chunks, documents, notices, chosen, source="dev.kbest"))
 
 
 def lists(kbest: KBest) -> list[list[int | None]]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rerank.corpus.references import (
-    checked_references,
+    check_length,
     note_differences,
     note_identity,
     read_references,
@@ -28,12 +28,12 @@ def test_each_sentence_has_a_reference_of_each_file(tmp_path: Path) -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.binary(max_size=5), max_size=5), st.integers(0, 6))
-def test_any_lines_are_references_or_an_input_error(lines: list[bytes], n: int) -> None:
+def test_any_other_number_of_lines_is_an_input_error(lines: list[bytes], n: int) -> None:
     if n == len(lines):
-        assert checked_references(lines, n, Notices()) == lines
+        check_length(lines, n, source="ref")
     else:
         with pytest.raises(InputError, match=f"expected {n} lines .* found {len(lines)}"):
-            checked_references(lines, n, Notices())
+            check_length(lines, n, source="ref")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_any_lines_are_references_or_an_input_error(lines: list[bytes], n: int) 
 )
 def test_a_wrong_number_of_lines_says_what_is_extra(lines: list[bytes], message: str) -> None:
     with pytest.raises(InputError, match=f"ref: expected .*{message}"):
-        checked_references(lines, 2, Notices(), source="ref")
+        check_length(lines, 2, source="ref")
 
 
 def test_without_a_number_of_lines_the_first_file_sets_it(tmp_path: Path) -> None:
@@ -81,13 +81,14 @@ def test_no_file_is_no_reference() -> None:
         read_references([], 0, Notices())
 
 
-def test_blank_and_missing_translations_are_counted() -> None:
+def test_blank_and_missing_translations_are_counted(tmp_path: Path) -> None:
     notices = Notices()
     lines = [b"a", b" ", b"NO TRANSLATION AVAILABLE", b"", b"NO BEST TRANSLATION "]
-    checked_references(lines, 5, notices, source="ref")
+    (tmp_path / "ref").write_bytes(b"\n".join(lines) + b"\n")
+    assert read_references([tmp_path / "ref"], 5, notices) == [[line] for line in lines]
     assert notices.lines() == [
-        "2 x blank reference, first at ref:2",
-        "2 x reference that only says there is no translation, first at ref:3",
+        f"2 x blank reference, first at {tmp_path / 'ref'}:2",
+        f"2 x reference that only says there is no translation, first at {tmp_path / 'ref'}:3",
     ]
 
 

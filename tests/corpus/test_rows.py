@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.labels import Label
-from rerank.corpus.rows import Rows, concatenate
+from rerank.corpus.rows import KBestRows, concatenate
 
 LABELS = (Label("A", 1),)
 
 
-def made(texts: list[bytes], first: int = 0) -> Rows:
+def made(texts: list[bytes], first: int = 0) -> KBestRows:
     """Rows with these texts, each inside a line; the other columns tell the rows apart."""
     lines = TextColumn.of([b"<%s>" % text for text in texts])
     numbers = np.arange(first, first + len(texts))
-    return Rows(
+    return KBestRows(
         labels=LABELS,
         lines=lines,
         text_spans=lines.spans + np.array([1, -1]),
@@ -27,7 +27,7 @@ def made(texts: list[bytes], first: int = 0) -> Rows:
     )
 
 
-def content(rows: Rows) -> list[tuple[object, ...]]:
+def content(rows: KBestRows) -> list[tuple[object, ...]]:
     """All columns, row by row."""
     sparse = rows.sparse_columns()
     return [

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
-from rerank.formats.moses_grammar import BAR_IN_TEXT, NO_TOTAL, SPARSE, Line, layout, parse
+from rerank.formats.moses_grammar import BAR_IN_TEXT, NO_TOTAL, SPARSE, ParsedLine, layout, parse
 
 MOSES = b"7 ||| a b  ||| d0= 0 -1.5 LM0= -38.1 ||| -3.25"
 
 
-def read(line: bytes, first: bytes = MOSES) -> Line:
+def read(line: bytes, first: bytes = MOSES) -> ParsedLine:
     return parse(line, layout(first))
 
 
@@ -23,7 +23,7 @@ def text(line: bytes, first: bytes = MOSES) -> bytes:
 def test_a_line_is_id_text_features_and_total() -> None:
     assert layout(MOSES).labels == (Label("d0", 2), Label("LM0", 1))
     assert layout(MOSES).dialect == ()
-    assert read(MOSES) == Line(7, (6, 9), [0.0, -1.5, -38.1], {}, -3.25, ())
+    assert read(MOSES) == ParsedLine(7, (6, 9), [0.0, -1.5, -38.1], {}, -3.25, ())
     assert text(MOSES) == b"a b"
 
 

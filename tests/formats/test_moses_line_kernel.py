@@ -7,30 +7,41 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from rerank.corpus.columns import joined_spans
+from rerank.corpus.columns import TextColumn
+from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
 from rerank.formats import moses_grammar as grammar
-from rerank.formats.moses import Columns
-from rerank.formats.moses_line_kernel import read_lines, template
+from rerank.formats.moses_line_kernel import read_common
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 FIRST = b"0 ||| a ||| A= 1 B= 2 3 C= 4 ||| -5"
 
 
-def read(lines: list[bytes], layout: grammar.Layout) -> Columns:
-    spans = joined_spans(np.array([len(line) for line in lines]))
-    columns = Columns.empty(len(lines), len(layout.values))
-    blob = np.frombuffer(b"\n".join(lines), np.uint8)
-    read_lines(blob, spans, template(layout), columns)
-    return columns
+def read(lines: list[bytes], layout: grammar.Layout) -> tuple[KBestRows, NDArray[np.bool_]]:
+    """Rows of the lines, and which of them the kernel has filled."""
+    n = len(lines)
+    rows = KBestRows(
+        labels=layout.labels,
+        lines=TextColumn.of(lines),
+        text_spans=np.zeros((n, 2), np.int64),
+        line_numbers=np.arange(1, n + 1),
+        sentences=np.zeros(n, np.int64),
+        dense=np.zeros((n, len(layout.values))),
+        totals=np.full(n, np.nan),
+        sparse={},
+    )
+    done = np.zeros(n, np.bool_)
+    read_common(rows, layout, done)
+    return rows, done
 
 
 def stored(line: bytes, first: bytes) -> bool:
     """Whether the kernel took the line; what it took is checked against the grammar."""
     layout = grammar.layout(first)
-    columns = read([b"x", line, b"x"], layout)  # the neighbours must not matter
-    if columns.done[1]:
+    columns, done = read([b"x", line, b"x"], layout)  # the neighbours must not matter
+    if done[1]:
         expected = grammar.parse(line, layout)
         total = np.nan if expected.total is None else expected.total
         assert columns.sentences[1] == expected.sentence
@@ -39,7 +50,7 @@ def stored(line: bytes, first: bytes) -> bool:
         assert columns.totals[1].tobytes() == np.float64(total).tobytes()
         assert not expected.sparse
         assert not expected.oddities
-    return bool(columns.done[1])
+    return bool(done[1])
 
 
 plain = st.decimals(-(10**6), 10**6, places=6).map(lambda d: f"{d.normalize():f}")
@@ -54,10 +65,10 @@ printed = (
 def assert_python_bits(tokens: list[str]) -> float:
     """Compare the numbers taken with float(); the share that was taken."""
     layout = grammar.layout(b"0 ||| a ||| A= 1")
-    columns = read([b"0 ||| a ||| A= %s" % token.encode() for token in tokens], layout)
-    taken = [float(token) for token, done in zip(tokens, columns.done, strict=True) if done]
-    assert columns.dense[columns.done, 0].tobytes() == np.array(taken).tobytes()
-    return float(columns.done.mean())
+    columns, taken_rows = read([b"0 ||| a ||| A= %s" % token.encode() for token in tokens], layout)
+    taken = [float(token) for token, done in zip(tokens, taken_rows, strict=True) if done]
+    assert columns.dense[taken_rows, 0].tobytes() == np.array(taken).tobytes()
+    return float(taken_rows.mean())
 
 
 @settings(deadline=None)
@@ -176,5 +187,5 @@ def test_a_line_is_as_the_grammar_reads_it_or_left(first: bytes, data: st.DataOb
 def test_no_line_of_a_real_list_is_left(name: str) -> None:
     with gzip.open(DATA / name) as file:
         lines = file.read().splitlines()
-    assert read(lines, grammar.layout(lines[0])).done.all()
+    assert read(lines, grammar.layout(lines[0]))[1].all()
     assert all(stored(line, lines[0]) for line in lines[::100])

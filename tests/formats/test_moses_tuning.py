@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.formats.moses_tuning import (
-    Block,
-    FeatureBlock,
+    ExtractorBlock,
     feature_blocks,
     labels_of,
     statistics_blocks,
@@ -45,12 +44,12 @@ SCORES_TXT_END_0
 """
 
 
-def features(text: str, notices: Notices | None = None) -> list[FeatureBlock]:
+def features(text: str, notices: Notices | None = None) -> list[ExtractorBlock]:
     lines = text.encode().splitlines()
     return list(feature_blocks(lines, notices or Notices(), source="f.dat"))
 
 
-def statistics(text: str) -> list[Block]:
+def statistics(text: str) -> list[ExtractorBlock]:
     return list(statistics_blocks(text.encode().splitlines(), Notices(), source="s.dat"))
 
 
@@ -132,7 +131,7 @@ def test_what_is_written_is_read(
         for sentence, rows in content
     )
     found = features(text)
-    assert [(b.sentence, len(b)) for b in found] == [(s, len(rows)) for s, rows in content]
+    assert [(b.sentence, b.n) for b in found] == [(s, len(rows)) for s, rows in content]
     for block, (_, rows) in zip(found, content, strict=True):
         assert block.values.tobytes() == np.array([dense for dense, _ in rows]).tobytes()
         assert block.sparse == {n: sparse for n, (_, sparse) in enumerate(rows) if sparse}

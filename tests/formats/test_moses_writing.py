@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.formats.moses import append_features, format_line
 from rerank.formats.moses_grammar import layout, parse
-from rerank.formats.moses_writing import append_features, format_line
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 names = st.from_regex(r"[A-Za-z][0-9A-Za-z]{0,5}", fullmatch=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.errors import InputError
-from rerank.formats.format import Survey
 from rerank.formats.moses import Moses
-from rerank.formats.table import detect, format_of, formats, read_documents, survey_of
+from rerank.formats.table import Survey, detect, format_of, formats, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.registry import FORMATS
 
@@ -51,12 +51,23 @@ def test_a_file_without_content_has_no_hypotheses(lines: list[bytes]) -> None:
         detect(iter(lines), source="dev.txt")
 
 
+def test_a_survey_counts_the_first_candidates_of_each_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "dev.kbest"
+    texts = {3: [b"a b", b"", b"d"], 1: [b"c"]}
+    lines = [b"%d ||| %s ||| A= inf" % (t, text) for t in texts for text in texts[t]]
+    path.write_bytes(b"\n".join([lines[0], b"", lines[3], *lines[1:3], b"", b""]))
+    assert survey_of(path, ReadingOptions(clip_inf=9)) == Survey(4, 4, 3, 5)
+    assert survey_of(path, ReadingOptions(clip_inf=9, top=1)) == Survey(2, 3, 3, 5)
+    with pytest.raises(InputError, match=r"dev.kbest:1: .*--clip-inf"):
+        survey_of(path)
+
+
 def test_a_file_is_surveyed_and_read_in_the_format_it_is_in(tmp_path: Path) -> None:
     path = tmp_path / "dev.kbest"
     path.write_bytes(LINE + b"\n" + LINE + b"\n")
     assert format_of(path).name == "moses"
     assert survey_of(path) == Survey(2, 4, 0, 2)
-    assert survey_of(path, top=1) == Survey(1, 2, 0, 2)
+    assert survey_of(path, ReadingOptions(top=1)) == Survey(1, 2, 0, 2)
     (kbest,) = read_documents(path, Documents.one(1), Notices())
     assert kbest.texts.to_list() == [b"a b", b"a b"]
     assert kbest.source == str(path)

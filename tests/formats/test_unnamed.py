@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
-from rerank.formats.unnamed import by_place
-from rerank.formats.weights import Weights, vector, weights_from_lines
+from rerank.formats.weights import Weights, by_place, vector, weights_from_lines
 from rerank.notices import Notices
 
 LABELS = (Label("LM0", 1), Label("TM0", 2))

@@ -12,6 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
 from rerank.formats.table import read_documents
@@ -44,7 +45,7 @@ def write(name: str, lines: list[str]) -> None:
 
 
 def documents(top: int | None = None) -> list[KBest]:
-    return list(read_documents("dev.kbest", DOCUMENTS, Notices(), top=top))
+    return list(read_documents("dev.kbest", DOCUMENTS, Notices(), ReadingOptions(top=top)))
 
 
 def per_hypothesis(path: str = "dev.comet", clip: float | None = None) -> PerHypothesis:

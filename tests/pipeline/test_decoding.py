@@ -29,7 +29,7 @@ from lm.trie import Candidates
 from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices, RerankWarning
-from rerank.pipeline import Decoding, Lists, Reports, Search, decode, perplexity, score
+from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, perplexity, score
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "unheard")
 WEIGHTS = {"LM0": [0.5], "TM0": [0.25, 0.125], "lm": [1.5], "lmoov": [-0.5]}
@@ -125,7 +125,7 @@ def static(line: Line) -> float:
 
 def decoded(
     folder: Path | None, search: Search | None = None, kbest: str = "dev.kbest", **options: Any
-) -> Decoding:
+) -> CorpusResult:
     """`decode` into out.txt, out.kbest and out.json."""
     result = decode(
         Lists(kbest, **{"docs": "dev.docs", "lms": (("lm", folder),) if folder else (), **options}),
@@ -139,7 +139,7 @@ def decoded(
     return result
 
 
-def paths_of(result: Decoding) -> dict[str, tuple[int | None, ...]]:
+def paths_of(result: CorpusResult) -> dict[str, tuple[int | None, ...]]:
     return {document.id: document.choices for document in result.documents}
 
 
@@ -488,12 +488,15 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
     pairs = ["d\t0\t-\t0\t0", "d\t0\t-\t1\t0", "d\t1\t0\t0\t0", f"d\t1\t1\t0\t{bonus}"]
     write("dev.pairs", pairs)
     Path("w.json").write_text('{"x": 1, "p": 1}')
-    lists = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("p", Path("dev.pairs")),)})
+    lists = Lists("dev.kbest", "dev.docs", score_files={"pair-scores": (("p", Path("dev.pairs")),)})
     said: list[str] = []
     reports = Reports(kbest="out.kbest")
     decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)
     assert lines_of("out.txt")[0] == ("b" if told else "a")
-    assert any(line.startswith("1 x sentence whose largest total") for line in said) == told
+    assert (
+        any(line.startswith("--kbest-out: in 1 sentences another candidate") for line in said)
+        == told
+    )
 
 
 # Searches that do not serve

@@ -24,7 +24,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.metrics.consensus import UTILITIES
 from rerank.notices import Notices
-from rerank.pipeline import Decoding, Lists, Reports, Search, decode, score
+from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, score
 from rerank.pipeline.lists import KBestSource
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns")
@@ -85,7 +85,7 @@ def lists_of(folder: Path | None, **options: Any) -> Lists:
 
 def decoded(
     folder: Path | None, search: Search, notices: Notices | None = None, **options: Any
-) -> Decoding:
+) -> CorpusResult:
     """`decode` into out.txt, out.json and out.trace."""
     result = decode(
         lists_of(folder, **options),
@@ -99,7 +99,7 @@ def decoded(
     return result
 
 
-def paths_of(result: Decoding) -> dict[str, Path_]:
+def paths_of(result: CorpusResult) -> dict[str, Path_]:
     return {document.id: document.choices for document in result.documents}
 
 
@@ -111,7 +111,8 @@ def asked(method: str, options: Options | None = None, utility: str | None = Non
     """A search with a scale, if it needs one under these options."""
     options = options or Options()
     scaled = DECODERS[method].scaled(options.given())
-    return Search(method, replace(options, alpha=ALPHA) if scaled else options, utility)
+    options = replace(options, utility=utility)
+    return Search(method, replace(options, alpha=ALPHA) if scaled else options)
 
 
 def drawing(method: str, name: str) -> Options:
@@ -226,7 +227,7 @@ def test_with_a_gap_asked_for_the_best_known_path_is_looked_for(
         assert document.search.best_score == pytest.approx(best, abs=1e-3)
         assert document.search.gap >= before.search.gap
     assert any(document.search.gap > 0 for document in wide.documents)
-    assert not wide.optimal
+    assert wide.totals()["best"] == "best known"
 
 
 @pytest.mark.parametrize(("method", "name"), [("viterbi", "codclm"), ("beam", "ccdclm")])
@@ -250,7 +251,10 @@ def test_the_summary_lists_the_best_paths_of_every_document(
 def test_lists_of_paths_need_a_decoder_and_a_file_for_them(
     model_folders: Mapping[str, Path],
 ) -> None:
-    with pytest.raises(UsageError, match=r"^--n-best: --search greedy finds one path; .*viterbi"):
+    with pytest.raises(
+        UsageError,
+        match=r"^--search greedy: greedy does not serve lists of several paths; .*viterbi",
+    ):
         decoded(model_folders["codclm"], asked("greedy", Options(n_best=2)))
     search = asked("viterbi", Options(n_best=2))
     with pytest.raises(UsageError, match="give --summary FILE"):
@@ -262,10 +266,12 @@ def test_a_beam_that_keeps_every_history_is_exact_and_a_threshold_forbids_to_say
     model_folders: Mapping[str, Path], method: str
 ) -> None:
     folder = model_folders["ccdclm"]
-    assert decoded(folder, asked(method, Options(width=200))).exact
-    assert not decoded(folder, asked(method, Options(width=2))).exact
+    assert decoded(folder, asked(method, Options(width=200))).totals()["exact"]
+    assert not decoded(folder, asked(method, Options(width=2))).totals()["exact"]
     if method == "beam":
-        assert not decoded(folder, asked(method, Options(width=200, threshold=50.0))).exact
+        assert not decoded(folder, asked(method, Options(width=200, threshold=50.0))).totals()[
+            "exact"
+        ]
 
 
 # Decoders that draw
@@ -500,7 +506,7 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
             choice = document.choices[t]
             assert choice is not None
             assert expected[choice] == pytest.approx(expected.max(), abs=1e-2)
-    assert not result.exact
+    assert not result.totals()["exact"]
 
 
 def lists_read(folder: Path) -> list[KBest]:

@@ -12,7 +12,7 @@ from rerank.corpus.diversity import Diversity, farthest_first
 from rerank.corpus.diversity import diversity as measure
 from rerank.errors import InputError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, OracleList, diversity, evaluate
+from rerank.pipeline import Lists, diversity, evaluate
 
 LISTS = {
     0: ["a b c", "a b d", "a b c", "x y"],
@@ -34,8 +34,8 @@ def kbest(tmp_path: Path) -> Path:
 def test_each_list_that_has_candidates_has_its_figures(kbest: Path) -> None:
     notices = Notices()
     found = diversity(Lists(kbest), notices=notices)
-    assert dict(zip(found.ids, found.lists, strict=True)) == FIGURES
-    assert found.lists[1] == Diversity(1, 1, None, None)
+    assert found.lists == FIGURES
+    assert found.lists[2] == Diversity(1, 1, None, None)
     assert "without hypotheses (ids 1)" in "\n".join(notices.lines())
 
 
@@ -56,7 +56,7 @@ def test_means_are_of_the_lists_that_have_the_figure(kbest: Path) -> None:
 def test_ids_are_those_of_the_file(kbest: Path) -> None:
     lines = [f"{int(line[0]) + 1}{line[1:]}" for line in kbest.read_text().splitlines(True)]
     kbest.write_text("".join(lines))
-    assert diversity(Lists(kbest, first_id=1), notices=Notices()).ids == (1, 3, 4)
+    assert list(diversity(Lists(kbest, first_id=1), notices=Notices()).lists) == [1, 3, 4]
 
 
 def test_ids_may_fall_within_documents_that_are_named(kbest: Path, tmp_path: Path) -> None:
@@ -67,13 +67,13 @@ def test_ids_may_fall_within_documents_that_are_named(kbest: Path, tmp_path: Pat
     docs = tmp_path / "dev.docs"
     docs.write_text("x\nx\nx\nx\n")
     found = diversity(Lists(kbest, docs), notices=Notices())
-    assert dict(zip(found.ids, found.lists, strict=True)) == FIGURES
+    assert found.lists == FIGURES
 
 
 def test_the_figures_are_of_the_candidates_that_are_kept(kbest: Path) -> None:
     for diverse in (False, True):
         found = diversity(Lists(kbest, top=2, diverse=diverse), notices=Notices())
-        for t, one in zip(found.ids, found.lists, strict=True):
+        for t, one in found.lists.items():
             words = [text.split() for text in LISTS[t]]
             kept = farthest_first(words, 2).tolist() if diverse else [0, 1]
             assert one == measure([words[rank] for rank in kept if rank < len(words)])
@@ -88,7 +88,7 @@ def test_an_oracle_is_of_the_candidates_that_are_kept(kbest: Path, tmp_path: Pat
             tmp_path / "docs",
             [tmp_path / "ref"],
             [tmp_path / "base"],
-            kbest=OracleList(kbest, top=2, diverse=diverse),
+            kbest=Lists(kbest, top=2, diverse=diverse),
             notices=Notices(),
         )
         assert report.oracle is not None

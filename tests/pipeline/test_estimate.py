@@ -70,12 +70,12 @@ def test_scores_from_outside_need_not_be_computed_and_are_not_read(
 ) -> None:
     """With a model beside them, zeros stand for them; the file would be found to be wrong."""
     write("dev.pairs", ("x",))
-    outside = {"pair-scores": (("qe", Path("dev.pairs")),)}
-    assert estimated(Lists("dev.kbest", "dev.docs", outside=outside)) == [
+    score_files = {"pair-scores": (("qe", Path("dev.pairs")),)}
+    assert estimated(Lists("dev.kbest", "dev.docs", score_files=score_files)) == [
         "3 documents, 4 sentences; scores of the first document by qe need not be computed"
     ]
     lms = (("lm", model_folders["ccdclm"]),)
-    (said,) = estimated(Lists("dev.kbest", "dev.docs", lms=lms, outside=outside))
+    (said,) = estimated(Lists("dev.kbest", "dev.docs", lms=lms, score_files=score_files))
     assert re.search(r"about \d+ s with lm, qe$", said)
 
 

@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import OracleList, evaluate
+from rerank.pipeline import Lists, evaluate
 
 
 def kbest_line(t: int, hypothesis: str) -> str:
@@ -77,13 +77,13 @@ def test_the_list_of_the_oracle_is_read_as_the_options_say(folder: Path) -> None
     lines = (folder / "kbest").read_text().replace("-1.5 |||", "-inf |||").splitlines(True)
     (folder / "kbest").write_text("".join(f"{int(line[0]) + 1}{line[1:]}" for line in lines))
     files = (folder / "docs", [folder / "ref"], [folder / "base"])
-    listed = OracleList(folder / "kbest", top=1, first_id=1, clip_inf=9.0)
+    listed = Lists(folder / "kbest", top=1, first_id=1, clip_inf=9.0)
     report = evaluate(*files, notices=Notices(), kbest=listed)
     assert report.oracle == report.anti_oracle  # of one candidate each
     with pytest.raises(InputError, match="--first-id 1"):
-        evaluate(*files, notices=Notices(), kbest=OracleList(folder / "kbest", clip_inf=9.0))
+        evaluate(*files, notices=Notices(), kbest=Lists(folder / "kbest", clip_inf=9.0))
     with pytest.raises(InputError, match="--clip-inf"):
-        evaluate(*files, notices=Notices(), kbest=OracleList(folder / "kbest", first_id=1))
+        evaluate(*files, notices=Notices(), kbest=Lists(folder / "kbest", first_id=1))
 
 
 def test_only_one_file_can_be_standard_input(folder: Path) -> None:

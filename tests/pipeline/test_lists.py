@@ -62,7 +62,7 @@ def test_a_model_shares_no_label_with_the_list(
 @pytest.mark.parametrize("option", sorted(SCORE_FILES))
 def test_scores_from_outside_share_no_label_with_the_list(folder: Path, option: str) -> None:
     write("dev.qe", ("1",) * len(LINES))
-    lists = Lists("dev.kbest", "dev.docs", outside={option: (("LM0", Path("dev.qe")),)})
+    lists = Lists("dev.kbest", "dev.docs", score_files={option: (("LM0", Path("dev.qe")),)})
     with KBestSource.open(lists, Notices()) as opened:
         _, kbest = next(opened.batches())[0]
         told = f"--{option} LM0=…: dev.kbest already has a feature 'LM0'"
@@ -78,7 +78,7 @@ def test_scorers_come_in_the_order_of_their_features(
         "dev.kbest",
         "dev.docs",
         lms=(("lm", model_folders["rnnlm"]),),
-        outside={"scores": (("b", Path("dev.qe")), ("a", Path("dev.qe")))},
+        score_files={"scores": (("b", Path("dev.qe")), ("a", Path("dev.qe")))},
     )
     with KBestSource.open(lists, Notices()) as opened:
         assert [scorer.name for scorer in opened.scorers] == ["lm", "b", "a"]
@@ -92,9 +92,11 @@ def test_scores_on_standard_input_are_copied_and_read_as_often_as_needed(
 ) -> None:
     content = "".join(f"{n}\n" for n in range(len(LINES))).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
-    outside = {"scores": (("qe", Path("-")),)}
-    with KBestSource.open(Lists("dev.kbest", "dev.docs", outside=outside), Notices()) as opened:
-        (scorer,) = opened.outside
+    score_files = {"scores": (("qe", Path("-")),)}
+    with KBestSource.open(
+        Lists("dev.kbest", "dev.docs", score_files=score_files), Notices()
+    ) as opened:
+        (scorer,) = opened.score_files
         for _ in range(2):
             (document, *_) = (pair for batch in opened.batches() for pair in batch)
             ((first, _),) = ((s.problem.unary(t) for t in (0, 1)) for s in scorer.score([document]))

@@ -43,6 +43,7 @@ def test_sparse_features_may_be_missing() -> None:
     assert (result.choices, result.score) == ((1,), 2.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*source line without:rerank.RerankWarning")
 def test_the_mean_size_of_lists_is_that_of_memory_or_of_the_file(tmp_path: Path) -> None:
     one = Document("one", [[("a", {"x": 1.0}), ("b", {"x": 1.0})], []])
     two = Document("two", [[("a", {"x": 1.0})]])

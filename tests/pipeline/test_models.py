@@ -8,8 +8,8 @@ import pytest
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.models import Named, Scoring, check_names, open_models, open_score_file
-from rerank.registry import SCORE_FILES
+from rerank.pipeline.models import Named, Scoring, check_names, open_models
+from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.language_model import LanguageModel
 
@@ -58,17 +58,15 @@ def test_no_scorer_is_called_as_the_total(option: str) -> None:
         check_names({option: [("total", Path("x"))]})
 
 
-def test_names_lead_to_their_options() -> None:
-    given = {"lm": [("a", Path("x"))], "scores": [("aoo", Path("y")), ("b", Path("z"))]}
-    found = check_names(given)
-    assert found == {"a": "lm", "aoov": "lm", "aoo": "scores", "b": "scores"}
+def test_names_that_share_no_label_are_accepted() -> None:
+    check_names({"lm": [("a", Path("x"))], "scores": [("aoo", Path("y")), ("b", Path("z"))]})
 
 
 def test_scores_from_outside_are_read_by_the_scorer_of_their_kind(tmp_path: Path) -> None:
     path = tmp_path / "qe"
     path.write_text("1\n")
     given = ListInfo(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
-    found = [open_score_file(option, "qe", path, given, Notices()) for option in SCORE_FILES]
+    found = [attribute(kind.scorer)("qe", path, given, Notices()) for kind in SCORE_FILES.values()]
     assert [(scorer.name, scorer.order) for scorer in found] == [("qe", 0), ("qe", 1)]
 
 

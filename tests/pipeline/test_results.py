@@ -10,12 +10,12 @@ import pytest
 from decoders.problem import Path
 from decoders.result import SearchResult
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.files.outputs import to_json
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
-from rerank.pipeline.results import Decoding, DocumentResult, finite, ranks
+from rerank.pipeline.results import CorpusResult, DocumentResult, finite, ranks
 
 
 def kbest(top: int | None = None) -> KBest:
@@ -26,7 +26,7 @@ def kbest(top: int | None = None) -> KBest:
         for k in range(size)
     )
     rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(4), Notices(), top=top)
+    (document,) = documents_of(rows, Documents.one(4), Notices(), ReadingOptions(top=top))
     return document
 
 
@@ -91,7 +91,7 @@ def test_a_document_without_candidates_is_exact_and_scores_nothing() -> None:
 
 
 def test_totals_are_sums_over_the_documents() -> None:
-    said = Decoding((ONE, TWO)).to_dict()
+    said = CorpusResult((ONE, TWO)).to_dict()
     assert (said["score"], said["baseline_score"], said["best_score"]) == (-3.0, -4.5, -2.5)
     assert (said["gap"], said["sentences"], said["changed"]) == (0.5, 6, 3)
     assert (said["exact"], said["best"], said["near_ties"]) == (False, "best known", 3)
@@ -99,15 +99,15 @@ def test_totals_are_sums_over_the_documents() -> None:
 
 def test_near_ties_that_were_not_counted_of_one_document_are_not_known_of_all() -> None:
     uncounted = DocumentResult("z", replace(FOUND, near_ties=None), ONE.ranks)
-    assert Decoding((ONE, uncounted)).to_dict()["near_ties"] is None
+    assert CorpusResult((ONE, uncounted)).to_dict()["near_ties"] is None
 
 
 def test_the_line_for_people_says_how_far_the_best_known_path_is() -> None:
-    assert Decoding((ONE, TWO), "sig").to_text() == (
+    assert CorpusResult((ONE, TWO), "sig").to_text() == (
         "2 documents, 6 sentences, 3 changed; model score -3.000 (first candidates -4.500, best "
         "known -2.500, gap 0.500); search beam, smc, not exact\nsig"
     )
-    optimal = Decoding((ONE,)).to_text()
+    optimal = CorpusResult((ONE,)).to_text()
     assert "optimum -1.500, gap 0.500" in optimal
     assert "\n" not in optimal
 
@@ -117,10 +117,10 @@ def test_impossible_paths_are_valid_json_and_have_no_gap_to_one_another() -> Non
     paths = (Path((0,), worst),)
     search = SearchResult(paths, baseline_score=worst, best_score=worst, optimal=True, near_ties=0)
     impossible = DocumentResult("x", search, ((0,),))
-    said = json.loads(to_json(Decoding((impossible, ONE)).to_dict()))
+    said = json.loads(to_json(CorpusResult((impossible, ONE)).to_dict()))
     assert said["score"] is said["documents"][0]["score"] is None
     assert said["gap"] == 0.5
-    assert "model score -inf" in Decoding((impossible,)).to_text()
+    assert "model score -inf" in CorpusResult((impossible,)).to_text()
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])

@@ -52,8 +52,7 @@ def opened(*orders: int | None) -> DocumentSource:
 
 
 def asked(method: str, **options: Any) -> Search:
-    utility = options.pop("utility", None)
-    return Search(method, Options(**options), utility)
+    return Search(method, Options(**options))
 
 
 PAIRS = Pairwise([np.array([[0.0, -1.0]]), np.array([[-9.0, -1.0], [0.0, -9.0]])])
@@ -195,16 +194,15 @@ def test_an_option_that_a_decoder_does_not_use_is_refused_with_those_that_do(
         choose_search(opened(0), how, lambda line: None)
     takers = [name for name in DECODERS if DECODERS[name].takes(option)]
     assert str(fault.value) == (
-        f"{FLAGS[option]}: --search {method} does not use it; it is for --search "
-        f"{', '.join(takers)}"
+        f"--search {method}: {method} does not use {FLAGS[option]}; it is for {', '.join(takers)}"
     )
 
 
 def test_auto_lets_a_width_pass_and_no_other_option() -> None:
     assert choose_search(opened(1), asked("auto", width=3), lambda line: None).options.width == 3
-    with pytest.raises(UsageError, match="--particles: --search viterbi does not use it"):
+    with pytest.raises(UsageError, match="--search viterbi: viterbi does not use --particles"):
         choose_search(opened(1), asked("auto", particles=3), lambda line: None)
-    with pytest.raises(UsageError, match="--particles: --search beam does not use it"):
+    with pytest.raises(UsageError, match="--search beam: beam does not use --particles"):
         choose_search(opened(None), asked("auto", particles=3), lambda line: None)
 
 

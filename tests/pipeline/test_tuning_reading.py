@@ -43,7 +43,7 @@ def made(
     documents, lines = read_with_documents(lists.docs, lists.no_docs, ["dev.ref"], notices)
     with KBestSource.open(lists, notices, documents=documents) as opened:
         metrics = asked.load_metrics(
-            read=lambda name, path: PerHypothesis.read(name, Path(path), opened.given(), notices)
+            read=lambda name, path: PerHypothesis.read(name, Path(path), opened.info, notices)
         )
         features = features or TunedFeatures((), START, "start.json")
         corpus = read_set(opened, documents.split(lines), metrics, features, lambda line: None)
@@ -109,7 +109,7 @@ def test_first_candidates_add_up_to_the_corpus(tuning_lists: Path) -> None:
 
 
 def test_features_of_scores_from_outside_are_columns_too(tuning_lists: Path) -> None:
-    corpus, space, _ = made(outside=PAIRS)
+    corpus, space, _ = made(score_files=PAIRS)
     assert [label.name for label in space.labels] == ["LM0", "TM0", "pairs"]
     assert [p.order for p in corpus.documents[0].problems] == [1]
 

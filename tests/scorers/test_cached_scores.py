@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
@@ -154,7 +154,9 @@ def test_chosen_candidates_do_not_take_the_place_of_the_whole_list() -> None:
 
     def kept(top: int, diverse: bool) -> ListTexts:
         rows = read_rows(lines, Notices())
-        (document,) = documents_of(rows, Documents.one(1), Notices(), top=top, diverse=diverse)
+        (document,) = documents_of(
+            rows, Documents.one(1), Notices(), ReadingOptions(top=top, diverse=diverse)
+        )
         return ListTexts.of(document)
 
     assert kept(2, True).lists() == [b"a\nc d e\n"]

@@ -12,10 +12,6 @@ from decoders.batching import conditional_scores, path_score
 from decoders.search import Options, decode, decode_all
 from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
-from lm.engine import ScoringEngine
-from lm.model import Config, DocumentLM
-from lm.recurrence import RECURRENCES
-from lm.rows import Rows
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
@@ -23,7 +19,7 @@ from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
-from rerank.scorers.contextual import ContextualProblem, advanced
+from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.histories import Histories
 from rerank.scorers.language_model import LanguageModel
 
@@ -120,33 +116,6 @@ def test_made_up_contexts_have_the_same_bits_where_bits_matter(
             strict=True,
         ):
             np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("recurrence", sorted(RECURRENCES))
-@pytest.mark.parametrize("hidden", [6, 64, 256])
-def test_a_context_advances_with_the_same_bits_alone_and_among_others(
-    hidden: int, recurrence: str
-) -> None:
-    """As a beam, a move and a made-up history advance it; products differ with their rows."""
-    config = Config("hrnnlm", 15, embed=hidden, hidden=hidden, recurrence=recurrence)
-    model = DocumentLM.seeded(config, 0)
-    generator = torch.Generator().manual_seed(0)
-    columns = model.context.start(1).tensors[0].shape[1]
-    contexts = Rows.of(torch.randn(17, columns, generator=generator))
-    summaries = Rows.of(torch.randn(17, hidden, generator=generator))
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        scorer = ScoringEngine.of(model, Backend(deterministic=True))
-        rows = [torch.tensor([m]) for m in range(17)]
-        alone = [advanced(scorer, contexts.take(m), summaries.take(m)) for m in rows]
-        torch.set_num_threads(3)
-        for begin, end in [(0, 17), (1, 3), (2, 7), (5, 6), (8, 16)]:
-            some = slice(begin, end)
-            found = advanced(scorer, contexts.take(some), summaries.take(some))
-            assert torch.equal(found.tensors[0], Rows.cat(alone[some]).tensors[0])
-    finally:
-        torch.set_num_threads(threads)
 
 
 @every_model
@@ -273,7 +242,7 @@ def test_a_mean_of_one_history_is_that_history(
     _, successors = problem.extend(histories, 1)
     if remembered:
         _, successors = problem.extend(histories, 1)
-        assert successors.contexts is None
+        assert successors.summary is None
     parents, choices = np.array([2, 0, 1, 2]), np.arange(4)
     shares = np.zeros((3, 4))
     shares[parents, choices] = 1.0
@@ -352,7 +321,7 @@ def test_contexts_at_hand_are_found_again_by_the_text_of_a_history(
     problem.note(first)
     spent = scorer.work.nodes
     again = problem.followed(problem.initial(), np.zeros(3, np.intp), np.array([1, 0, 2]))
-    assert problem.recall(again, np.arange(3)).tolist() == [2]
+    assert problem._recall(again, np.arange(3)).tolist() == [2]
     found_again = problem.contexts(again, np.arange(2)).tensors[0]
     torch.testing.assert_close(found_again, contexts.tensors[0][[1, 0]])
     assert scorer.work.nodes == spent

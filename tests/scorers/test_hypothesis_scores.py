@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.formats.table import read_documents
@@ -35,7 +36,7 @@ def write(name: str, lines: list[str]) -> None:
 
 
 def lists(top: int | None = None) -> dict[str, KBest]:
-    found = read_documents("dev.kbest", DOCUMENTS, Notices(), top=top)
+    found = read_documents("dev.kbest", DOCUMENTS, Notices(), ReadingOptions(top=top))
     return dict(zip(DOCUMENTS.ids, found, strict=True))
 
 

@@ -12,7 +12,10 @@ from decoders.batching import conditional_scores
 from decoders.search import Options, decode
 from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
-from lm.scoring import ScoreError
+from lm.engine import ScoringEngine
+from lm.rows import Rows
+from lm.scoring import ScoreError, after
+from lm.trie import Candidates
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import documents_of
@@ -20,7 +23,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
-from rerank.scorers import moves
+from rerank.scorers import following
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.language_model import LanguageModel
 from rerank.scorers.moves import rescored
@@ -263,10 +266,12 @@ def test_a_fault_behind_a_move_is_told_with_its_place(
 ) -> None:
     one, two = problems(LanguageModel("lm", saved["ccdclm"]), OTHERS, LISTS)
 
-    def fail(*_: object) -> None:
-        raise fault
+    def fail(engine: ScoringEngine, asked: Sequence[tuple[Candidates, Rows]]) -> object:
+        if [lists.counts for lists, _ in asked] == [(1,), (1,)]:
+            raise fault
+        return after(engine, asked)
 
-    monkeypatch.setattr(moves, "after", fail)
+    monkeypatch.setattr(following, "after", fail)
     requests: list[Request] = [(one, np.array([[0, 1, 0]]), 1, 1), (two, np.array([PATH]), 1, 1)]
     with pytest.raises(RerankError, match=rf"scorer 'lm', {told}"):
         rescored(requests)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
+from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
-from rerank.scorers.pair_grid import Grid
+from rerank.scorers.pair_grid import DROPPED, MISSING, Grid
 
 SIZES = (0, 3, 0, 0, 2, 1, 0)
 
@@ -20,7 +20,16 @@ def kbest(top: int | None = None) -> KBest:
         f"{t} ||| w{k} ||| A= 1 ||| 1".encode() for t, size in enumerate(SIZES) for k in range(size)
     ]
     documents = Documents(("x",), (0, len(SIZES)))
-    return next(documents_of(read_rows(lines, Notices()), documents, Notices(), top=top))
+    return next(
+        documents_of(read_rows(lines, Notices()), documents, Notices(), ReadingOptions(top=top))
+    )
+
+
+def places(grid: Grid, *pairs: tuple[int, int, int]) -> list[int]:
+    """Places of (sentence, previous, index); the first sentence with candidates has no previous."""
+    t, previous, index = np.array(pairs).T
+    found: list[int] = grid.places(t, np.where(t == 1, -1, previous), index).tolist()
+    return found
 
 
 @pytest.mark.parametrize("top", [None, 1, 2, 3, 9])
@@ -30,7 +39,7 @@ def test_every_pair_of_neighbours_has_a_place_of_its_own_and_no_other_has(top: i
     pairs = [(1, 0, k) for k in range(sizes[1])]
     pairs += [(4, j, k) for j, k in product(range(sizes[1]), range(sizes[4]))]
     pairs += [(5, j, k) for j, k in product(range(sizes[4]), range(sizes[5]))]
-    assert [grid.place(*pair) for pair in pairs] == list(range(len(pairs)))
+    assert places(grid, *pairs) == list(range(len(pairs)))
     assert [grid.pair(place) for place in range(len(pairs))] == pairs
     assert grid.starts[-1] == len(pairs)
 
@@ -39,7 +48,7 @@ def test_matrices_are_the_values_at_their_places() -> None:
     grid = Grid.of(kbest(), None)
     matrices = grid.matrices(np.arange(float(grid.starts[-1])))
     assert [matrix.shape for matrix in matrices] == [(1, 3), (3, 2), (2, 1)]
-    assert matrices[1][2, 0] == grid.place(4, 2, 0)
+    assert matrices[1][2, 0] == places(grid, (4, 2, 0))[0]
 
 
 def test_a_list_that_was_cut_may_have_had_more_candidates() -> None:
@@ -54,3 +63,12 @@ def test_candidates_are_told_by_their_places_in_the_list_of_the_file() -> None:
     grid = Grid.of(lists, 2)
     assert [grid.pair(place) for place in range(4)] == [(1, 0, 1), (1, 0, 2), (4, 1, 0), (4, 1, 1)]
     assert grid.kept[: grid.offsets[2]].tolist() == [-1, 0, 1]
+    assert places(grid, (1, 0, 0), (4, 0, 1), (4, 2, 1)) == [DROPPED, DROPPED, 5]
+
+
+@pytest.mark.parametrize(("top", "beyond"), [(None, MISSING), (2, DROPPED)])
+def test_a_candidate_beyond_the_list_is_missing_only_where_the_list_is_whole(
+    top: int | None, beyond: int
+) -> None:
+    grid = Grid.of(kbest(top), top)
+    assert places(grid, (1, 0, 3), (4, 3, 0), (5, 0, 1)) == [beyond, beyond, MISSING]

@@ -1,4 +1,4 @@
-"""Scores of pairs against a table of all pairs; by the grammar, and by machine code."""
+"""Scores of pairs against a table of all pairs; line by line, and a column at a time."""
 
 import lzma
 import re
@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
-from rerank.scorers import pair_lines
+from rerank.scorers import pair_scores
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.pair_scores import PairScores
 
@@ -31,11 +32,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(params=[1 << 15, 3], ids=["grammar", "machine-code"])
-def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How lines are read: after three of them, machine code takes what it can."""
-    monkeypatch.setattr(pair_lines, "BLOCK", request.param)
-    return int(request.param)
+@pytest.fixture(params=["line-by-line", "three-lines", "columns"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How lines are read: one by one, plain lines together in blocks of three, or in one block."""
+    if request.param == "line-by-line":
+        monkeypatch.setattr(PairScores, "_plain", lambda *_: False)
+    elif request.param == "three-lines":
+        monkeypatch.setattr(pair_scores, "BLOCK", 3)
+    return str(request.param)
 
 
 def rows(sizes: Mapping[str, Sequence[int]]) -> list[Row]:
@@ -73,7 +77,7 @@ def lists(sizes: Mapping[str, Sequence[int]] = SIZES, top: int | None = None) ->
     write(text, "dev.kbest")
     starts = np.cumsum([0, *map(len, sizes.values())]).tolist()
     documents = Documents(tuple(sizes), tuple(starts))
-    found = read_documents("dev.kbest", documents, Notices(), top=top)
+    found = read_documents("dev.kbest", documents, Notices(), ReadingOptions(top=top))
     return {name: kbest for name, kbest in zip(sizes, found, strict=True) if kbest.n}
 
 
@@ -114,18 +118,18 @@ def assert_all(found: PairScores, top: int | None = None) -> None:
     found.finish("dev.kbest", Notices())
 
 
-def test_every_pair_has_its_value(reader: int) -> None:
+def test_every_pair_has_its_value(reader: str) -> None:
     write(list(map(line, rows(SIZES))))
     assert_all(scorer())
 
 
 @pytest.mark.parametrize("top", [1, 2, 9])
-def test_pairs_that_top_leaves_out_are_passed_over(top: int, reader: int) -> None:
+def test_pairs_that_top_leaves_out_are_passed_over(top: int, reader: str) -> None:
     write(list(map(line, rows(SIZES))))
     assert_all(scorer(top=top), top)
 
 
-def test_indices_are_places_in_the_lists_of_the_file(reader: int) -> None:
+def test_indices_are_places_in_the_lists_of_the_file(reader: str) -> None:
     """Where the first and third of three candidates are kept, as --diverse may do."""
     sizes = {"x": (3, 3)}
     write(list(map(line, rows(sizes))))
@@ -136,7 +140,7 @@ def test_indices_are_places_in_the_lists_of_the_file(reader: int) -> None:
     assert found[1].tolist() == [[value(("x", 1, j, k)) for k in (0, 2)] for j in (0, 2)]
 
 
-def test_a_document_may_be_read_again(reader: int) -> None:
+def test_a_document_may_be_read_again(reader: str) -> None:
     write(list(map(line, rows(SIZES))))
     found = scorer()
     for _ in range(3):
@@ -147,13 +151,13 @@ def test_a_document_may_be_read_again(reader: int) -> None:
     assert found.documents == 3 * 3 + 2
 
 
-def test_compressed_files_are_seen(reader: int) -> None:
+def test_compressed_files_are_seen(reader: str) -> None:
     write(list(map(line, rows(SIZES))))
     Path("packed").write_bytes(lzma.compress(Path("pairs.tsv").read_bytes()))
     assert_all(scorer("packed"))
 
 
-def test_blanks_around_columns_and_blank_lines_are_counted_or_nothing(reader: int) -> None:
+def test_blanks_around_columns_and_blank_lines_are_counted_or_nothing(reader: str) -> None:
     own = [line(row).replace("\t", " \t ") for row in rows(SIZES)]
     write(["", *own, " "])
     notices = Notices()
@@ -182,7 +186,7 @@ def test_lines_of_a_document_may_come_in_any_order_with_any_numbers(data: st.Dat
     starts = np.cumsum([0, *map(len, sizes.values())]).tolist()
     for block in (1 << 15, 2):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pair_lines, "BLOCK", block)
+            patch.setattr(pair_scores, "BLOCK", block)
             found = scorer(documents=Documents(tuple(sizes), tuple(starts)))
             own: list[float] = []
             for name, kbest in lists(sizes).items():
@@ -221,7 +225,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("wrong", "number", "told"), WRONG)
 def test_a_wrong_line_is_told_with_its_place(
-    wrong: str, number: int, told: str, reader: int
+    wrong: str, number: int, told: str, reader: str
 ) -> None:
     text = list(map(line, rows(SIZES)))
     place = text.index(line(("x", 2, 1, 0)))
@@ -248,7 +252,7 @@ def test_a_wrong_line_is_told_with_its_place(
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
 def test_documents_come_in_order_once_and_all_that_have_candidates(
-    order: list[str], told: str, reader: int
+    order: list[str], told: str, reader: str
 ) -> None:
     sizes = {**SIZES, "gap": (1, 0), "new": (1,)}
     write([line(row) for name in order for row in rows({name: sizes[name]})])
@@ -256,7 +260,7 @@ def test_documents_come_in_order_once_and_all_that_have_candidates(
         assert_all(scorer())
 
 
-def test_lines_after_the_last_document_that_has_candidates_are_refused(reader: int) -> None:
+def test_lines_after_the_last_document_that_has_candidates_are_refused(reader: str) -> None:
     sizes = {"x": (1,), "gap": (0,)}
     write([line(("x", 0, None, 0)), "", line(("gap", 0, None, 0))])
     found = scorer(documents=Documents(("x", "gap"), (0, 1, 2)))
@@ -265,7 +269,7 @@ def test_lines_after_the_last_document_that_has_candidates_are_refused(reader: i
         found.finish("dev.kbest", Notices())
 
 
-def test_infinities_are_clipped_where_that_is_asked_for(reader: int) -> None:
+def test_infinities_are_clipped_where_that_is_asked_for(reader: str) -> None:
     text = list(map(line, rows(SIZES)))
     text[3] = line(rows(SIZES)[3], "-inf")
     text[6] = line(rows(SIZES)[6], "1e999")
@@ -283,3 +287,52 @@ def test_a_document_without_candidates_has_no_pairs() -> None:
     documents = Documents(("x", "gap"), (0, 1, 2))
     gap = list(read_documents("dev.kbest", documents, Notices()))[1]
     assert matrices(scorer(documents=documents), "gap", gap) == []
+
+
+@pytest.mark.parametrize("name", ["x", "y y", "é"])
+def test_plain_lines_are_read_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = rows({name: SIZES[name]})
+    write([line(row) for row in reversed(own)])
+    monkeypatch.setattr(PairScores, "_taken", None)
+    found = scorer(documents=Documents((name,), (0, len(SIZES[name]))))
+    for ours, truth in zip(
+        matrices(found, name, lists({name: SIZES[name]})[name]),
+        expected(name, lists({name: SIZES[name]})[name]),
+        strict=True,
+    ):
+        assert ours.tobytes() == truth.tobytes()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["x", "x ", "y", "xx", "", "x\tx"]),
+            st.sampled_from(["1", "0", "2", "01", "+1", "", "1\t1"]),
+            st.sampled_from(["-", "0", "1", "-1", "--", ""]),
+            st.sampled_from(["0", "1", "2", "3", " 0", "0" * 20, "\t0"]),
+            st.sampled_from(["1.5", "-1e-3", ".5", "5.", "1_0", "nan", "1e999", "", "1\r", "e5"]),
+        ).map("\t".join)
+        | st.sampled_from([line(row) for row in rows({"x": (0, 2, 3)})]),
+        max_size=9,
+    ),
+    st.sampled_from([None, 1, 2]),
+)
+@settings(deadline=None, max_examples=150)
+def test_lines_read_together_give_what_they_give_one_by_one(
+    text: list[str], top: int | None
+) -> None:
+    write([*map(line, rows({"x": (0, 2)})), *text])
+    kbest = lists({"x": (0, 2, 3)}, top)["x"]
+    found: list[object] = []
+    for alone in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if alone:
+                patch.setattr(PairScores, "_plain", lambda *_: False)
+            source = scorer(documents=Documents(("x",), (0, 3)), top=top)
+            try:
+                own = matrices(source, "x", kbest)
+                source.finish("dev.kbest", Notices())
+                found.append([matrix.tolist() for matrix in own])
+            except InputError as fault:
+                found.append(str(fault))
+    assert found[0] == found[1]

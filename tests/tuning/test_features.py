@@ -29,7 +29,9 @@ from rerank.tuning.features import TunedFeatures
 SPACE = FeatureSpace((Label("LM0", 1), Label("TM0", 2), Label("one", 1)), (), 4, False)
 START = Weights({"LM0": (0.5,), "TM0": (0.25, -1.0), "one": (0.0,)}, {}, None, {})
 ALONE = Lists("dev.kbest", "dev.docs")
-PAIRED = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("pairs", Path("dev.pairs")),)})
+PAIRED = Lists(
+    "dev.kbest", "dev.docs", score_files={"pair-scores": (("pairs", Path("dev.pairs")),)}
+)
 QUICK = MertSettings(random_starts=2, kicks=1)
 Ranges = Mapping[str, tuple[float, float]]
 

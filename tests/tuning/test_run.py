@@ -84,14 +84,14 @@ def tuned(
     start: str | None = "start.json",
 ) -> Tuning:
     announce = (said if said is not None else list[str]()).append
-    lists = lists or Lists("dev.kbest", "dev.docs", outside=PAIRS)
+    lists = lists or Lists("dev.kbest", "dev.docs", score_files=PAIRS)
     weights = TunedWeights("out.json", start=start)
     return tune_mert(lists, ["dev.ref"], weights, plan=plan, notices=Notices(), announce=announce)
 
 
 def bleu_of(documents: Sequence[str], weights: str = "out.json") -> float:
     """sacrebleu's BLEU, on some documents, of what `decode` writes."""
-    lists = Lists("dev.kbest", "dev.docs", outside=PAIRS)
+    lists = Lists("dev.kbest", "dev.docs", score_files=PAIRS)
     decode(lists, weights, "hyp.txt", notices=Notices())
     rows = zip(read("dev.docs"), read("hyp.txt"), read("dev.ref"), strict=True)
     kept = [(hypothesis, line) for name, hypothesis, line in rows if name in documents]
@@ -151,7 +151,9 @@ def test_the_mean_of_replicates_is_that_of_tunings_on_documents_drawn_anew() -> 
     for seed in seeds:
         write_documents([FULL[d] for d in resampled(len(FULL), rng)], originals)
         lists = Lists(
-            "drawn.kbest", "drawn.docs", outside={"pair-scores": (("pairs", Path("drawn.pairs")),)}
+            "drawn.kbest",
+            "drawn.docs",
+            score_files={"pair-scores": (("pairs", Path("drawn.pairs")),)},
         )
         Path("dev.ref").write_text(Path("drawn.ref").read_text("utf-8"), "utf-8")
         one = Plan(settings=replace(QUICK, seed=seed))

@@ -8,18 +8,18 @@ statistics, is left out. (Moses does not compare sparse features.)
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import SparseColumns, offsets_of
+from rerank.corpus.columns import SparseColumns
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
-from rerank.formats.moses_tuning import Block, FeatureBlock, feature_blocks, statistics_blocks
+from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
 from rerank.notices import Notices
 from rerank.tuning.pools.pool import Pool
 
@@ -60,34 +60,32 @@ def read_extracted(
             f"expected a file of scores for each file of features, found {len(scores)} for "
             f"{len(features)}; name both as often, in the same order"
         )
-    blocks: list[FeatureBlock] = []
-    statistics: list[NDArray[np.int64]] = []
+    pairs: list[tuple[ExtractorBlock, ExtractorBlock]] = []
     for features_path, scores_path in zip(features, scores, strict=True):
         for theirs, counted in _pairs(features_path, scores_path, notices):
-            if blocks and theirs.labels != blocks[0].labels:
+            if pairs and theirs.labels != pairs[0][0].labels:
                 raise InputError(
-                    f"expected the features of {display(features[0])}, {_named(blocks[0])}, found "
-                    f"{_named(theirs)}; tune lists of one system at a time",
+                    f"expected the features of {display(features[0])}, {_named(pairs[0][0])}, "
+                    f"found {_named(theirs)}; tune lists of one system at a time",
                     source=display(features_path),
                     line=theirs.line,
                 )
-            blocks.append(theirs)
-            statistics.append(counted.values.astype(np.int64))
-    if not any(map(len, blocks)):
+            pairs.append((theirs, counted))
+    if not any(block.n for block, _ in pairs):
         raise InputError("expected hypotheses to tune on, found none", source=display(features[0]))
-    return _distinct(_grouped(blocks, statistics))
+    return _merged(*zip(*pairs, strict=True))
 
 
 def _pairs(
     features: str | Path, scores: str | Path, notices: Notices
-) -> Iterator[tuple[FeatureBlock, Block]]:
+) -> Iterator[tuple[ExtractorBlock, ExtractorBlock]]:
     """The blocks of two files, in pairs; `InputError` where they do not belong together."""
     names = display(features), display(scores)
     for theirs, counted in zip_longest(
         feature_blocks(read_lines(features, notices), notices, source=names[0]),
         statistics_blocks(read_lines(scores, notices), notices, source=names[1]),
     ):
-        if theirs is not None and counted is not None and _same(theirs, counted):
+        if theirs and counted and _said(theirs) == _said(counted):
             yield theirs, counted
             continue
         expected = f"{_said(theirs)} as in {names[0]}" + (f":{theirs.line}" if theirs else "")
@@ -99,63 +97,46 @@ def _pairs(
         )
 
 
-def _same(theirs: Block, counted: Block) -> bool:
-    return theirs.sentence == counted.sentence and len(theirs) == len(counted)
-
-
-def _said(block: Block | None) -> str:
+def _said(block: ExtractorBlock | None) -> str:
     """Description of a block, for a message."""
     if block is None:
         return "the end of the file"
-    return f"{len(block)} hypotheses of sentence {block.sentence}"
+    return f"{block.n} hypotheses of sentence {block.sentence}"
 
 
-def _named(block: FeatureBlock) -> str:
+def _named(block: ExtractorBlock) -> str:
     return " ".join(f"{label.name}({label.width})" for label in block.labels[:20])
 
 
-def _grouped(
-    blocks: Sequence[FeatureBlock], statistics: Sequence[NDArray[np.int64]]
-) -> ExtractedLists:
-    """The blocks in the order of their sentences, those of one sentence as they came."""
-    order = sorted(range(len(blocks)), key=lambda b: blocks[b].sentence)
-    blocks = [blocks[b] for b in order]
-    ids = np.array([block.sentence for block in blocks])
-    sentences, places = np.unique(ids, return_inverse=True)
-    counts = np.bincount(places, weights=list(map(len, blocks))).astype(np.int64)
+def _merged(blocks: Sequence[ExtractorBlock], counted: Sequence[ExtractorBlock]) -> ExtractedLists:
+    """The hypotheses in the order of their sentences, without duplicates. O(n F log n)."""
+    sentences = np.repeat([block.sentence for block in blocks], [block.n for block in blocks])
+    features = np.concatenate([block.values for block in blocks])
+    statistics = np.concatenate([block.values for block in counted]).astype(np.int64)
+    nothing: Mapping[str, float] = {}
+    sparse = SparseColumns.of([b.sparse.get(row, nothing) for b in blocks for row in range(b.n)])
+    bits = (features + 0.0).view(np.int64)  # + 0.0: of −0 it makes 0
+    keys = np.column_stack([sentences, bits, statistics, _sparse_keys(sparse)])
+    rows = keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1])))[:, 0]
+    kept = np.sort(np.unique(rows, return_index=True)[1])  # the first of equal rows
+    kept = kept[np.argsort(sentences[kept], kind="stable")]
+    ids = np.unique([block.sentence for block in blocks])
     return ExtractedLists(
         blocks[0].labels,
-        sentences,
-        offsets_of(counts),
-        np.concatenate([block.values for block in blocks]),
-        np.concatenate([statistics[b] for b in order]),
-        SparseColumns.of([b.sparse.get(row, {}) for b in blocks for row in range(len(b))]),
+        ids,
+        np.append(np.searchsorted(sentences[kept], ids), len(kept)),
+        features[kept],
+        statistics[kept],
+        sparse.take(kept),
+        n_repeated=len(features) - len(kept),
     )
 
 
-def _distinct(found: ExtractedLists) -> ExtractedLists:
-    """The hypotheses without duplicates within a sentence. O(n F)."""
-    dense = [(found.features + 0.0).view(np.int64), found.statistics]  # + 0.0: of −0 it makes 0
-    keys = np.concatenate(dense, axis=1)
-    rows = keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1])))[:, 0]
-    has_sparse = np.diff(found.sparse.indptr) > 0
-    kept: list[int] = []
-    counts = []
-    for start, stop in pairwise(found.offsets.tolist()):
-        first: dict[object, int] = {}
-        for row, key in enumerate(rows[start:stop].tolist(), start):
-            sparse = found.sparse.row(row).items() if has_sparse[row] else ()
-            first.setdefault((key, frozenset(pair for pair in sparse if pair[1] != 0)), row)
-        kept += first.values()
-        counts.append(len(first))
-    if len(kept) == len(found.features):
-        return found
-    chosen = np.array(kept)
-    return replace(
-        found,
-        offsets=offsets_of(np.array(counts)),
-        features=found.features[chosen],
-        statistics=found.statistics[chosen],
-        sparse=found.sparse.take(chosen),
-        n_repeated=len(found.features) - len(chosen),
-    )
+def _sparse_keys(sparse: SparseColumns) -> NDArray[np.int64]:
+    """A number (n,) for each row, equal for rows with equal sparse features."""
+    keys = np.zeros(len(sparse.indptr) - 1, np.int64)
+    numbers: dict[frozenset[tuple[str, float]], int] = {}
+    for row in np.flatnonzero(np.diff(sparse.indptr)).tolist():
+        present = frozenset(pair for pair in sparse.row(row).items() if pair[1] != 0)
+        keys[row] = numbers.setdefault(present, len(numbers) + 1) if present else 0
+    return keys

@@ -44,7 +44,9 @@ from rerank.tuning.objectives.objective import (
 )
 
 ALONE = Lists("dev.kbest", "dev.docs")
-PAIRED = Lists("dev.kbest", "dev.docs", outside={"pair-scores": (("pairs", Path("dev.pairs")),)})
+PAIRED = Lists(
+    "dev.kbest", "dev.docs", score_files={"pair-scores": (("pairs", Path("dev.pairs")),)}
+)
 QUICK = MertSettings(random_starts=2, kicks=1)
 M = {"m": "dev.m"}
 BOTH = (("bleu", 1.0), ("ter", 0.5))

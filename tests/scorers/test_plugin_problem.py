@@ -1,5 +1,6 @@
-"""A problem that somebody's scorer made: the same answers, and faults that name their place."""
+"""A problem that somebody's scorer made: its own answers, and faults that name their place."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,17 +9,23 @@ import pytest
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem, UnsuitedDecoder
 from decoders.search import decode
+from rerank.corpus.document import Candidate, Document
 from rerank.errors import RerankError
-from rerank.scorers.checked_problem import Calls, CheckedProblem, Clock
+from rerank.scorers.plugin import PluginScorer
 
 RNG = np.random.default_rng(3)
 PAIRS = Pairwise([-RNG.integers(0, 64, shape) / 8 for shape in ((1, 2), (2, 3), (3, 2))])
 
 
-def checked(problem: DocumentProblem, counts: tuple[int, ...], order: int | None) -> CheckedProblem:
+def source(problem: DocumentProblem, order: int | None) -> PluginScorer:
+    scorer: Any = SimpleNamespace(order=order, score=lambda document: problem)
+    return PluginScorer("own", scorer)
+
+
+def checked(problem: DocumentProblem, counts: tuple[int, ...], order: int | None) -> Any:
     """Sentence 1 of the document has no candidates."""
-    present = [0, *range(2, len(counts) + 1)]
-    return CheckedProblem(problem, Calls("own", "talk", present, Clock()), counts, order)
+    lists: list[list[Candidate]] = [[("", {})] * k for k in (counts[0], 0, *counts[1:])]
+    return source(problem, order).document_problem(Document("talk", lists))
 
 
 @pytest.mark.parametrize("name", ["greedy", "viterbi", "beam", "survivors", "sweeps"])
@@ -88,8 +95,8 @@ def test_what_a_problem_cannot_do_stays_a_matter_of_the_decoder() -> None:
 
 
 def test_time_in_the_problem_is_counted() -> None:
-    clock = Clock()
-    own = CheckedProblem(PAIRS, Calls("own", "talk", [0, 1, 2], clock), (2, 3, 2), 1)
-    before = clock.seconds
-    own.pairwise(0)
-    assert clock.seconds > before
+    own = source(PAIRS, 1)
+    problem = own.document_problem(Document("talk", [[("", {})] * k for k in (2, 3, 2)]))
+    before = own.seconds
+    problem.pairwise(0)
+    assert own.seconds > before

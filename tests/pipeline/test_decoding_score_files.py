@@ -16,7 +16,7 @@ import pytest
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import (
-    Decoding,
+    CorpusResult,
     Lists,
     TunedWeights,
     decode,
@@ -117,14 +117,14 @@ def best_paths(
     return found
 
 
-def decoded(outside: Mapping[str, Sequence[Named]], top: int | None = None) -> Decoding:
-    lists = Lists("dev.kbest", "dev.docs", outside=outside, top=top)
+def decoded(score_files: Mapping[str, Sequence[Named]], top: int | None = None) -> CorpusResult:
+    lists = Lists("dev.kbest", "dev.docs", score_files=score_files, top=top)
     result = decode(lists, "w.json", "out", reports=Reports(kbest="out.kbest"), notices=Notices())
     assert result is not None
     return result
 
 
-def assert_best(result: Decoding, top: int = 99) -> None:
+def assert_best(result: CorpusResult, top: int = 99) -> None:
     used = json.loads(Path("w.json").read_text(encoding="utf-8"))["weights"]
     truth = best_paths({name: own[0] for name, own in used.items()}, top)
     assert {d.id: (d.score, d.choices) for d in result.documents} == truth
@@ -175,7 +175,7 @@ def test_a_model_beside_them_is_one_more_feature(model_folders: Mapping[str, Pat
         "dev.kbest",
         "dev.docs",
         lms=(("lm", model_folders["codclm"]),),
-        outside={**SCORES, **PAIRS},
+        score_files={**SCORES, **PAIRS},
     )
     result = decode(lists, "w.json", "out", notices=Notices())
     assert result is not None
@@ -196,7 +196,9 @@ def test_the_signature_names_files_by_their_digests() -> None:
 def test_lists_are_written_back_with_the_scores_under_the_path() -> None:
     result = decoded({**SCORES, **PAIRS})
     assert_written("out.kbest", {d.id: d.choices for d in result.documents})
-    score(Lists("dev.kbest", "dev.docs", outside={**SCORES, **PAIRS}), "first", notices=Notices())
+    score(
+        Lists("dev.kbest", "dev.docs", score_files={**SCORES, **PAIRS}), "first", notices=Notices()
+    )
     firsts = {name: [0 if size else None for size in sizes] for name, sizes in SIZES.items()}
     assert_written("first", firsts)
 
@@ -218,7 +220,7 @@ def assert_written(file: str, paths: Mapping[str, Sequence[int | None]]) -> None
 
 
 def test_tuning_weighs_them_and_says_what_it_read() -> None:
-    lists = Lists("dev.kbest", "dev.docs", outside={**SCORES, **PAIRS})
+    lists = Lists("dev.kbest", "dev.docs", score_files={**SCORES, **PAIRS})
     weights = TunedWeights("tuned.json", start="w.json")
     found = tune_mert(lists, ["ref"], weights, notices=Notices())
     assert set(found.weights.dense) == {"LM0", "qe", "pairs"}
@@ -234,7 +236,7 @@ def test_tuning_says_what_it_read_from_standard_input(monkeypatch: pytest.Monkey
     content = Path("dev.pairs").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     piped: Mapping[str, Sequence[Named]] = {"pair-scores": (("pairs", Path("-")),)}
-    lists = Lists("dev.kbest", "dev.docs", outside={**SCORES, **piped})
+    lists = Lists("dev.kbest", "dev.docs", score_files={**SCORES, **piped})
     weights = TunedWeights("tuned.json", start="w.json")
     found = tune_mert(lists, ["ref"], weights, notices=Notices())
     said = found.weights.provenance["scores"]
@@ -252,7 +254,7 @@ def test_a_fault_after_the_last_document_leaves_no_output() -> None:
 
 
 def test_an_output_is_not_written_over_scores() -> None:
-    lists = Lists("dev.kbest", "dev.docs", outside=PAIRS)
+    lists = Lists("dev.kbest", "dev.docs", score_files=PAIRS)
     with pytest.raises(UsageError, match=r"is also the input dev\.pairs"):
         decode(lists, "w.json", "dev.pairs", notices=Notices())
     with pytest.raises(UsageError, match=r"is also the input dev\.pairs"):
