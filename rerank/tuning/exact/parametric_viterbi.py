@@ -20,10 +20,10 @@ import numpy as np
 from numba import njit
 
 from rerank.tuning.exact.trellis import (
+    Block,
     BlockSearch,
     Floats,
     Ints,
-    SentenceBlock,
     Trellis,
     best_of_block,
     path_score,
@@ -99,7 +99,7 @@ def parametric_viterbi(trellis: Trellis, lo: float, hi: float, most: int) -> Bre
 
 @njit(cache=True, nogil=True)
 def _record(
-    block: SentenceBlock, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
+    block: Block, step: float, lists: tuple[list[float], list[int], list[int], list[int]]
 ) -> None:
     """Append a break between the two paths of a block to steps, starts, sentences, choices."""
     steps, starts, sentences, choices = lists
@@ -128,7 +128,7 @@ def _breaks(
 
 
 @njit(cache=True, nogil=True)
-def _crossing(trellis: Trellis, block: SentenceBlock) -> tuple[float, float]:
+def _crossing(trellis: Trellis, block: Block) -> tuple[float, float]:
     """Where the lines of a block's two paths cross, and the height of the best scores' chord there.
 
     The height is above the crossing; −1 where the paths are one.
@@ -158,7 +158,7 @@ def _crossing(trellis: Trellis, block: SentenceBlock) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _pruned(block: SentenceBlock, c: float, slack: float) -> SentenceBlock:
+def _pruned(block: Block, c: float, slack: float) -> Block:
     """The block without the candidates whose chord at c is more than `slack` below the best's."""
     a, b = block.ends
     share = (c - a) / (b - a)
@@ -172,7 +172,7 @@ def _pruned(block: SentenceBlock, c: float, slack: float) -> SentenceBlock:
                 alive[m], gaps[0, m], gaps[1, m] = k, block.gaps[0, x], block.gaps[1, x]
                 m += 1
         begins[i + 1] = m
-    return SentenceBlock(
+    return Block(
         block.first,
         block.left,
         block.right,
@@ -185,7 +185,7 @@ def _pruned(block: SentenceBlock, c: float, slack: float) -> SentenceBlock:
 
 
 @njit(cache=True, nogil=True)
-def _undecided(block: SentenceBlock) -> list[int]:
+def _undecided(block: Block) -> list[int]:
     """First and last sentence + 1, in the block, of each run of sentences with a choice left."""
     ranges, run = [0 for _ in range(0)], False
     for i in range(len(block.begins) - 1):
@@ -198,10 +198,10 @@ def _undecided(block: SentenceBlock) -> list[int]:
 
 
 @njit(cache=True, nogil=True)
-def _part(block: SentenceBlock, first: int, end: int) -> SentenceBlock:
+def _part(block: Block, first: int, end: int) -> Block:
     """Sentences first … end − 1 of a block, where those next to them are decided."""
     x, y = block.begins[first], block.begins[end]
-    return SentenceBlock(
+    return Block(
         block.first + first,
         block.paths[0, first - 1] if first else block.left,
         block.paths[0, end] if end < len(block.begins) - 1 else block.right,
@@ -214,10 +214,8 @@ def _part(block: SentenceBlock, first: int, end: int) -> SentenceBlock:
 
 
 @njit(cache=True, nogil=True)
-def _half(block: SentenceBlock, found: BlockSearch, c: float, side: int) -> SentenceBlock:
+def _half(block: Block, found: BlockSearch, c: float, side: int) -> Block:
     """The block before c (side 0) or after it (side 1), given what was found there."""
     gaps, paths, ends = block.gaps.copy(), block.paths.copy(), block.ends.copy()
     gaps[1 - side], paths[1 - side], ends[1 - side] = found.gaps, found.path, c
-    return SentenceBlock(
-        block.first, block.left, block.right, block.begins, block.alive, gaps, paths, ends
-    )
+    return Block(block.first, block.left, block.right, block.begins, block.alive, gaps, paths, ends)

@@ -31,7 +31,7 @@ class Trellis(NamedTuple):
     slope: Floats
 
 
-class SentenceBlock(NamedTuple):
+class Block(NamedTuple):
     """Neighbouring sentences on an interval: candidates that may be best, paths best at its ends.
 
     first: number of the first sentence; left, right: choices next to the block, −1: there are none
@@ -59,7 +59,7 @@ class BlockSearch(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def whole_block(trellis: Trellis, lo: float, hi: float) -> SentenceBlock:
+def whole_block(trellis: Trellis, lo: float, hi: float) -> Block:
     """All candidates of all sentences; gaps and paths are not filled in."""
     length, n = len(trellis.offsets) - 1, trellis.offsets[-1]
     alive = np.empty(n, np.int64)
@@ -67,9 +67,7 @@ def whole_block(trellis: Trellis, lo: float, hi: float) -> SentenceBlock:
         for i in range(trellis.offsets[t], trellis.offsets[t + 1]):
             alive[i] = i - trellis.offsets[t]
     paths = np.zeros((2, length), np.int64)
-    return SentenceBlock(
-        0, -1, -1, trellis.offsets, alive, np.zeros((2, n)), paths, np.array([lo, hi])
-    )
+    return Block(0, -1, -1, trellis.offsets, alive, np.zeros((2, n)), paths, np.array([lo, hi]))
 
 
 @njit(cache=True, nogil=True)
@@ -80,7 +78,7 @@ def place(trellis: Trellis, t: int, before: int, choice: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def best_of_block(trellis: Trellis, block: SentenceBlock, step: float) -> BlockSearch:
+def best_of_block(trellis: Trellis, block: Block, step: float) -> BlockSearch:
     """Viterbi search forward, for the path, and back, for the gaps. O(Σ m_{t-1} m_t)."""
     begins, alive, length = block.begins, block.alive, len(block.begins) - 1
     sums = np.full(len(alive), -np.inf)
@@ -108,7 +106,7 @@ def best_of_block(trellis: Trellis, block: SentenceBlock, step: float) -> BlockS
 
 
 @njit(cache=True, nogil=True)
-def _search_back(trellis: Trellis, block: SentenceBlock, step: float) -> Floats:
+def _search_back(trellis: Trellis, block: Block, step: float) -> Floats:
     """Best score after each alive candidate, the pair with the right neighbour included."""
     begins, alive, length = block.begins, block.alive, len(block.begins) - 1
     sums = np.full(len(alive), -np.inf)
@@ -127,7 +125,7 @@ def _search_back(trellis: Trellis, block: SentenceBlock, step: float) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def path_score(trellis: Trellis, block: SentenceBlock, path: Ints, step: float) -> float:
+def path_score(trellis: Trellis, block: Block, path: Ints, step: float) -> float:
     """Score of a path of a block, summed as `best_of_block` does."""
     total, before = 0.0, block.left
     for i in range(len(path)):
@@ -141,7 +139,7 @@ def path_score(trellis: Trellis, block: SentenceBlock, path: Ints, step: float) 
 
 
 @njit(cache=True, nogil=True)
-def path_size(trellis: Trellis, block: SentenceBlock, step: float) -> float:
+def path_size(trellis: Trellis, block: Block, step: float) -> float:
     """Sum of the absolute values that the scores of a block's paths add up."""
     total = 0.0
     for side in range(2):

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rerank.tuning.exact.trellis import (
-    SentenceBlock,
+    Block,
     Trellis,
     best_of_block,
     path_score,
@@ -30,10 +30,10 @@ def trellis_of(seed: int) -> Trellis:
     return Trellis(np.cumsum([0, *SIZES]), starts, lines[0], lines[1])
 
 
-def block_of(alive: list[list[int]], first: int, left: int, right: int) -> SentenceBlock:
+def block_of(alive: list[list[int]], first: int, left: int, right: int) -> Block:
     """Some candidates of sentences in a row."""
     n = sum(map(len, alive))
-    return SentenceBlock(
+    return Block(
         first,
         left,
         right,
@@ -45,7 +45,7 @@ def block_of(alive: list[list[int]], first: int, left: int, right: int) -> Sente
     )
 
 
-def all_scores(trellis: Trellis, block: SentenceBlock) -> dict[tuple[int, ...], float]:
+def all_scores(trellis: Trellis, block: Block) -> dict[tuple[int, ...], float]:
     """Scores of all paths of a block, in the order of ties."""
     ends = zip(block.begins, block.begins[1:], strict=False)
     lists = [block.alive[a:b].tolist() for a, b in ends]
