@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads wait for each other
+settings.register_profile("suite", max_examples=40)  # tests that need fewer or more say so
+settings.load_profile("suite")
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 

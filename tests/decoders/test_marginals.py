@@ -43,7 +43,7 @@ def enumerate_paths(
     return sums, log_z, best
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     lengths=LENGTHS,
     order=st.integers(0, 1),

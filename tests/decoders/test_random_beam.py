@@ -41,7 +41,7 @@ def test_on_order_0_the_first_draw_has_the_probability_of_its_path() -> None:
     assert chi2(paths, probabilities(problem, 2.0)) < CHI2_999[3]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     order=ORDERS,
     lengths=st.lists(st.integers(1, 3), max_size=4),

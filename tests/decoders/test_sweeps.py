@@ -32,7 +32,7 @@ LENGTHS = st.lists(st.integers(1, 3), max_size=5)
 VALUES = (-np.inf, -1.0, -0.25, 0.0, 0.5, 2.0)  # dyadic
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     lengths=LENGTHS,
     order=ORDERS,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rerank.files import compression
 from rerank.files.compression import DamagedError, packing, unpacked
 
-quick = settings(deadline=None, max_examples=80)
+quick = settings(deadline=None, max_examples=35)
 Pack = Callable[[bytes], bytes]
 PACK: dict[str, Pack] = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 any_format = pytest.mark.parametrize("pack", PACK.values(), ids=PACK)

@@ -22,7 +22,7 @@ from rerank.files import compression, lines
 from rerank.files.lines import digest, display, read_lines, spool
 from rerank.notices import Notices
 
-quick = settings(deadline=None, max_examples=60)
+quick = settings(deadline=None, max_examples=30)
 # what has no notice and no error: neither controls, nor special spaces, nor marks
 plain_text = st.text(st.sampled_from("ab é字𝄞|=-1.\n"), max_size=80)
 

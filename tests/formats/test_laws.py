@@ -88,7 +88,7 @@ documents = st.tuples(full, st.lists(lists, max_size=2), full).map(
 
 
 @pytest.mark.parametrize("known", [*formats(), JsonLines()], ids=lambda known: known.name)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(documents)
 def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) -> None:
     check_format(known, kbest)

@@ -168,7 +168,7 @@ firsts = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=100)
 @given(firsts, st.data())
 def test_a_line_is_as_the_grammar_reads_it_or_left(first: bytes, data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(first.split(b" ")) | pieces, max_size=20))

@@ -206,7 +206,7 @@ def test_a_file_may_end_nowhere_but_between_blocks() -> None:
         assert str(caught.value).startswith(f"f.dat:{n}: " if n else "f.dat: ")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(
     st.lists(
         st.sampled_from(

@@ -228,7 +228,7 @@ noise = st.lists(
 ).map(b"".join)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 @given(noise | st.binary(max_size=30))
 def test_any_bytes_are_weights_or_an_input_error(content: bytes) -> None:
     try:

@@ -108,7 +108,7 @@ def test_a_forest_restricted_to_one_list_is_the_trie_of_that_list(lists: Lists) 
 
 @pytest.mark.parametrize("columns", [1, 3], ids=["one score", "three contexts"])
 @given(lists=k_best_lists, seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 def test_path_sums_equal_sums_over_each_candidates_words(
     lists: Lists, seed: int, columns: int
 ) -> None:

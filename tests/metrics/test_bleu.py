@@ -19,7 +19,7 @@ SENTENCES = st.lists(st.tuples(WORDS, SPACES), max_size=9).map(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(corpora(SENTENCES), st.sampled_from(["none", "13a", "char", "intl"]))
 def test_corpus_score_equals_sacrebleu_to_the_last_bit(
     corpus: tuple[list[str], list[list[str]]], name: str
@@ -28,7 +28,7 @@ def test_corpus_score_equals_sacrebleu_to_the_last_bit(
     assert bleu.corpus_bleu(summed) == BLEU(tokenize=name).corpus_score(*corpus).score
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(corpora(SENTENCES))
 def test_sentence_scores_equal_sacrebleu_to_the_last_bit(
     corpus: tuple[list[str], list[list[str]]],
@@ -51,7 +51,7 @@ def test_every_statistic_equals_sacrebleus_on_long_sentences_of_many_words() -> 
     assert ours.tolist() == [[*row[2:], row[1]] for row in truth]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(SENTENCES, max_size=6), st.lists(SENTENCES, min_size=1, max_size=3))
 def test_a_list_is_counted_as_its_hypotheses_one_by_one(
     hypotheses: list[str], references: list[str]

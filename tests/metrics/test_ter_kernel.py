@@ -22,7 +22,7 @@ def truth(hypothesis: list[int], reference: list[int]) -> int:
     return int(translation_edit_rate(list(map(str, hypothesis)), list(map(str, reference)))[0])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=80)
 @given(st.integers(1, 12), st.data())
 def test_edits_of_short_texts_are_sacrebleus(n_words: int, data: st.DataObject) -> None:
     texts = st.lists(st.integers(0, n_words), max_size=14)
@@ -30,7 +30,7 @@ def test_edits_of_short_texts_are_sacrebleus(n_words: int, data: st.DataObject) 
     assert ours(hypothesis, reference) == truth(hypothesis, reference)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.permutations(range(12)), st.integers(0, 4))
 def test_edits_of_texts_in_another_order_are_sacrebleus(words: list[int], dropped: int) -> None:
     assert ours(words[dropped:], list(range(12))) == truth(words[dropped:], list(range(12)))

@@ -46,7 +46,7 @@ def truth_of(groups: list[list[bytes]], references: list[list[bytes]]) -> list[l
     ]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(corpora())
 def test_statistics_are_those_of_words_split_by_python(
     corpus: tuple[list[list[bytes]], list[list[bytes]]],

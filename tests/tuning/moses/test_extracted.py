@@ -62,7 +62,7 @@ def by_hand(contents: Sequence[File]) -> dict[int, list[Row]]:
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(files, min_size=1, max_size=3))
 def test_pairs_are_merged_by_sentence_and_equal_hypotheses_left_out(
     tmp_path_factory: pytest.TempPathFactory, contents: list[File]
