@@ -56,7 +56,6 @@ STEADY = [
     Row("one tuning", STATIC),
     Row("5 replicates", STATIC, ("--replicates", "5")),
     Row("expected-bleu", STATIC, ("--algorithm", "expected-bleu")),
-    Row("mira", STATIC, ("--algorithm", "mira")),
     Row("pro", STATIC, ("--algorithm", "pro")),
 ]
 UNBOUNDED = [Row("conditional", CCDCLM, ("--pools", "conditional"))]

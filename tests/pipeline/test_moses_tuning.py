@@ -319,8 +319,8 @@ def test_plans_for_more_than_the_files_know_are_refused(here: Path, plan: Plan) 
     [
         (Plan(algorithm="mert2"), "'mert2'"),
         (
-            Plan(algorithm="mira", settings=QUICK),
-            "--algorithm mira maximises corpus BLEU in its own way",
+            Plan(algorithm="pro", settings=QUICK),
+            "--algorithm pro maximises corpus BLEU in its own way",
         ),
         (
             Plan(algorithm="pro", objective=ObjectiveOptions(length=0.9)),

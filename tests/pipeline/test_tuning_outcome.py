@@ -284,7 +284,7 @@ def test_a_base_of_another_system_is_told_before_tuning(
 # Provenance
 
 
-@pytest.mark.parametrize("algorithm", ["mert", "mira"])
+@pytest.mark.parametrize("algorithm", ["mert", "pro"])
 def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: str) -> None:
     settings = QUICK if algorithm == "mert" else MertSettings(seed=7, threads=3)
     found = tuned("out.ini", plan=Plan(algorithm=algorithm, settings=settings))

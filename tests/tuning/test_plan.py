@@ -25,7 +25,7 @@ def test_unknown_kinds_of_pools_are_refused_with_those_that_exist() -> None:
         (Plan(held_out=-0.5), "--hold-out -0.5: expected a share"),
         (Plan(held_out=float("nan")), "--hold-out nan: expected a share"),
         (Plan(replicates=0), "--replicates 0: expected at least 1"),
-        (Plan(algorithm="mirra"), "'mirra'; did you mean mira"),
+        (Plan(algorithm="prow"), "'prow'; did you mean pro"),
         (Plan("exact", algorithm="pro"), "--pools exact: its line searches need --algorithm mert"),
     ],
 )
@@ -59,5 +59,5 @@ def test_seed_and_threads_are_accepted_for_every_tuner(algorithm: str) -> None:
 def test_ranges_are_for_mert() -> None:
     for pools in POOLS:
         Plan(pools).check(ranges=True)
-    with pytest.raises(UsageError, match="--algorithm mira maximises corpus BLEU in its own way"):
-        Plan(algorithm="mira").check(ranges=True)
+    with pytest.raises(UsageError, match="--algorithm pro maximises corpus BLEU in its own way"):
+        Plan(algorithm="pro").check(ranges=True)

@@ -1,1 +1,1 @@
-"""Tuners by name: MERT, MIRA, PRO and expected BLEU on one pool."""
+"""Tuners by name: MERT, PRO and expected BLEU on one pool."""

@@ -36,21 +36,6 @@ def log_bleu(sums: NDArray[np.float64], gradient: NDArray[np.float64]) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def bleu_within(row: NDArray[np.integer], background: NDArray[np.float64]) -> float:
-    """BLEU (0..1) of a sentence (9,) and a positive background (9,) together · reference length.
-
-    The difference of two candidates is about what the choice between them is worth, in words.
-    Chiang, Marton and Resnik (2008), https://aclanthology.org/D08-1024; scaled as in Moses' kbmira.
-    """
-    precisions = 1.0
-    for n in range(4):
-        precisions *= (row[n] + background[n]) / (row[4 + n] + background[4 + n])
-    length, reference = row[4] + background[4], row[8] + background[8]
-    bleu = math.sqrt(math.sqrt(precisions)) * reference
-    return float(bleu * math.exp(min(0.0, 1 - reference / length)))
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def bleu_plus_one(rows: NDArray[np.integer]) -> NDArray[np.float64]:
     """BLEU+1 (0..1) of each sentence (n, 9): one more match and n-gram of the orders 2, 3 and 4.
 

@@ -34,7 +34,6 @@ class Tuner(Protocol):
 
 MERT = "mert"
 ALGORITHMS: Mapping[str, str] = {
-    "mira": "rerank.tuning.tuners.mira:mira",
     "pro": "rerank.tuning.tuners.pro:pro",
     "expected-bleu": "rerank.tuning.tuners.expected_bleu:expected_bleu",
 }

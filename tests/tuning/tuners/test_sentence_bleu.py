@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.metrics import bleu_statistics
 
 from rerank.metrics.bleu import corpus_bleu
-from rerank.tuning.tuners.sentence_bleu import SHARP, bleu_plus_one, bleu_within, log_bleu
+from rerank.tuning.tuners.sentence_bleu import SHARP, bleu_plus_one, log_bleu
 
 HYPOTHESES = ["the cat sat on the mat", "a cat on the mat", "no such words", "the", ""]
 REFERENCES = ["the cat sat on a mat today"]
@@ -51,14 +51,6 @@ def test_its_gradient_is_that_of_finite_differences(seed: int, at_the_kink: bool
         down[k] -= step
         slope = (log_bleu(up, unused) - log_bleu(down, unused)) / (2 * step)
         assert gradient[k] == pytest.approx(slope, rel=1e-4, abs=1e-4 / here[k])
-
-
-def test_bleu_within_a_background_is_that_of_both_together() -> None:
-    rows = bleu_statistics(HYPOTHESES, REFERENCES)
-    background = np.array([60, 30, 20, 10, 100, 95, 90, 85, 110])
-    both = rows + background
-    found = [bleu_within(row, background.astype(float)) for row in rows]
-    np.testing.assert_allclose(found, corpus_bleu(both) / 100 * both[:, 8], rtol=1e-12)
 
 
 def test_bleu_plus_one_by_hand() -> None:
