@@ -19,7 +19,7 @@ demo: $(VENV)/demo-ready  ## rerank a small made-up corpus, start to end
 	$(VENV)/bin/rerank demo
 
 test: $(VENV)/test-ready  ## run the tests
-	$(VENV)/bin/python -m pytest -n auto
+	$(VENV)/bin/python -m pytest -n auto --dist worksteal
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
