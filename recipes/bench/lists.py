@@ -55,7 +55,7 @@ class Set:
         return len(_prefixes(candidate for c in self.lists for candidate in c))
 
     def list_nodes(self) -> list[int]:
-        """The same of each sentence."""
+        """Number of trie nodes of each sentence."""
         return [len(_prefixes(c)) for c in self.lists]
 
 

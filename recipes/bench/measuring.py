@@ -74,7 +74,7 @@ def peak_memory(model: DocumentLM, data: Set) -> int | None:
 def _resident(
     config: Config, weights: dict[str, NDArray[Any]], data: Set, threads: int
 ) -> int | None:
-    """The same in this process; a tiny model first brings libraries and compiled code in."""
+    """Resident bytes in this process; a tiny model first loads libraries and compiled code."""
     torch.set_num_threads(threads)
     model = DocumentLM(config)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in weights.items()})

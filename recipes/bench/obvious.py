@@ -37,7 +37,7 @@ class ContextLM(nn.Module):
     @classmethod
     @torch.no_grad()
     def of(cls, model: DocumentLM) -> ContextLM:
-        """The same model with the same weights."""
+        """A plain PyTorch model with the weights of `model`."""
         config, weights = model.config, model.state_dict()
         if (config.recurrence, config.layers) != ("lstm", 1):
             raise ValueError("the script knows one LSTM layer")
@@ -140,7 +140,7 @@ def pairs(model: ContextLM, lists: Sequence[KBest], most: int | None = None) -> 
 
 @torch.no_grad()
 def loop_pairs(model: ContextLM, lists: Sequence[KBest], most: int | None = None) -> list[Tensor]:
-    """The same, with what the context does not touch done once a list.
+    """Scores as by `pairs`, but what does not depend on the context is computed once a list.
 
     The context is added to the logits, so that logits = A + B[l]: A (tokens, V) of the hidden
     states, padding left out, and B (K_prev, V) of the contexts. Only the sum and its normaliser

@@ -94,10 +94,10 @@ def surface(
 
 
 def provenance(
-    opened: KBestSource, files: Sequence[str | Path], result: TuningResult, search: Search
+    source: KBestSource, files: Sequence[str | Path], result: TuningResult, search: Search
 ) -> dict[str, object]:
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
-    lists, task = opened.lists, result.task
+    lists, task = source.lists, result.task
     plan = task.plan
     options = {name: value for name, value in search.options.given().items() if value is not None}
     return {
@@ -109,19 +109,19 @@ def provenance(
         "diverse": lists.diverse,
         "models": {
             scorer.name: {"folder": folder.name, "digest": scorer.digest}
-            for scorer, (_, folder) in zip(opened.models, lists.lms, strict=True)
+            for scorer, (_, folder) in zip(source.models, lists.lms, strict=True)
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}
-            for scorer in opened.score_files
+            for scorer in source.score_files
         },
-        **_plugins(opened),
+        **_plugins(source),
     }
 
 
-def _plugins(opened: KBestSource) -> dict[str, object]:
+def _plugins(source: KBestSource) -> dict[str, object]:
     """Scorers of other packages, if there are any."""
-    made = zip(opened.plugins, opened.lists.scorers, strict=True)
+    made = zip(source.plugins, source.lists.scorers, strict=True)
     scorers = {one.name: {"entry": entry, "digest": one.digest} for one, (_, entry) in made}
     return {"scorers": scorers} if scorers else {}
 

@@ -1,4 +1,4 @@
-"""What is told of a tuning run, and what its weights say of it: by definition, and by decoding."""
+"""Report and provenance of a tuning run, compared with their definitions and with decoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of a document: scored once, remembered, and made up for, against a fresh scorer."""
+"""Histories of a document: scored once, cached, and recomputed, against a fresh scorer."""
 
 from collections.abc import Sequence
 from pathlib import Path
