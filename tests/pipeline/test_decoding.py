@@ -491,7 +491,10 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
     decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)
     assert lines_of("out.txt")[0] == ("b" if told else "a")
     assert (
-        any(line.startswith("--kbest-out: in 1 sentences another candidate") for line in said)
+        any(
+            line.startswith("--kbest-out: sentences in which another candidate has a larger total")
+            for line in said
+        )
         == told
     )
 

@@ -21,7 +21,7 @@ from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tracing import Trace, stated_error, trace_lines
-from rerank.scorers import FeatureSource
+from rerank.scorers import ZeroScores
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 SIZES = (3, 0, 2, 1, 4)  # the second sentence has no candidates
@@ -44,19 +44,13 @@ def kbest(sparse: bool = False) -> KBest:
 
 def document(problem: DocumentProblem, lists: KBest) -> DocumentFeatures:
     """Three features of the list, one of a scorer in context, and one of it that is static."""
-    space = FeatureSpace.of(lists.labels, [Named("lm")], total=False)
+    space = FeatureSpace.of(lists.labels, [ZeroScores("lm", ("lmoov",), 0)], total=False)
     static = np.column_stack([lists.dense, np.zeros(lists.n), np.arange(lists.n) / 4])
     sparse = lists.sparse.dot({"tag_x": 0.75})
     offsets = np.cumsum([0, *LENGTHS])
     return DocumentFeatures(
         "tälk", space, static, sparse, (problem,), offsets, np.flatnonzero(lists.counts)
     )
-
-
-class Named(FeatureSource):
-    """A source with a static feature beside its own."""
-
-    columns = ("lmoov",)
 
 
 def pairs(seed: int) -> Pairwise:
