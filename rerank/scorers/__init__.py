@@ -98,6 +98,7 @@ class FeatureSource(ABC):
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if that saves passes."""
+        return None
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether some scores of these lists are in the cache."""
@@ -109,6 +110,7 @@ class FeatureSource(ABC):
 
     def finish(self, source: str, notices: Notices) -> None:
         """Add warnings that need the whole run; `source` is the name of the list."""
+        return None
 
     def report(self) -> str:
         """What was done, in a line: `codclm: 12 documents from the cache`."""
