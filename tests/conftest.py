@@ -1,6 +1,5 @@
 """What several test files need: one thread, and tiny language models with chance weights."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import settings
+from support.files import write, write_weights
+from support.words import WORDS
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads wait for each other
 settings.register_profile("suite", max_examples=40)  # tests that need fewer or more say so
 settings.load_profile("suite")
-
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 
 
 @pytest.fixture(autouse=True)
@@ -91,9 +90,8 @@ def tuning_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 values = rng.standard_normal(n).round(3).tolist()
                 pairs += [f"{name}\t{sentence}\t{i}\t{k}\t{v}" for k, v in enumerate(values)]
             before = name, n
-    start = {"schema": 1, "weights": {"LM0": [0.5], "TM0": [0.25, 0.25]}}
     files = {"kbest": lines, "docs": documents, "ref": references, "m": numbers, "pairs": pairs}
     for end, content in files.items():
-        Path(f"dev.{end}").write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
-    Path("start.json").write_text(json.dumps(start), encoding="utf-8")
+        write(f"dev.{end}", map(str, content))
+    write_weights("start.json", {"LM0": [0.5], "TM0": [0.25, 0.25]})
     return tmp_path

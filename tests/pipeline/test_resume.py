@@ -23,6 +23,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 import torch
+from support.files import write_weights
 
 from lm.checkpoint import save_model
 from lm.model import Config, DocumentLM
@@ -196,8 +197,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_lists(lists, "dev.kbest", "dev.docs")
     write_lists(dict(reversed(lists.items())), "reversed.kbest", "reversed.docs")
     Path("dev.kbest.gz").write_bytes(gzip.compress(Path("dev.kbest").read_bytes()))
-    weights = {"LM0": [0.5], "lm": [1.5], "lmoov": [-0.5]}
-    Path("w.json").write_text(json.dumps({"schema": 1, "weights": weights, "sparse": {}}))
+    write_weights("w.json", {"LM0": [0.5], "lm": [1.5], "lmoov": [-0.5]})
     return tmp_path
 
 

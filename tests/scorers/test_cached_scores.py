@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.lists import kbest
+from support.lists import kbest, kbest_of_lines
 
 from rerank.cache import Cache
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ReadingOptions, documents_of
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache
 
@@ -139,14 +136,10 @@ def test_lists_divided_elsewhere_are_other_lists(tmp_path: Path) -> None:
 
 
 def test_chosen_candidates_do_not_take_the_place_of_the_whole_list() -> None:
-    lines = [f"0 ||| {text} ||| LM0= 0 ||| 0".encode() for text in ("a", "a b", "c d e")]
+    lines = [f"0 ||| {text} ||| LM0= 0 ||| 0" for text in ("a", "a b", "c d e")]
 
     def kept(top: int, diverse: bool) -> ListTexts:
-        rows = read_rows(lines, Notices())
-        (document,) = documents_of(
-            rows, Documents.one(1), Notices(), ReadingOptions(top=top, diverse=diverse)
-        )
-        return ListTexts.of(document)
+        return ListTexts.of(kbest_of_lines(lines, 1, top=top, diverse=diverse))
 
     assert kept(2, True).lists() == [b"a\nc d e\n"]
     assert kept(3, False).name() == kept(2, False).name() != kept(2, True).name()

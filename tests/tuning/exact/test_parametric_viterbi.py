@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.chains import random_trellis
 
 from decoders.arrays import Pairwise
 from decoders.viterbi import viterbi
@@ -18,22 +19,12 @@ from rerank.tuning.exact.trellis import Trellis
 LO, HI = -2.0, 2.0
 
 
-def trellis_of(seed: int, sizes: list[int], *, spread: int = 9, quantum: float = 0.25) -> Trellis:
-    """Lines of multiples of a quarter, so that sums are exact and many are equal."""
-    rng = np.random.default_rng(seed)
-    starts = np.cumsum([0, *(a * b for a, b in zip([1, *sizes], sizes, strict=False))])
-    lines = rng.integers(-spread, spread + 1, size=(2, starts[-1])) * quantum
-    for array in lines:
-        array.flags.writeable = False
-    return Trellis(np.cumsum([0, *sizes]), starts, lines[0], lines[1])
-
-
 @st.composite
 def trellises(draw: st.DrawFn) -> Trellis:
     """Few paths: sentences of one candidate, no sentences, all lines equal, slopes all 0."""
     sizes = draw(st.lists(st.integers(1, 4), max_size=5))
     spread = draw(st.sampled_from([0, 1, 3, 50]))
-    found = trellis_of(draw(st.integers(0, 2**32)), sizes, spread=spread)
+    found = random_trellis(draw(st.integers(0, 2**32)), sizes, spread=spread)
     return found._replace(slope=found.slope * draw(st.sampled_from([0, 1, 8])))
 
 
@@ -123,7 +114,7 @@ def test_at_one_step_it_finds_the_path_of_the_decoder(trellis: Trellis, quarters
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_document_of_any_numbers_is_searched_as_the_decoder_does(seed: int) -> None:
-    trellis = trellis_of(seed, [12] * 40, spread=1000, quantum=1 / 317)
+    trellis = random_trellis(seed, [12] * 40, spread=1000, unit=1 / 317)
     found = parametric_viterbi(trellis, LO, HI, 10**6)
     steps, paths = segments(found)
     assert len(paths) > 40
@@ -148,7 +139,7 @@ def test_independent_sentences_break_each_for_itself() -> None:
 
 
 def test_no_more_breaks_are_looked_for_than_were_asked_for() -> None:
-    trellis = trellis_of(1, [10] * 10, spread=1000)
+    trellis = random_trellis(1, [10] * 10, spread=1000)
     everything = parametric_viterbi(trellis, LO, HI, 10**6)
     assert everything.complete
     some = parametric_viterbi(trellis, LO, HI, 5)
