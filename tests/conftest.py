@@ -33,7 +33,7 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
 
     Its weights are large enough that contexts matter.
     """
-    import torch
+    from support.models import enlarged
 
     from lm.checkpoint import save_model
     from lm.model import Config, DocumentLM
@@ -43,10 +43,7 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
     folders = {name: tmp_path_factory.mktemp(name) for name in ZOO}
     for seed, (name, folder) in enumerate(folders.items()):
-        model = DocumentLM.seeded(Config(name, len(vocabulary), 6, 8), seed)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(3.0)
+        model = enlarged(DocumentLM.seeded(Config(name, len(vocabulary), 6, 8), seed))
         save_model(folder, model, vocabulary, {"oov_rate": 0.25})
     return folders
 

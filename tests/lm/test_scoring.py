@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.models import enlarged
 from torch import Tensor
 
 from lm.backend import HELD, Backend
@@ -47,11 +48,7 @@ def model_of(
 ) -> DocumentLM:
     torch.manual_seed(5)
     config = Config(name, VOCABULARY, 6, 8, recurrence, layers, tied)
-    model = DocumentLM(config, zoo)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)
-    return model.eval()
+    return enlarged(DocumentLM(config, zoo)).eval()
 
 
 @torch.no_grad()

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.models import enlarged
 from torch import Tensor
 
 from lm.batches import epoch_order, segments
@@ -231,9 +232,7 @@ def test_training_reads_the_text_as_evaluation_does(name: str) -> None:
         negatives=0,
     )
     trainer = trainer_of(name, still)
-    with torch.no_grad():
-        for parameter in trainer.model.parameters():
-            parameter.mul_(3.0)
+    enlarged(trainer.model)
     report = [report for report in trainer.run() if report][-1]
     expected = perplexity(trainer.model, TRAIN).nats_per_token
     assert report.training_nats == pytest.approx(expected, rel=1e-5)

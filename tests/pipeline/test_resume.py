@@ -22,8 +22,8 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
-import torch
 from support.files import write_weights
+from support.models import enlarged
 
 from lm.checkpoint import save_model
 from lm.model import Config, DocumentLM
@@ -158,10 +158,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
     folders = {name: tmp_path_factory.mktemp(name) for name in MODELS}
     for seed, (name, folder) in enumerate(folders.items()):
-        model = DocumentLM.seeded(Config(name, len(vocabulary), 12, 16), seed)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(3.0)
+        model = enlarged(DocumentLM.seeded(Config(name, len(vocabulary), 12, 16), seed))
         save_model(folder, model, vocabulary, {"oov_rate": 0.0})
     return folders
 
