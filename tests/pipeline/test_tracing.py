@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.lists import kbest_of_lines
 
@@ -111,7 +111,6 @@ def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
     assert total == pytest.approx(found.score)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32))
 def test_a_path_margin_is_that_of_the_best_paths_with_and_without_a_candidate(seed: int) -> None:
     problem = pairs(seed)
@@ -127,7 +126,6 @@ def test_a_path_margin_is_that_of_the_best_paths_with_and_without_a_candidate(se
         assert margins[s] == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([pairs, unbounded]))
 def test_a_margin_is_to_the_best_other_candidate_after_the_same_sentences(
     seed: int, kind: Any
