@@ -76,7 +76,7 @@ document = st.lists(k_best, min_size=1, max_size=4)
 
 @pytest.mark.parametrize(("recurrence", "layers", "tied"), SHAPES)
 @given(lists=document)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_independent_scores_equal_word_by_word_scores(
     lists: list[list[list[int]]], recurrence: str, layers: int, tied: bool
 ) -> None:
@@ -89,7 +89,7 @@ def test_independent_scores_equal_word_by_word_scores(
 
 @pytest.mark.parametrize("tied", [False, True])
 @given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_pairs_equal_every_candidate_scored_after_every_other(
     documents: list[list[list[list[int]]]], tied: bool
 ) -> None:
@@ -98,7 +98,7 @@ def test_pairs_equal_every_candidate_scored_after_every_other(
 
 @pytest.mark.parametrize("composition", FIRST_ORDER, ids=["bag-input", "bag", "attention"])
 @given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_pairs_equal_them_under_any_context_and_fusion_of_order_1(
     documents: list[list[list[list[int]]]], composition: Composition
 ) -> None:
@@ -123,7 +123,7 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
 
 @pytest.mark.parametrize("name", sorted(ZOO))
 @given(lists=st.lists(k_best, min_size=1, max_size=3))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_scores_after_any_contexts_equal_word_by_word_scores(
     lists: list[list[list[int]]], name: str
 ) -> None:

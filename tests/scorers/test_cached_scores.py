@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.lists import kbest, kbest_of_lines
 
@@ -25,7 +25,6 @@ def texts_of(lists: Lists) -> ListTexts:
 
 
 @given(texts)
-@settings(deadline=None)
 def test_texts_are_the_hypotheses_list_by_list(lists: Lists) -> None:
     found = texts_of(lists)
     assert found.counts.tolist() == [len(k_best) for k_best in lists]
@@ -37,7 +36,6 @@ def test_sentences_without_candidates_are_left_out() -> None:
 
 
 @given(texts, st.data())
-@settings(deadline=None)
 def test_lists_begin_longer_ones_and_are_found_by_the_same_name(
     lists: Lists, data: st.DataObject
 ) -> None:
@@ -49,7 +47,6 @@ def test_lists_begin_longer_ones_and_are_found_by_the_same_name(
 
 
 @given(texts, texts)
-@settings(deadline=None)
 def test_other_lists_are_never_taken_for_the_same(one: Lists, other: Lists) -> None:
     expected = len(one) == len(other) and all(
         b[: len(a)] == a for a, b in zip(one, other, strict=False)
@@ -64,7 +61,6 @@ def test_a_word_is_no_beginning_of_a_longer_word() -> None:
 
 @pytest.mark.parametrize("order", [0, 1])
 @given(lists=texts, data=st.data())
-@settings(deadline=None)
 def test_kept_scores_are_cut_to_the_candidates_asked_for(
     order: int, lists: Lists, data: st.DataObject
 ) -> None:

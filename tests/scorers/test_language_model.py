@@ -67,7 +67,7 @@ def test_the_problem_has_the_order_of_the_model(name: str, saved: dict[str, Save
 
 @every_model
 @given(lists=documents, data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_scores_along_any_path_are_those_of_the_candidates_one_by_one(
     name: str, saved: dict[str, SavedModel], lists: Lists, data: st.DataObject
 ) -> None:

@@ -45,7 +45,7 @@ def best_rows(chain: DocumentChain, unary: Line, pair: Line, step: float) -> set
     return {row for rows, score in scored.items() if score >= most - 1e-9 for row in rows}
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     st.integers(0, 2**32),
     st.lists(st.integers(1, 4), min_size=1, max_size=4),

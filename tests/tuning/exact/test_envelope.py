@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.chains import decoded_path, pair_counts
@@ -79,7 +79,6 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 VECTORS = st.lists(st.integers(-4, 4), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2**32), SIZES, VECTORS, VECTORS)
 def test_in_every_segment_the_path_is_the_best_of_all(
     seed: int, sizes: list[int], weights: NDArray[np.float64], direction: NDArray[np.float64]
@@ -96,7 +95,6 @@ def test_in_every_segment_the_path_is_the_best_of_all(
         assert score(chain, path_of(found, segment), here) == pytest.approx(most, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32), SIZES, VECTORS)
 def test_at_a_single_step_it_is_viterbi_search_ties_included(
     seed: int, sizes: list[int], weights: NDArray[np.float64]

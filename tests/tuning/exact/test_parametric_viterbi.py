@@ -55,7 +55,7 @@ def segments(found: Breaks) -> tuple[list[float], list[tuple[int, ...]]]:
     return [*steps, HI], paths
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(trellises())
 def test_between_breaks_no_path_of_all_is_better(trellis: Trellis) -> None:
     paths, lines = lines_of(trellis)
@@ -66,7 +66,6 @@ def test_between_breaks_no_path_of_all_is_better(trellis: Trellis) -> None:
         assert scores[places[path]] >= scores.max() - 1e-9
 
 
-@settings(deadline=None, max_examples=40)
 @given(trellises())
 def test_of_equal_candidates_the_first_stands_for_all(trellis: Trellis) -> None:
     """Every candidate twice: the second one is never chosen."""
@@ -86,7 +85,6 @@ def test_of_equal_candidates_the_first_stands_for_all(trellis: Trellis) -> None:
     assert (found.choices < sizes[found.sentences]).all()
 
 
-@settings(deadline=None, max_examples=40)
 @given(trellises())
 def test_slopes_increase_along_the_envelope_and_its_score_is_continuous(trellis: Trellis) -> None:
     paths, lines = lines_of(trellis)
@@ -100,7 +98,6 @@ def test_slopes_increase_along_the_envelope_and_its_score_is_continuous(trellis:
         assert scores[p] == pytest.approx(scores.max(), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
 @given(trellises(), st.integers(-8, 8))
 def test_at_one_step_it_finds_the_path_of_the_decoder(trellis: Trellis, quarters: int) -> None:
     step = quarters / 4

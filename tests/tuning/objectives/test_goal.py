@@ -106,7 +106,6 @@ GOALS: list[SearchGoal] = [
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda g: f"{type(g).__name__} {g.name}")
-@settings(deadline=None, max_examples=40)
 @given(lists(), st.sampled_from([-1e3, 0.0, 5.0]))
 def test_the_best_step_is_that_of_a_dense_grid_within_the_span(
     goal: SearchGoal, case: Lists, floor: float
@@ -125,7 +124,6 @@ def test_the_best_step_is_that_of_a_dense_grid_within_the_span(
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 50.0])
 @pytest.mark.parametrize("price", [0.0, 3.0, 500.0])
-@settings(deadline=None, max_examples=40)
 @given(lists(), st.sampled_from([-1e3, 0.0, 2.0, 20.0]))
 def test_the_compiled_goal_takes_the_step_of_any_objective(
     price: float, pull: float, case: Lists, floor: float
@@ -142,7 +140,7 @@ def test_the_compiled_goal_takes_the_step_of_any_objective(
     assert fast.value(sums, case.weights) == slow.value(sums, case.weights)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(lists())
 def test_of_equal_intervals_the_one_with_the_least_steps_is_taken(case: Lists) -> None:
     same = random_statistics(np.random.default_rng(1), 1)
@@ -170,7 +168,7 @@ def test_statistics_that_are_floats_give_the_same_corpus_bleu() -> None:
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(lists(), st.sampled_from([0.1, 5.0, 300.0]))
 def test_a_goal_that_shrinks_takes_the_best_of_the_steps_into_intervals(
     case: Lists, price: float

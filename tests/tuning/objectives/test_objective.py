@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
@@ -101,7 +101,6 @@ def events(draw: st.DrawFn) -> Events:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda o: o.name)
-@settings(deadline=None, max_examples=30)
 @given(events())
 def test_every_interval_of_a_line_is_worth_what_its_sums_are(
     objective: Objective, line: Events
@@ -114,7 +113,6 @@ def test_every_interval_of_a_line_is_worth_what_its_sums_are(
         assert values[i] == pytest.approx(objective.value(line.sums_after(i)), abs=ACCURACY)
 
 
-@settings(deadline=None, max_examples=30)
 @given(events(), st.sampled_from([np.int16, np.int32, np.int64]))
 def test_whole_statistics_of_any_type_give_corpus_bleu_to_the_bit(
     line: Events, kind: type[np.integer]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.pools import random_pool
 
@@ -26,7 +26,6 @@ def space_of(pool: Pool) -> StandardisedPool:
     return StandardisedPool.of(pool, np.zeros(3))
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 30))
 def test_value_and_probabilities_are_those_of_the_definition(seed: int, norm: float) -> None:
     pool = random_pool(seed)
@@ -43,7 +42,6 @@ def test_value_and_probabilities_are_those_of_the_definition(seed: int, norm: fl
     assert value == pytest.approx(log_bleu(expected, np.empty(9)), rel=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 5), st.sampled_from([0.0, 1.0]))
 def test_the_gradient_is_that_of_finite_differences(seed: int, norm: float, fixed: float) -> None:
     pool = random_pool(seed, fixed=fixed)

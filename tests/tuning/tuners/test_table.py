@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.pools import empty_pool, planted_pool
@@ -83,7 +83,6 @@ def scattered_pool(seed: int) -> Pool:
 
 
 @every_tuner
-@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_on_any_pool_weights_are_finite_and_never_worse(tune: Tuner, seed: int) -> None:
     pool = scattered_pool(seed)
