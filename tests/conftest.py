@@ -34,18 +34,12 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
 
     Its weights are large enough that contexts matter.
     """
-    from support.models import enlarged
+    from support.models import save_models
 
-    from lm.checkpoint import save_model
-    from lm.model import Config, DocumentLM
-    from lm.vocabulary import Vocabulary
     from lm.zoo import ZOO
 
-    vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
     folders = {name: tmp_path_factory.mktemp(name) for name in ZOO}
-    for seed, (name, folder) in enumerate(folders.items()):
-        model = enlarged(DocumentLM.seeded(Config(name, len(vocabulary), 6, 8), seed))
-        save_model(folder, model, vocabulary, {"oov_rate": 0.25})
+    save_models(folders, WORDS, 6, 8, oov_rate=0.25)
     return folders
 
 

@@ -22,11 +22,8 @@ from typing import Any, Self
 import numpy as np
 import pytest
 from support.files import write_weights
-from support.models import enlarged
+from support.models import save_models
 
-from lm.checkpoint import save_model
-from lm.model import Config, DocumentLM
-from lm.vocabulary import Vocabulary
 from rerank.cache import Cache
 from rerank.notices import Notices
 
@@ -152,11 +149,8 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """Folder of a small model of each name."""
-    vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
     folders = {name: tmp_path_factory.mktemp(name) for name in MODELS}
-    for seed, (name, folder) in enumerate(folders.items()):
-        model = enlarged(DocumentLM.seeded(Config(name, len(vocabulary), 12, 16), seed))
-        save_model(folder, model, vocabulary, {"oov_rate": 0.0})
+    save_models(folders, WORDS, 12, 16, oov_rate=0.0)
     return folders
 
 

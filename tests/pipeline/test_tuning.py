@@ -125,7 +125,7 @@ def test_the_bleu_told_is_that_of_decoding_with_the_weights_written(
 def test_the_bleu_told_is_of_the_references_and_the_tokenizer_given(here: Path) -> None:
     lines = read("dev.ref")
     write("other.ref", [f"{line.replace('the', 'a')}, one!" for line in lines])
-    options = {"references": ["dev.ref", "other.ref"], "tokenize": "13a"}
+    options: dict[str, Any] = {"references": ["dev.ref", "other.ref"], "tokenize": "13a"}
     found = tuned(lists(), **options)
     assert found.result.bleu == bleu_of(lists(), "out.json", **options)
     assert "nrefs:2" in str(found.weights.provenance["signature"])
