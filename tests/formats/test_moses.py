@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.rows import KBestRows, concatenate
@@ -52,7 +52,6 @@ def check(found: KBestRows, lines: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 20])
-@settings(deadline=None, max_examples=30)
 @given(lists)
 def test_rows_are_the_lines_whatever_the_chunks(chunk: int, lines: list[bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -64,7 +63,6 @@ def test_rows_are_the_lines_whatever_the_chunks(chunk: int, lines: list[bytes]) 
     check(concatenate(pieces), lines)
 
 
-@settings(deadline=None, max_examples=30)
 @given(lists, st.data())
 def test_taken_rows_keep_their_lines_only(lines: list[bytes], data: st.DataObject) -> None:
     (piece,) = read_rows(lines, Notices())

@@ -6,25 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.lists import kbest_of_lines
 
 from decoders.problem import DocumentProblem
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
 from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ZeroScores
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores
 
-LINES = (b"0 ||| a ||| A= 1 ||| 1", b"0 ||| b ||| A= 1 ||| 1", b"2 ||| c ||| A= 1 ||| 1")
+LINES = ("0 ||| a ||| A= 1 ||| 1", "0 ||| b ||| A= 1 ||| 1", "2 ||| c ||| A= 1 ||| 1")
 COUNTS = [2, 1]  # of the sentences that have candidates
 
 
 @pytest.fixture
 def kbest() -> KBest:
-    rows = read_rows(LINES, Notices())
-    return next(documents_of(rows, Documents(("x",), (0, 3)), Notices()))
+    return kbest_of_lines(LINES, 3)
 
 
 @pytest.fixture
