@@ -33,9 +33,9 @@ from rerank.pipeline import (
 )
 
 QUICK = MertSettings(random_starts=2, kicks=2)
-PLAN = Plan(settings=QUICK)
+PLAN = Plan(settings=QUICK, select="none")
 LOOSE = ObjectiveOptions(shrinkage=0)
-FREE = Plan(objective=LOOSE, settings=QUICK)
+FREE = Plan(objective=LOOSE, settings=QUICK, select="none")
 INI = """\
 [feature]
 KENLM name=LM0
@@ -138,7 +138,7 @@ def test_the_bleu_told_is_that_of_the_weights_written(here: Path, options: dict[
         (FREE, {}),
         (PLAN, {"start": "moses.ini"}),
         (
-            Plan(objective=ObjectiveOptions(length=0.9, price=20), settings=QUICK),
+            Plan(objective=ObjectiveOptions(length=0.9, price=20), settings=QUICK, select="none"),
             {"start": "moses.ini"},
         ),
         (replace(FREE, settings=replace(QUICK, seed=4)), {}),
@@ -184,7 +184,7 @@ def test_the_shell_does_what_the_function_does(here: Path) -> None:
     tuned(
         init="init.opt",
         ranges={"LM0": (0, math.inf), "TM0": (-1, 1)},
-        plan=Plan(objective=aims, settings=settings),
+        plan=Plan(objective=aims, settings=settings, select="none"),
     )
     assert Path("shell.json").read_text() == Path("out.json").read_text()
 
@@ -290,12 +290,12 @@ def test_the_objective_around_the_weights_is_drawn(here: Path) -> None:
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan("exact"),
-        Plan(replicates=2),
-        Plan(held_out=0.5),
-        Plan(objective=ObjectiveOptions((("chrf", 1.0),))),
-        Plan(objective=ObjectiveOptions(documents=True)),
-        Plan(objective=ObjectiveOptions(worst=0.5)),
+        Plan("exact", select="none"),
+        Plan(replicates=2, select="none"),
+        Plan(held_out=0.5, select="none"),
+        Plan(objective=ObjectiveOptions((("chrf", 1.0),)), select="none"),
+        Plan(objective=ObjectiveOptions(documents=True), select="none"),
+        Plan(objective=ObjectiveOptions(worst=0.5), select="none"),
     ],
 )
 def test_plans_for_more_than_the_files_know_are_refused(here: Path, plan: Plan) -> None:
@@ -306,13 +306,13 @@ def test_plans_for_more_than_the_files_know_are_refused(here: Path, plan: Plan) 
 @pytest.mark.parametrize(
     ("plan", "message"),
     [
-        (Plan(algorithm="mert2"), "'mert2'"),
+        (Plan(algorithm="mert2", select="none"), "'mert2'"),
         (
-            Plan(algorithm="pro", settings=QUICK),
+            Plan(algorithm="pro", settings=QUICK, select="none"),
             "--algorithm pro maximises corpus BLEU in its own way",
         ),
         (
-            Plan(algorithm="pro", objective=ObjectiveOptions(length=0.9)),
+            Plan(algorithm="pro", objective=ObjectiveOptions(length=0.9), select="none"),
             "--algorithm pro maximises corpus BLEU",
         ),
     ],
@@ -331,17 +331,23 @@ def test_tuners_that_heed_no_such_plan_are_refused(here: Path, plan: Plan, messa
         ({"ranges": {"LM1": (0, 1)}}, UsageError, "--range LM1=…: no such feature; .* LM0, TM0_0"),
         ({"init": "init.opt", "ranges": {"LM0": (2, 3)}}, UsageError, "start weight of LM0 is 1;"),
         (
-            {"plan": Plan(objective=ObjectiveOptions(shrinkage=2))},
+            {"plan": Plan(objective=ObjectiveOptions(shrinkage=2), select="none")},
             UsageError,
             "--shrink 2: there are no start weights",
         ),
         (
-            {"plan": Plan(objective=ObjectiveOptions(shrinkage=2)), "start": "start.json"},
+            {
+                "plan": Plan(objective=ObjectiveOptions(shrinkage=2), select="none"),
+                "start": "start.json",
+            },
             UsageError,
             "--shrink 2: a part of the scores is not tuned",
         ),
         (
-            {"plan": Plan(objective=ObjectiveOptions(shrinkage=2)), "init": "zeros.opt"},
+            {
+                "plan": Plan(objective=ObjectiveOptions(shrinkage=2), select="none"),
+                "init": "zeros.opt",
+            },
             UsageError,
             "--shrink 2: all tuned weights start at 0",
         ),

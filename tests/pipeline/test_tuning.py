@@ -38,7 +38,7 @@ DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
 HOLES = {3, 7, 8}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
 FREE = Plan(
-    objective=ObjectiveOptions(length="free", shrinkage=0.0), settings=QUICK
+    objective=ObjectiveOptions(length="free", shrinkage=0.0), settings=QUICK, select="none"
 )  # nothing but BLEU
 with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
 
@@ -103,7 +103,9 @@ def test_without_context_tuning_never_loses_bleu_less_the_price_of_another_lengt
         return bleu - 5 * abs(lengths[0] / lengths[1] - found.result.baseline_ratio)
 
     said: list[str] = []
-    plan = Plan(objective=ObjectiveOptions(length="keep", shrinkage=0.0), settings=QUICK)
+    plan = Plan(
+        objective=ObjectiveOptions(length="keep", shrinkage=0.0), settings=QUICK, select="none"
+    )
     found = tuned(lists(), said=said, start="start.json", plan=plan)
     assert f"maximised: corpus BLEU − 5 |length ratio − {found.result.baseline_ratio:.3f}|" in said
     assert value("out.json") > value("start.json")

@@ -39,7 +39,7 @@ from rerank.tuning.surface import NEAR, Section
 DOCS = ("x",) * 5 + ("y",) * 2 + ("z",) * 5
 HOLES = {3, 5, 6}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
-PLAN = Plan(settings=QUICK)
+PLAN = Plan(settings=QUICK, select="none")
 with_figures = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="needs the extra `figures`"
 )
@@ -76,7 +76,9 @@ def test_the_last_line_has_bleu_before_and_after_and_the_price_of_direction(here
         "tuned BLEU {:.2f} (length ratio {:.3f}); first candidates {:.2f} ({:.3f}); weights were "
         "kept near the direction of the start weights (--shrink 1; --shrink 0 for BLEU alone)"
     ).format(*after, *before)
-    free = tuned(plan=Plan(objective=ObjectiveOptions(shrinkage=0.0), settings=QUICK))
+    free = tuned(
+        plan=Plan(objective=ObjectiveOptions(shrinkage=0.0), settings=QUICK, select="none")
+    )
     assert "--shrink" not in free.to_text()
 
 
@@ -91,7 +93,10 @@ def test_a_fall_of_held_out_bleu_is_said_plainly(after: float, change: str) -> N
 
 
 def test_the_last_line_has_the_held_out_bleu(here: Path) -> None:
-    assert "; held-out BLEU " in tuned(plan=Plan(settings=QUICK, held_out=0.3)).to_text()
+    assert (
+        "; held-out BLEU "
+        in tuned(plan=Plan(settings=QUICK, held_out=0.3, select="none")).to_text()
+    )
 
 
 def test_bleu_is_that_of_all_documents() -> None:
@@ -260,7 +265,7 @@ def test_a_base_of_another_system_is_told_before_tuning(
 @pytest.mark.parametrize("algorithm", ["mert", "pro"])
 def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: str) -> None:
     settings = QUICK if algorithm == "mert" else MertSettings(seed=7, threads=3)
-    found = tuned("out.ini", plan=Plan(algorithm=algorithm, settings=settings))
+    found = tuned("out.ini", plan=Plan(algorithm=algorithm, settings=settings, select="none"))
     said = found.weights.provenance
     assert said["algorithm"] == algorithm
     assert said["pools"] == "auto"
@@ -279,7 +284,7 @@ def test_weights_say_what_was_maximised_by_which_tuner(here: Path, algorithm: st
 
 def test_weights_say_what_every_metric_reached(here: Path) -> None:
     aims = ObjectiveOptions((("bleu", 1.0), ("ter", 0.5)))
-    found = tuned(plan=Plan(objective=aims, settings=QUICK))
+    found = tuned(plan=Plan(objective=aims, settings=QUICK, select="none"))
     metrics = cast(dict[str, Any], found.weights.provenance["metrics"])
     decode(ALONE, "out.json", "hyp.txt", notices=Notices())
     truth = sacrebleu.corpus_ter(read("hyp.txt"), [read("dev.ref")]).score

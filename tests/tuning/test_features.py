@@ -133,7 +133,7 @@ def tuned(
     replicates: int = 1,
     **options: Any,
 ) -> Tuning:
-    plan = Plan(pools, settings=QUICK, replicates=replicates)
+    plan = Plan(pools, settings=QUICK, replicates=replicates, select="none")
     return tune(given, plan, start="start.json", ranges=ranges or {}, **options)
 
 

@@ -93,7 +93,7 @@ def dense(found: Tuning) -> list[float]:
 def test_what_is_told_is_what_decoding_gives(pools: str, replicates: int) -> None:
     """Lists of order 1; decoding searches them by Viterbi's algorithm."""
     said: list[str] = []
-    found = tuned(Plan(pools, settings=QUICK, replicates=replicates), said)
+    found = tuned(Plan(pools, settings=QUICK, replicates=replicates, select="none"), said)
     assert found.result.bleu == bleu_of([*SIZES])
     assert found.weights.provenance["pools"] == pools
     assert sum(line.startswith("kept: round ") for line in said) == replicates
@@ -104,7 +104,7 @@ def test_what_is_told_is_what_decoding_gives(pools: str, replicates: int) -> Non
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm_finds_weights_that_decode_as_told(algorithm: str, pools: str) -> None:
     said: list[str] = []
-    plan = Plan(pools, algorithm=algorithm, settings=MertSettings(seed=2))
+    plan = Plan(pools, algorithm=algorithm, settings=MertSettings(seed=2), select="none")
     found = tuned(plan, said)
     first = Path("out.json").read_bytes()
     values = [
@@ -124,7 +124,7 @@ def test_every_algorithm_finds_weights_that_decode_as_told(algorithm: str, pools
 
 def test_the_mean_of_replicates_is_that_of_tunings_on_documents_drawn_anew() -> None:
     """Each replicate is tuned again, on lists in which its documents are written out."""
-    plan = Plan(settings=replace(QUICK, seed=5), replicates=3)
+    plan = Plan(settings=replace(QUICK, seed=5), replicates=3, select="none")
     found = tuned(plan)
     rng, weights = np.random.default_rng(5), []
     seeds = np.random.SeedSequence(5).generate_state(3).tolist()
@@ -137,7 +137,7 @@ def test_the_mean_of_replicates_is_that_of_tunings_on_documents_drawn_anew() -> 
             score_files={"pair-scores": (("pairs", Path("drawn.pairs")),)},
         )
         Path("dev.ref").write_text(Path("drawn.ref").read_text("utf-8"), "utf-8")
-        one = Plan(settings=replace(QUICK, seed=seed))
+        one = Plan(settings=replace(QUICK, seed=seed), select="none")
         found_there = np.array(dense(tuned(one, lists=lists)))
         weights.append(found_there / np.abs(found_there).sum())  # a start that is kept has any norm
     mean = np.mean(weights, axis=0)
@@ -176,7 +176,7 @@ def write_documents(names: Sequence[str], originals: Mapping[str, list[str]]) ->
 
 def test_replicates_are_told_and_written() -> None:
     said: list[str] = []
-    found = tuned(Plan(settings=QUICK, replicates=3), said)
+    found = tuned(Plan(settings=QUICK, replicates=3, select="none"), said)
     content = json.loads(Path("out.json").read_text(encoding="utf-8"))["provenance"]
     assert content == found.weights.provenance
     bleu = content["replicates"]["bleu"]
@@ -210,7 +210,7 @@ def test_replicates_and_held_out_documents_do_not_depend_on_threads(pools: str) 
     files = []
     for threads in (1, 2):
         settings = replace(QUICK, threads=threads, random_starts=3)
-        tuned(Plan(pools, settings=settings, replicates=2, held_out=0.3))
+        tuned(Plan(pools, settings=settings, replicates=2, held_out=0.3, select="none"))
         files.append(Path("out.json").read_bytes().replace(b'"threads": 2', b'"threads": 1'))
     assert files[0] == files[1]
 
@@ -219,7 +219,7 @@ def test_documents_drawn_twice_are_searched_twice_in_models_without_a_bound(
     model_folders: Mapping[str, Path],
 ) -> None:
     lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["ccdclm"]),))
-    found = tuned(Plan(settings=QUICK, replicates=2), lists=lists, start=None)
+    found = tuned(Plan(settings=QUICK, replicates=2, select="none"), lists=lists, start=None)
     assert found.result.bleu == decoded_bleu(lists, "out.json").score
 
 
@@ -233,7 +233,7 @@ def held(found: Tuning) -> dict[str, Any]:
 @pytest.mark.parametrize("pools", ["auto", "exact"])
 def test_bleu_of_held_out_documents_is_that_of_decoding_them(pools: str) -> None:
     said: list[str] = []
-    found = tuned(Plan(pools, settings=replace(QUICK, seed=3), held_out=0.4), said)
+    found = tuned(Plan(pools, settings=replace(QUICK, seed=3), held_out=0.4, select="none"), said)
     chosen = [FULL[d] for d in held_out(len(FULL), 0.4, np.random.default_rng(3))]
     assert held(found)["documents"] == chosen
     assert f"held out: {', '.join(chosen)}" in said
@@ -249,7 +249,7 @@ def test_bleu_of_held_out_documents_is_that_of_decoding_them(pools: str) -> None
 
 
 def test_first_candidates_of_held_out_documents_are_told_and_no_start_where_there_is_none() -> None:
-    found = tuned(Plan(settings=QUICK, held_out=0.4), start=None)
+    found = tuned(Plan(settings=QUICK, held_out=0.4, select="none"), start=None)
     bleu = held(found)["bleu"]
     assert list(bleu) == ["first candidates", "tuned weights"]
     kept = [t for t, name in enumerate(read("dev.docs")) if name in held(found)["documents"]]
@@ -262,7 +262,7 @@ def test_first_candidates_of_held_out_documents_are_told_and_no_start_where_ther
 @pytest.mark.parametrize("pools", ["auto", "exact"])
 @pytest.mark.parametrize("replicates", [1, 2])
 def test_weights_do_not_know_of_held_out_documents(pools: str, replicates: int) -> None:
-    plan = Plan(pools, settings=QUICK, replicates=replicates, held_out=0.4)
+    plan = Plan(pools, settings=QUICK, replicates=replicates, held_out=0.4, select="none")
     one = tuned(plan)
     names = read("dev.docs")
     lines = [
@@ -284,7 +284,11 @@ def test_weights_do_not_know_of_held_out_documents(pools: str, replicates: int) 
 
 def test_a_seed_decides_which_documents_are_held_out() -> None:
     chosen = {
-        tuple(held(tuned(Plan(settings=replace(QUICK, seed=s), held_out=0.4)))["documents"])
+        tuple(
+            held(tuned(Plan(settings=replace(QUICK, seed=s), held_out=0.4, select="none")))[
+                "documents"
+            ]
+        )
         for s in range(4)
     }
     assert len(chosen) > 1
@@ -295,12 +299,12 @@ def test_a_seed_decides_which_documents_are_held_out() -> None:
 
 def test_no_document_left_to_tune_on_is_told() -> None:
     with pytest.raises(UsageError, match=r"--hold-out 0.95: 5 of 5 documents held out leave none"):
-        tuned(Plan(settings=QUICK, held_out=0.95))
+        tuned(Plan(settings=QUICK, held_out=0.95, select="none"))
     assert not Path("out.json").exists()
 
 
 def test_replicates_that_find_no_weights_are_told() -> None:
     write("dev.ref", ["unheard"] * len(COUNTS))
     with pytest.raises(RerankError, match=r"all-zero weights, .* --start"):
-        tuned(Plan(settings=QUICK, replicates=2), start=None)
+        tuned(Plan(settings=QUICK, replicates=2, select="none"), start=None)
     assert not Path("out.json").exists()

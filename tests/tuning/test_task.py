@@ -36,7 +36,7 @@ def task(plan: Plan, **options: Any) -> Task:
 
 def test_other_documents_have_a_goal_of_their_own_length() -> None:
     """Statistics of the first candidates: 4 words for 8, then 36 for 40."""
-    made = task(Plan(objective=ObjectiveOptions(length="keep")))
+    made = task(Plan(objective=ObjectiveOptions(length="keep"), select="none"))
     (document,) = made.corpus.documents
     more = np.arange(45).reshape(5, 9) + np.array([0] * 8 + [100])
     both = TuningSet(
@@ -52,14 +52,16 @@ def test_other_documents_have_a_goal_of_their_own_length() -> None:
 
 
 def test_what_is_maximised_is_bleu_less_the_price_of_length() -> None:
-    made = task(Plan(objective=ObjectiveOptions(length=0.5, price=10.0, shrinkage=0.0)))
+    made = task(
+        Plan(objective=ObjectiveOptions(length=0.5, price=10.0, shrinkage=0.0), select="none")
+    )
     sums = np.array([[20] * 4 + [20] * 4 + [25]])
     expected = bleu_of(sums) - 10 * abs(20 / 25 - 0.5)
     assert made.goal.value(sums, np.ones(2)) == pytest.approx(expected)
 
 
 def test_ranges_are_those_of_the_weights_that_may_move() -> None:
-    bounds = task(Plan(), tuned=("x", "one"), ranges={"x": (0.0, 2.0)}).bounds
+    bounds = task(Plan(select="none"), tuned=("x", "one"), ranges={"x": (0.0, 2.0)}).bounds
     assert bounds.low.tolist() == [0.0, -np.inf]
     assert bounds.high.tolist() == [2.0, np.inf]
 
@@ -67,7 +69,7 @@ def test_ranges_are_those_of_the_weights_that_may_move() -> None:
 @pytest.mark.parametrize("algorithm", ["mert", *ALGORITHMS])
 def test_tuners_find_weights_of_norm_1_whose_choices_they_tell(algorithm: str) -> None:
     settings = MertSettings(random_starts=1, kicks=1) if algorithm == "mert" else MertSettings()
-    made = task(Plan(algorithm=algorithm, settings=settings))
+    made = task(Plan(algorithm=algorithm, settings=settings, select="none"))
     pool = made.pool(((1, 2),))
     pool = replace(pool, statistics=np.vstack([GOOD, np.zeros((1, 9), np.int64)]))
     found = made.pool_tuner(made.notices)(pool, made.start[made.tuned])
@@ -79,6 +81,6 @@ def test_tuners_find_weights_of_norm_1_whose_choices_they_tell(algorithm: str) -
 
 
 def test_the_tuner_sees_the_names_of_the_features_it_tunes() -> None:
-    made = task(Plan(), tuned=("LM0", "one"))
+    made = task(Plan(select="none"), tuned=("LM0", "one"))
     assert made.names == ["LM0", "one"]
     assert made.full(np.array([7.0, 8.0])).tolist() == [7, 0.5, 8]

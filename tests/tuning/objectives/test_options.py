@@ -81,7 +81,7 @@ def tuned(
     settings: MertSettings = QUICK,
     **options: Any,
 ) -> Tuning:
-    plan = Plan(pools, objective=aims, settings=settings)
+    plan = Plan(pools, objective=aims, settings=settings, select="none")
     return tune(given, plan, said, **{"start": "start.json", **options})
 
 

@@ -78,7 +78,7 @@ def test_every_kind_of_pools_has_a_function() -> None:
 
 @pytest.mark.parametrize("kind", ["auto", "conditional"])
 def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> None:
-    plan = Plan(kind, settings=QUICK)
+    plan = Plan(kind, settings=QUICK, select="none")
     assert best_round(task_on(one_document(ALONE), plan)).reason == "the pool is complete"
     assert best_round(task_on(one_document(), plan)).reason in (
         "no weight moves",
@@ -89,7 +89,7 @@ def test_lists_of_candidates_are_one_pool_where_no_context_counts(kind: str) -> 
 @pytest.mark.parametrize("kind", POOLS)
 def test_what_is_told_of_each_round_is_what_decoding_gives(kind: str) -> None:
     """Gaps and documents without any candidate are in it."""
-    made = task_on(documents(1), Plan(kind, settings=QUICK))
+    made = task_on(documents(1), Plan(kind, settings=QUICK, select="none"))
     for r in rounds_of(made):
         path, sums = made.decode(r.result.weights)
         np.testing.assert_array_equal(r.result.statistics, sums)
@@ -101,7 +101,9 @@ def test_what_is_told_of_each_round_is_what_decoding_gives(kind: str) -> None:
 @pytest.mark.parametrize("kind", POOLS)
 def test_pools_of_every_kind_raise_the_value(kind: str) -> None:
     for seed in range(2):
-        made = task_on(documents(seed), Plan(kind, settings=QUICK), start=(1.0, -0.5))
+        made = task_on(
+            documents(seed), Plan(kind, settings=QUICK, select="none"), start=(1.0, -0.5)
+        )
         values = [r.value for r in rounds_of(made)]
         assert max(values) > values[0]
 
@@ -116,7 +118,7 @@ def test_zeros_are_left_for_weights_that_choose(kind: str, best: str) -> None:
         for rows in worst:
             rows[np.arange(len(rows)) % 4 > 0, :4] = 0
         corpus = TuningSet(corpus.groups, tuple(worst), corpus.gaps)
-    made = task_on(corpus, Plan(kind, settings=QUICK), start=(0.0, 0.0))
+    made = task_on(corpus, Plan(kind, settings=QUICK, select="none"), start=(0.0, 0.0))
     ended = best_round(made)
     assert ended.best.result.weights.any()
 
@@ -125,7 +127,7 @@ def test_zeros_are_left_for_weights_that_choose(kind: str, best: str) -> None:
 
 
 def test_exact_searches_need_but_one_pool_where_no_context_counts() -> None:
-    plan = Plan("exact", settings=QUICK)
+    plan = Plan("exact", settings=QUICK, select="none")
     assert best_round(task_on(one_document(ALONE), plan)).reason == "the pool is complete"
     assert best_round(task_on(one_document(), plan)).reason == "3 rounds without gain"
 
@@ -134,13 +136,13 @@ def test_exact_searches_need_but_one_pool_where_no_context_counts() -> None:
 def test_exact_searches_refuse_what_looks_further_back(order: int | None) -> None:
     corpus = one_document(cast(DocumentProblem, Endless(order)))
     with pytest.raises(UsageError, match=r"--pools exact: .* take --pools conditional"):
-        best_round(task_on(corpus, Plan("exact", objective=CORPUS_BLEU_ALONE)))
+        best_round(task_on(corpus, Plan("exact", objective=CORPUS_BLEU_ALONE, select="none")))
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_exact_searches_predict_what_is_decoded_and_end_at_the_best_of_a_circle(seed: int) -> None:
     """Two weights: all directions are tried, each decoded."""
-    plan = Plan("exact", objective=CORPUS_BLEU_ALONE, settings=QUICK)
+    plan = Plan("exact", objective=CORPUS_BLEU_ALONE, settings=QUICK, select="none")
     made = task_on(documents(seed, 3), plan)
     seen = rounds_of(made)
     for r in seen[2:]:  # climbs; round 1 is the optimum of a pool
@@ -158,7 +160,9 @@ def test_exact_searches_predict_what_is_decoded_and_end_at_the_best_of_a_circle(
 
 def test_exact_searches_keep_to_ranges() -> None:
     ranges = {"LM0": (0.2, 0.4), "x": (-np.inf, 0.6)}
-    made = task_on(documents(2), Plan("exact", settings=QUICK), ranges=ranges, start=(0.3, 0.5))
+    made = task_on(
+        documents(2), Plan("exact", settings=QUICK, select="none"), ranges=ranges, start=(0.3, 0.5)
+    )
     weights = np.array([r.result.weights for r in rounds_of(made)])
     assert within(weights[:, 0], 0.2, 0.4)
     assert within(weights[:, 1], -np.inf, 0.6)
@@ -169,7 +173,12 @@ def within(weights: NDArray[np.float64], low: float, high: float) -> bool:
 
 
 def test_exact_searches_leave_weights_that_are_not_tuned_and_count_them() -> None:
-    made = task_on(documents(3, 3), Plan("exact", settings=QUICK), tuned=("x",), start=(0.7, 0.1))
+    made = task_on(
+        documents(3, 3),
+        Plan("exact", settings=QUICK, select="none"),
+        tuned=("x",),
+        start=(0.7, 0.1),
+    )
     assert made.fixed
     seen = rounds_of(made)
     values = [r.value for r in seen]
@@ -179,5 +188,7 @@ def test_exact_searches_leave_weights_that_are_not_tuned_and_count_them() -> Non
 
 
 def test_a_seed_decides_what_exact_searches_find() -> None:
-    one, same = (rounds_of(task_on(documents(4), Plan("exact", settings=QUICK))) for _ in "12")
+    one, same = (
+        rounds_of(task_on(documents(4), Plan("exact", settings=QUICK, select="none"))) for _ in "12"
+    )
     assert [r.result.weights.tolist() for r in one] == [r.result.weights.tolist() for r in same]

@@ -32,7 +32,10 @@ def pool() -> Pool:
 def tuned(
     algorithm: str, on: Pool, notices: Notices, bounds: Bounds | None = None, **options: Any
 ) -> PoolResult:
-    plan, bounds = Plan(algorithm=algorithm, settings=SETTINGS), bounds or Bounds.none(3)
+    plan, bounds = (
+        Plan(algorithm=algorithm, settings=SETTINGS, select="none"),
+        bounds or Bounds.none(3),
+    )
     return tune_pool(
         on, START, plan, notices, names=NAMES, goal=BLEU_GOAL, bounds=bounds, **options
     )
