@@ -13,7 +13,7 @@ from rerank.cli.options import SEED, all_of
 from rerank.errors import UsageError
 from rerank.registry import METRICS
 from rerank.tuning.selection import CV, SELECTIONS
-from rerank.tuning.tuners.table import ALGORITHMS, AUTO, MERT
+from rerank.tuning.tuners.table import ALGORITHMS, MERT
 
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions
@@ -88,20 +88,19 @@ algorithm_option = all_of(
     [
         click.option(
             "--algorithm",
-            type=click.Choice([AUTO, MERT, *ALGORITHMS]),
-            default=AUTO,
+            type=click.Choice([MERT, *ALGORITHMS]),
+            default=MERT,
             show_default=True,
-            help="The tuner; all but mert maximise corpus BLEU and nothing else. auto is mert or, "
-            "with --select cv and corpus BLEU, mert or pro.",
+            help="The tuner; all but mert maximise corpus BLEU and nothing else.",
         ),
         click.option(
             "--select",
             type=click.Choice(SELECTIONS),
             default=CV,
             show_default=True,
-            help="cv: choose weights between the start weights and the tuned ones by five-fold "
-            "cross-validation over documents (blocks of lines, under four documents); keep the "
-            "start weights unless others are better on held-out text. none: take the tuned ones.",
+            help="cv: tune on four fifths of the documents at a time, and go as far from the start "
+            "weights towards the tuned ones as is better on the documents left out, if at all "
+            "(blocks of lines where there are under four documents). none: take the tuned weights.",
         ),
     ]
 )

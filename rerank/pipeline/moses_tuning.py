@@ -47,19 +47,17 @@ from rerank.tuning.tuners.pool_tuner import tune_pool
 class MosesTuning:
     """The weights that `tune_moses` has written, and where they come from.
 
-    result: of the search on the pool; best: what the weights choose; selection: what
-    cross-validation chose between the start and the result
+    result: the weights on the pool; selection: what cross-validation chose, None without it
     """
 
     weights: Weights
     goal: SearchGoal
     result: PoolResult
-    best: Optimum
     selection: Selection | None
 
     def to_text(self) -> str:
         """One line for people."""
-        best, start = self.best, self.result.start
+        best, start = self.result.best, self.result.start
         line = (
             f"tuned BLEU {best.bleu:.2f} (length ratio {best.ratio:.3f}); start "
             f"{start.bleu:.2f} ({start.ratio:.3f}){price_note(self.goal)}"
@@ -123,18 +121,18 @@ def tune_moses(
     tuning = PoolTuning(full[columns], plan, goal, bounds, names)
     selection = cross_validate(pool, tuning, notices, announce)
     if selection:
-        plan = plan.with_algorithm(selection.chosen.candidate.algorithm)
-    found = tune_pool(pool, full[columns], plan, notices, names=names, goal=goal, bounds=bounds)
+        chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
+        found = PoolResult(chosen, Optimum.at(pool, full[columns], goal))
+    else:
+        found = tune_pool(pool, full[columns], plan, notices, names=names, goal=goal, bounds=bounds)
     best = found.best
-    if selection:
-        best = Optimum.at(pool, selection.weights(best.weights), goal)
     full[columns] = best.weights
     if not full.any():
         raise RerankError(ZEROS)
     scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
     made: dict[str, object] = {
         **plan_entries(plan, goal, [*files, *weights.inputs]),
-        **_result_entries(found, best),
+        **_result_entries(found),
         **feature_entries(names, tuned.ranges),
         "flat": surface(pool, best.weights, goal.objective, names, plot=weights.plot),
     }
@@ -145,7 +143,7 @@ def tune_moses(
         made |= scale.to_provenance()
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
     write_weights(weights.out, result, base=frame, notices=notices)
-    return MosesTuning(result, goal, found, best, selection)
+    return MosesTuning(result, goal, found, selection)
 
 
 def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
@@ -211,13 +209,13 @@ def _held(pool: Pool, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> P
     return replace(pool, features=pool.features[:, tuned], fixed=fixed)
 
 
-def _result_entries(found: PoolResult, best: Optimum) -> Mapping[str, object]:
+def _result_entries(found: PoolResult) -> Mapping[str, object]:
     """Entries of the weights file about the best optimum, and the spread of all optima."""
     optima = np.array([optimum.bleu for optimum in found.optima])
     spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
     return {
         "statistics": "Moses' extractor",
-        "bleu": best.bleu,
-        "length_ratio": best.ratio,
+        "bleu": found.best.bleu,
+        "length_ratio": found.best.ratio,
         "optima": {"found": len(optima), "bleu": spread},
     }

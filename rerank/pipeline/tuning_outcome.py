@@ -140,12 +140,12 @@ def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[str | Path]) -> d
     """Entries of every weights file about its making: tuner, objective, seed, inputs."""
     entries: dict[str, object] = {
         "rerank": rerank.__version__,
-        "algorithm": plan.algorithms[0],
+        "algorithm": plan.algorithm,
         "select": plan.select,
         "objective": goal.name,
         "seed": plan.settings.seed,
     }
-    if plan.algorithms[0] == MERT:
+    if plan.algorithm == MERT:
         entries["random_starts"] = plan.settings.random_starts
     entries["threads"] = plan.settings.threads
     entries["inputs"] = [  # what is not a file cannot be read a second time

@@ -8,7 +8,7 @@ from rerank.errors import UsageError
 from rerank.tuning.mert.mert import MertSettings
 from rerank.tuning.objectives.options import CORPUS_BLEU_ALONE, ObjectiveOptions
 from rerank.tuning.selection import CV, SELECTIONS
-from rerank.tuning.tuners.table import AUTO, MERT, PRO, load
+from rerank.tuning.tuners.table import MERT, load
 
 POOLS = ("auto", "sentences", "conditional", "exact")
 
@@ -17,17 +17,16 @@ POOLS = ("auto", "sentences", "conditional", "exact")
 class Plan:
     """How weights are tuned.
 
-    select: `cv` compares tuned weights with the start weights by cross-validation; `none` takes
-    the tuned weights
-    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners.table`; `auto` is
-    `mert`, and with `cv` and corpus BLEU alone `mert` or `pro`
+    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners.table`
     settings: of MERT; other tuners use the seed alone
     replicates: number of tunings on resampled documents, whose weights are averaged
     held_out: share of the documents that is held out from tuning
+    select: `cv` chooses weights between the start weights and the tuned ones by cross-validation,
+    `none` takes the tuned ones
     """
 
     pools: str = "auto"
-    algorithm: str = AUTO
+    algorithm: str = MERT
     objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
     settings: MertSettings = field(default_factory=MertSettings)
     replicates: int = 1
@@ -55,7 +54,7 @@ class Plan:
             )
         if self.select not in SELECTIONS:
             raise UsageError(f"--select {self.select}: expected {' or '.join(SELECTIONS)}")
-        if self.algorithm in (AUTO, MERT):
+        if self.algorithm == MERT:
             return
         load(self.algorithm)
         if self.pools == "exact":
@@ -68,29 +67,16 @@ class Plan:
             )
 
     @property
-    def algorithms(self) -> tuple[str, ...]:
-        """The tuners in use; the first one is used where nothing is selected."""
-        if self.algorithm != AUTO:
-            return (self.algorithm,)
-        plain = self.select == CV and self.objective_options == CORPUS_BLEU_ALONE
-        return (MERT, PRO) if plain and self.pools != "exact" else (MERT,)
-
-    @property
     def objective_options(self) -> ObjectiveOptions:
-        """The objective in use.
+        """The objective in use: tuners other than MERT maximise corpus BLEU alone.
 
-        Tuners other than MERT maximise corpus BLEU alone. With cross-validation the price on
-        direction is 0 unless it is asked for: the share of the way takes its place.
+        With cross-validation there is no price on direction unless it is asked for.
         """
-        if self.algorithm not in (AUTO, MERT):
+        if self.algorithm != MERT:
             return CORPUS_BLEU_ALONE
         if self.select == CV and self.objective.shrinkage is None:
             return replace(self.objective, shrinkage=0.0)
         return self.objective
-
-    def with_algorithm(self, name: str) -> Plan:
-        """The plan with another tuner."""
-        return replace(self, algorithm=name)
 
     def seeded(self, seed: int) -> Plan:
         """The plan with another seed."""

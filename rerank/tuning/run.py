@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,19 +134,17 @@ def tune(
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
-    if selection:
-        task = replace(task, plan=plan.with_algorithm(selection.chosen.candidate.algorithm))
     replicates = None
-    if selection and selection.kept:
-        weights = selection.anchor.weights
-    elif plan.replicates == 1:
-        weights = _tuned(task, announce)
+    if selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
+        weights = selection.weights(selection.tuned)
     else:
-        replicates = _replicates(task, announce)
-        announce(replicates.to_text(task.names))
-        weights = replicates.mean
-    if selection:
-        weights = selection.weights(weights)
+        if plan.replicates == 1:
+            weights = _tuned(task, announce)
+        else:
+            replicates = _replicates(task, announce)
+            announce(replicates.to_text(task.names))
+            weights = replicates.mean
+        weights = selection.weights(weights) if selection else weights
     path, sums = task.decode(weights)
     held = None if rest is None else _held_out_scores(rest, weights, announce)
     scale = task.corpus.scale(path, task.full(weights), notices)

@@ -1,8 +1,8 @@
 """Cross-validation of tuning: what each way of tuning gives on text that it has not seen.
 
-Every fold is tuned on the others with less effort than the whole set: no random starts and no kicks
-of MERT, whose local optima matter less than the share of the way to them. All shares of one fold
-cost one tuning and a decoding each. Results do not depend on the number of threads.
+Each fold is held out once, and weights are tuned on the others. Their mean takes the place of a
+tuning of the whole set: a longer search finds better local optima of the tuning documents, not of
+new ones. Results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from rerank.tuning.bounds import Bounds
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.mert import silence
 from rerank.tuning.objectives.goal import SearchGoal
-from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.selection import NONE
 from rerank.tuning.selection.folds import Folds
-from rerank.tuning.selection.selection import Candidate, Selection, one_standard_error
+from rerank.tuning.selection.selection import Candidate, Selection, choose
 from rerank.tuning.selection.shrunk import Anchor, best_feature
 from rerank.tuning.tuners.pool_tuner import tune_pool
 
@@ -41,12 +40,6 @@ class PoolTuning:
     bounds: Bounds
     names: Sequence[str]
 
-    @property
-    def algorithms(self) -> tuple[str, ...]:
-        """Algorithms of the plan; only the first one keeps to ranges of weights."""
-        ranges = np.isfinite([self.bounds.low, self.bounds.high]).any()
-        return self.plan.algorithms[:1] if ranges else self.plan.algorithms
-
     def anchor(self, pool: Pool) -> Anchor:
         """The start weights, or the best single feature of a pool where there are none."""
         spreads = Axes.of(pool).scale
@@ -56,14 +49,13 @@ class PoolTuning:
         feature, name = best_feature(pool, self.goal, self.bounds, self.names)
         return Anchor(feature, spreads, settled, name)
 
-    def tuned(self, pool: Pool, algorithm: str) -> NDArray[np.float64]:
-        """Weights (F,) tuned with little effort by an algorithm of the plan."""
-        plan = self.plan.with_algorithm(algorithm)
-        settings = replace(plan.settings, random_starts=0, kicks=0, threads=1)
+    def tuned(self, pool: Pool) -> NDArray[np.float64]:
+        """Weights (F,) tuned with little effort: no random starts, no kicks."""
+        settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=1)
         return tune_pool(
             pool,
             self.start,
-            replace(plan, settings=settings),
+            replace(self.plan, settings=settings),
             Notices(),
             names=self.names,
             goal=self.goal,
@@ -77,46 +69,40 @@ def cross_validate(
     notices: Notices,
     announce: Callable[[str], None] = lambda line: None,
 ) -> Selection | None:
-    """The candidate that the one-standard-error rule chooses, by the plan's cross-validation.
+    """What `choose` takes by cross-validation, if the plan has it.
 
     None where the plan has none, where BLEU does not depend on the weights and, with a notice,
-    where the lists are too few for folds. Candidates are the start weights and, for each algorithm,
-    weights at `SHARES` of the way from the start to the tuned ones. O(n F) memory for each thread.
+    where the lists are too few for folds. Candidates are the start weights, and weights at `SHARES`
+    of the way to the tuned ones. O(n F) memory for each thread.
     """
-    plan, algorithms = tuning.plan, tuning.algorithms
+    plan = tuning.plan
     if plan.select == NONE or silence(Axes.of(pool)):
         return None
     folds = Folds.of(pool, np.random.default_rng(plan.settings.seed))
     if folds is None:
         notices.add("too few lists for cross-validation: tuned weights are taken as they are")
         return None
-    candidates = [(algorithms[0], 0.0), *((a, s) for a in algorithms for s in SHARES)]
     width = pool.statistics.shape[1]
-    sums = np.zeros((len(candidates), folds.n_units, width), dtype=pool.decode(tuning.start).dtype)
+    sums = np.zeros((1 + len(SHARES), folds.n_units, width), pool.decode(tuning.start).dtype)
 
-    def hold_out(fold: tuple[NDArray[np.int64], Pool, Pool]) -> None:
+    def hold_out(fold: tuple[NDArray[np.int64], Pool, Pool]) -> NDArray[np.float64]:
         units, rest, held = fold
-        sums[:, units] = _held_out(rest, held, tuning)
+        anchor, tuned = tuning.anchor(rest), tuning.tuned(rest)
+        for c, share in enumerate((0.0, *SHARES)):
+            sums[c, units] = held.decode(anchor.towards(tuned, share))
+        return tuned
 
     with ThreadPoolExecutor(plan.settings.threads) as threads:
-        list(threads.map(hold_out, folds.split()))
-    selection = one_standard_error(
-        [Candidate(*one, statistics) for one, statistics in zip(candidates, sums, strict=True)],
+        tuned = list(threads.map(hold_out, folds.split()))
+    anchor = tuning.anchor(pool)
+    selection = choose(
+        [Candidate(share, own) for share, own in zip((0.0, *SHARES), sums, strict=True)],
         tuning.goal.objective,
-        anchor=tuning.anchor(pool),
+        anchor=anchor,
+        tuned=anchor.mean(tuned),
         unit=folds.unit,
         n_folds=len(folds.parts),
     )
     for line in selection.table():
         announce(line)
     return selection
-
-
-def _held_out(rest: Pool, held: Pool, tuning: PoolTuning) -> Sums:
-    """Summed statistics (C, U, W) of the held-out units for each candidate, tuned on the rest."""
-    anchor = tuning.anchor(rest)
-    found = [held.decode(anchor.weights)]
-    for algorithm in tuning.algorithms:
-        tuned = tuning.tuned(rest, algorithm)
-        found += [held.decode(anchor.towards(tuned, share)) for share in SHARES]
-    return np.array(found)

@@ -1,10 +1,11 @@
-"""The choice between candidates by their held-out statistics: the one-standard-error rule.
+"""The choice between shares of the way to the tuned weights, by what they give on held-out text.
 
-Breiman, Friedman, Olshen and Stone (1984), Classification and Regression Trees, section 3.4.3: of
-all candidates whose held-out value is within one standard error of the best, the simplest is
-chosen. Here the simplest is the one nearest to the start weights, and the standard error is that of
-the difference to the best candidate: both are measured on the same documents, whose difficulty
-cancels out. It is a delete-one jackknife over the documents (Efron and Stein 1981,
+Only shares that are better than the start weights on held-out text are taken, and only those within
+one standard error of the best (Breiman, Friedman, Olshen and Stone 1984, Classification and
+Regression Trees, section 3.4.3). The differences between these are noise, so the one nearest to
+`USUAL` is chosen: the share that was best on average over eight tuning sets. The standard error is
+that of the difference to the best candidate, on the same documents, whose difficulty cancels out; it
+is a delete-one jackknife over documents (Efron and Stein 1981,
 https://doi.org/10.1214/aos/1176345462).
 """
 
@@ -21,24 +22,19 @@ from rerank.tuning.objectives.objective import Objective, Sums, bleu_of
 from rerank.tuning.selection.shrunk import Anchor
 
 GROUPS = 50  # of units in a jackknife, at most
+USUAL = 0.3  # recipes/new-documents
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
-    """A way of tuning and what it gave on held-out units.
+    """A share of the way to the tuned weights, and what it gave on held-out units.
 
-    share: of the way from the start weights to those tuned by `algorithm`; 0 keeps the start
+    share: 0 keeps the start weights, 1 takes the tuned ones
     statistics: (U, W) summed statistics of each unit, decoded with weights tuned without it
     """
 
-    algorithm: str
     share: float
     statistics: Sums
-
-    @property
-    def name(self) -> str:
-        """The candidate, for people."""
-        return f"{self.algorithm} {self.share:g}" if self.share else "start"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +53,6 @@ class Comparison:
     def to_dict(self) -> dict[str, object]:
         """Entry of a weights file."""
         return {
-            "algorithm": self.candidate.algorithm if self.candidate.share else None,
             "share": self.candidate.share,
             "held_out": self.value,
             "error": self.error,
@@ -68,8 +63,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selection:
-    """All candidates, start first, and the chosen one; `anchor` are the start weights.
+    """All candidates, start first, and the chosen one.
 
+    anchor: the start weights; tuned: (F,) mean of the weights tuned in the folds
     unit: what was held out, documents or blocks of lines, U of them in `n_folds` folds
     objective: name of the objective that all values are of
     """
@@ -78,6 +74,7 @@ class Selection:
     chosen: Comparison
     objective: str
     anchor: Anchor
+    tuned: NDArray[np.float64]
     unit: str
     n_folds: int
 
@@ -87,7 +84,7 @@ class Selection:
         return self.chosen.candidate.share == 0
 
     def weights(self, tuned: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The chosen weights (F,), given those tuned on the whole set."""
+        """The weights (F,) at the chosen share of the way to tuned ones (F,)."""
         return self.anchor.towards(tuned, self.chosen.candidate.share)
 
     def to_dict(self) -> Mapping[str, object]:
@@ -104,13 +101,12 @@ class Selection:
         }
 
     def table(self) -> list[str]:
-        """A line for each algorithm with the differences to the start weights, for people."""
-        start = _with_error(self.compared[0])
-        lines = [f"held-out {self.objective} of {self.anchor.name}: {start}"]
-        for name in dict.fromkeys(one.candidate.algorithm for one in self.compared[1:]):
-            own = [one for one in self.compared[1:] if one.candidate.algorithm == name]
-            shares = ", ".join(f"{one.candidate.share:g}: {_difference(one)}" for one in own)
-            lines.append(f"{name}, difference at each share of the way: {shares}")
+        """The value at each share, for people."""
+        lines = [f"held-out {self.objective} at shares of the way from {self.anchor.name}:"]
+        for one in self.compared:
+            mark = "  ← chosen" if one is self.chosen else ""
+            difference = f"  {_difference(one)}" if one.candidate.share else ""
+            lines.append(f"  {one.candidate.share:<4g} {_with_error(one)}{difference}{mark}")
         return lines
 
     def to_text(self) -> str:
@@ -126,22 +122,23 @@ class Selection:
         return (
             f"held-out {self.objective} {_with_error(chosen)}; {self.anchor.name} "
             f"{start.value:.2f}, difference {_difference(chosen)} ({how}; "
-            f"{chosen.candidate.algorithm}, {chosen.candidate.share:g} of the way from the start)"
+            f"{chosen.candidate.share:g} of the way to the tuned weights)"
         )
 
 
-def one_standard_error(
+def choose(
     candidates: Sequence[Candidate],
     objective: Objective,
     *,
     anchor: Anchor,
+    tuned: NDArray[np.float64],
     unit: str,
     n_folds: int,
 ) -> Selection:
-    """The candidate of the smallest share within one standard error of the best.
+    """The start where no candidate is better, else the one chosen within one standard error.
 
-    The first candidate is the start. Of candidates with an equal share the better one counts, of
-    equally good ones the first. O(C G U W) for C candidates, G ≤ 50 groups of the jackknife.
+    candidates: by share, the start first; for the other arguments see `Selection`. O(C G U W) for C
+    candidates and G ≤ 50 groups of the jackknife.
     """
     values = np.array([objective.value(one.statistics) for one in candidates])
     without = np.array([_jackknife(objective, one.statistics) for one in candidates])
@@ -158,11 +155,11 @@ def one_standard_error(
     best = int(values.argmax())
     near = [
         c
-        for c in range(len(candidates))
-        if values[c] >= values[best] - _error(without[best] - without[c])
+        for c in range(1, len(candidates))
+        if values[c] > values[0] and values[c] >= values[best] - _error(without[best] - without[c])
     ]
-    chosen = min(near, key=lambda c: (candidates[c].share, -values[c]))
-    return Selection(compared, compared[chosen], objective.name, anchor, unit, n_folds)
+    chosen = min(near, key=lambda c: abs(candidates[c].share - USUAL), default=0)
+    return Selection(compared, compared[chosen], objective.name, anchor, tuned, unit, n_folds)
 
 
 def _jackknife(objective: Objective, statistics: Sums) -> NDArray[np.float64]:

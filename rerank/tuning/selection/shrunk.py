@@ -1,9 +1,10 @@
 """Weights between those that tuning starts from and those that it ends with.
 
 Tuned weights fit the tuning documents too well: on new documents, weights on the way from the start
-weights to the tuned ones are better than either end. The share of the way is what cross-validation
-chooses, like the interpolation of each round of PRO (Hopkins and May 2011,
-https://aclanthology.org/D11-1125, section 5), with a share from data.
+weights to the tuned ones are often better than either end. PRO goes a fixed share of the way in
+each round (Hopkins and May 2011, https://aclanthology.org/D11-1125, section 5); here
+cross-validation chooses the share. The mean of several tunings is steadier than each of them
+(Clark, Dyer, Lavie and Smith 2011, https://aclanthology.org/P11-2031).
 """
 
 from __future__ import annotations
@@ -44,6 +45,13 @@ class Anchor:
             return (1 - share) * self.weights + share * tuned
         mixed = (1 - share) * self._unit(self.weights) + share * self._unit(tuned)
         return np.asarray(mixed / (np.linalg.norm(mixed, 1) or 1.0))
+
+    def mean(self, several: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """The mean of weights (F,); of their directions, with L1 norm 1, where scale is free."""
+        if self.settled:
+            return np.asarray(np.mean(several, axis=0))
+        mean = np.mean([self._unit(one) for one in several], axis=0)
+        return np.asarray(mean / (np.linalg.norm(mean, 1) or 1.0))
 
     def _unit(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         length = float(np.linalg.norm(weights * self.spreads))

@@ -32,9 +32,9 @@ class Tuner(Protocol):
         ...
 
 
-AUTO, MERT, PRO = "auto", "mert", "pro"
+MERT = "mert"
 ALGORITHMS: Mapping[str, str] = {
-    PRO: "rerank.tuning.tuners.pro:pro",
+    "pro": "rerank.tuning.tuners.pro:pro",
     "expected-bleu": "rerank.tuning.tuners.expected_bleu:expected_bleu",
 }
 """Where the function of each is; it is imported when it is used."""
