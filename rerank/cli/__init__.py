@@ -84,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
         name = f"{fault.filename}: " if fault.filename else ""
         return _failed(name + (fault.strerror or str(fault)).lower())
     except MemoryError:
-        return _failed("out of memory; use --top K to keep fewer candidates")
+        return _failed(f"out of memory{_cure(arguments)}")
     except Exception as bug:
         if os.environ.get("RERANK_TRACEBACK"):
             raise
@@ -93,6 +93,13 @@ def run(arguments: Sequence[str]) -> int:
             "the same command under RERANK_TRACEBACK=1"
         )
     return result if isinstance(result, int) else 0
+
+
+def _cure(arguments: Sequence[str]) -> str:
+    """How a command can do with less memory."""
+    command = cli.commands.get(arguments[0]) if arguments else None
+    lists = command is not None and any("--top" in option.opts for option in command.params)
+    return "; use --top K to keep fewer candidates" if lists else ""
 
 
 def _failed(message: str, exit_code: int = 1) -> int:

@@ -9,13 +9,13 @@ import click
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
 from rerank.cli.options import (
-    FILE,
     Messages,
     count_option,
     engine_message_options,
     threads_option,
 )
 from rerank.cli.searching import path_options, search_options
+from rerank.cli.values import FILE, WEIGHT
 
 
 @click.command(
@@ -32,7 +32,7 @@ from rerank.cli.searching import path_options, search_options
 )
 @click.option(
     "--default-weight",
-    type=float,
+    type=WEIGHT,
     metavar="WEIGHT",
     help="Weight of the features that the weights file lacks [default: refuse such a file].",
 )

@@ -15,10 +15,10 @@ https://github.com/moses-smt/mosesdecoder.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
 from rerank.formats.moses_grammar import features, is_sparse
 from rerank.formats.tokens import NUMBER, number, shown, written
@@ -59,7 +59,7 @@ def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
     token = lines[places[0]].split()[-1] if places else b"null"
     if token == b"null":
         return None
-    if not 0 < float(token) < math.inf:
+    if not 0 < float(token) <= LARGEST:
         raise InputError(
             f"expected an alpha above 0, found {shown(token)}", source=source, line=places[0] + 1
         )

@@ -13,7 +13,7 @@ import rerank
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.interrupts import Interrupts
 from rerank.files.lines import digest, display, read_lines
-from rerank.files.outputs import check_outputs
+from rerank.files.outputs import check_folder, check_outputs
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.progress import progress
@@ -159,8 +159,7 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out}: expected a folder to write the model to, found a file")
+    check_folder(out, str(out))
     if not out.exists() or not any(out.iterdir()):
         return
     if not resume:

@@ -66,10 +66,7 @@ class FileScorer(FeatureSource):
 
     def number(self, token: bytes, line: int) -> float:
         """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
-        read: tokens.Number = tokens.number
-        clip = self.info.clip_inf
-        if clip is not None:
-            read = tokens.clipping(abs(clip), lambda: self._clipped(line))
+        read = tokens.list_number(self.info.clip_inf, lambda: self._clipped(line))
         try:
             return read(token.strip(b" \t\r"), self.name)
         except InputError as fault:

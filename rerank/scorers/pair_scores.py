@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise
+from rerank.corpus import LARGEST
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
 from rerank.files.lines import read_lines
@@ -108,7 +109,7 @@ class PairScores(FileScorer):
         places = grid.places(t, previous, index)
         kept = places != DROPPED
         places = places[kept]
-        if (places == MISSING).any() or not np.isfinite(values).all():
+        if (places == MISSING).any() or not (np.abs(values) <= LARGEST).all():
             return False
         if not (np.diff(np.sort(places)).all() and np.isnan(flat[places]).all()):
             return False

@@ -16,6 +16,7 @@ from support.cli import examples, finish, start
 import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
+from rerank.cli.values import FolderName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
@@ -106,7 +107,7 @@ def distinct_value(option: click.Option, number: int) -> tuple[list[str], object
         text, value = FORMS[option.metavar]
         return [option.opts[-1], text], value
     text = f"text{number}.json"
-    if isinstance(option.type, click.Path):
+    if isinstance(option.type, FolderName):
         return [option.opts[-1], text], Path(text)
     return [option.opts[-1], text], (text,) if option.multiple else text
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
 from rerank.formats.moses_ini import alpha_line, merged, read_alpha
 from rerank.formats.weights import Weights, weights_from_lines
@@ -152,8 +153,8 @@ def test_an_alpha_that_is_no_scale_is_refused(token: str) -> None:
         read_alpha([b"", f"# alpha: {token}".encode()], source="w.ini")
 
 
-positive = st.floats(0, exclude_min=True, allow_infinity=False)
-finite = st.floats(allow_nan=False, allow_infinity=False)
+positive = st.floats(0, LARGEST, exclude_min=True)
+finite = st.floats(-LARGEST, LARGEST)
 
 
 @given(st.none() | positive)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rerank.corpus import LARGEST
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import (
@@ -26,7 +27,7 @@ from rerank.notices import Notices
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-LARGEST, LARGEST)
 json_values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | finite
 all_weights = st.builds(
     Weights,
@@ -38,7 +39,7 @@ all_weights = st.builds(
     sparse=st.dictionaries(
         st.from_regex(r"[a-z]{1,3}_[!-~]{0,5}", fullmatch=True), finite, max_size=4
     ),
-    alpha=st.none() | st.floats(0, exclude_min=True, allow_infinity=False),
+    alpha=st.none() | st.floats(0, LARGEST, exclude_min=True),
     provenance=st.dictionaries(st.text(max_size=5), json_values, max_size=3),
 ).filter(lambda w: any(map(any, w.dense.values())) or any(w.sparse.values()))
 
