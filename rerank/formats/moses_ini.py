@@ -134,15 +134,11 @@ def merged(
     for n in inside[1:]:
         label = _parts(lines[n])[0].strip().removesuffix(b"=").rstrip()
         places.setdefault(label.decode(), []).append(n)
-    new, appended = list(lines), []
+    new, appended = list(lines), dict[str, bytes]()
     for name, numbers in {**dense, **{name: (value,) for name, value in sparse.items()}}.items():
         line = weight_line(name, numbers, sparse=name in sparse).encode()
         if name not in places:
-            notices.add(
-                f"weight of {name} appended; Moses refuses the file unless it has this feature",
-                source=source,
-            )
-            appended.append(line)
+            appended[name] = line
             continue
         width = sum(len(_parts(lines[n])[1].split()) for n in places[name])
         if width != len(numbers):
@@ -156,7 +152,13 @@ def merged(
         for n in places[name]:
             new[n] = _rewritten(lines[n], tokens)
     end = 1 + max(n for n in inside if n == inside[0] or lines[n].strip())
-    new[end:end] = appended
+    new[end:end] = appended.values()
+    if appended:
+        notices.add(
+            "weight appended; Moses refuses the file unless it has this feature",
+            source=source,
+            names=list(appended),
+        )
     return _with_alpha(new, alpha, inside[0])
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeAlias
 
@@ -66,6 +67,14 @@ def shown(data: bytes) -> str:
     """The first 60 bytes at most, quoted and printable, for a message."""
     text = repr(data[:_SHOWN].decode("utf-8", "backslashreplace"))
     return text if len(data) <= _SHOWN else f"{text}…"
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """Hint about an unknown name: the most similar known one or, if none is similar, all."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1)
+    known = f"there are: {', '.join(names[:20])}" if names else "there are none"
+    return f"did you mean {near[0]!r}?" if near else known
 
 
 def _is_infinite(token: bytes) -> bool:

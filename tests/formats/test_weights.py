@@ -186,7 +186,10 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b'{"schema": 1, "weights": {"LM0": [true]}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": {"LM0": "1"}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": [1]}', "found no object at 'weights'"),
-        (b'{"schema": 1, "weights": {"LM0": 1, "LM0": 2}}', "the same key twice"),
+        (
+            b'{"schema": 1, "weights": {"LM0": 1, "LM0": 2}}',
+            "found the key 'LM0' twice in one object",
+        ),
         (b'{"schema": 1, "weigths": {"LM0": 1}}', "did you mean 'weights'"),
         (b'{"schema": 2, "weights": {"LM0": 1}}', "found schema 2; this version reads 1"),
         (b'{"schema": 1, "weights": {"LM0": 1}, "alpha": 0}', "found alpha 0"),
@@ -274,7 +277,7 @@ def test_a_default_stands_for_weights_that_are_missing_and_is_counted() -> None:
         0,
         0,
     ]
-    assert notices.lines() == ["1 x feature 'TM0' without weight; 0 is used"]
+    assert notices.lines() == ["1 x feature without weight; 0 is used: TM0"]
 
 
 def test_the_weight_of_unknown_words_may_stand_in_a_moses_ini() -> None:
