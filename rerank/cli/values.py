@@ -136,7 +136,7 @@ class NameList(Text):
         return names
 
 
-class Pair(click.ParamType):
+class Pair(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
     """NAME=VALUE as a tuple; a VALUE alone where there is a label, a NAME alone with a default.
 
     form: what is expected, for messages; last: whether a NAME may hold a `=`, and no VALUE does.
@@ -148,7 +148,7 @@ class Pair(click.ParamType):
     def __init__(
         self,
         form: str,
-        value: click.ParamType,
+        value: click.ParamType[Any],
         *,
         label: str = "",
         default: Any = None,
@@ -169,7 +169,7 @@ class Pair(click.ParamType):
         return name, self.value.convert(text, param, ctx)
 
 
-class Interval(click.ParamType):
+class Interval(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
     """LOW:HIGH as a tuple, infinite where one is left out."""
 
     name = "interval"
@@ -186,7 +186,7 @@ class Interval(click.ParamType):
         return least, greatest
 
 
-class WordOr(click.ParamType):
+class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
     """One of some words, or a number."""
 
     name = "word or number"

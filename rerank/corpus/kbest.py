@@ -156,5 +156,6 @@ def _fault(
         )
     for name, value in features.items():
         if not isinstance(value, Real) or not abs(value) <= LARGEST:
-            return f"expected a finite number up to {LARGEST:g} for the feature {name!r}, found {value!r}"
+            limit = f"a finite number up to {LARGEST:g}"
+            return f"expected {limit} for the feature {name!r}, found {value!r}"
     return ""

@@ -94,12 +94,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             f"found the key {twice!r} twice in one object",
             lambda place, token: place in seen or bool(seen.add(place)),
         )
-    for name in found:
-        if any("\ud800" <= character <= "\udfff" for character in name):
-            raise _Fault(
-                f"found half a surrogate pair in the key {name!r}",
-                lambda place, token: place[-1:] == (name,),
-            )
+    half = next((name for name in found if re.search("[\ud800-\udfff]", name)), None)
+    if half is not None:
+        message = f"found half a surrogate pair in the key {half!r}"
+        raise _Fault(message, lambda place, token: place[-1:] == (half,))
     return found
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanOfSentences
 from rerank.notices import Notices
@@ -43,7 +44,7 @@ class PerHypothesis(MeanOfSentences):
     work, and at a line that is not a finite number.
     """
 
-    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, given: ListInfo, notices: Notices) -> None:
         self.name = name
         self._lines = _Finite(name, path, given, notices)
 
@@ -55,4 +56,4 @@ class PerHypothesis(MeanOfSentences):
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
         digest = self._lines.digest[:LENGTH]
-        return signature({"metric": self.name, "file": f"{self._lines.path.name}={digest}"})
+        return signature({"metric": self.name, "file": f"{Path(self._lines.path).name}={digest}"})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import rerank
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.interrupts import Interrupts
 from rerank.files.lines import digest, display, read_lines
 from rerank.files.outputs import check_folder, check_outputs
@@ -82,6 +83,7 @@ def train_lm(
     from lm.training import Settings, Trainer
 
     _check_folder(out, resume)
+    inputs = InputFiles((train, valid))
     check_outputs((), (train, valid))
     corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
     device = choose_device(recipe.device, recipe.threads)
@@ -104,6 +106,7 @@ def train_lm(
         f"({settings.precision})"
     )
     about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
+    inputs.check()
     last: Report | None = None
     updates = recipe.epochs * trainer.updates_per_epoch - trainer.progress.update
     saved = trainer.progress.seconds

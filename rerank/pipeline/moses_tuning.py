@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_start_weights, write_weights
@@ -79,6 +80,7 @@ def tune_moses(
     plan = plan or Plan()
     files = [*features, *scores, *([] if init is None else [init])]
     _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
+    inputs = InputFiles([*files, *weights.inputs])
     weights.check(files)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
@@ -126,6 +128,7 @@ def tune_moses(
         announce(scale.to_text())
         made |= scale.to_provenance()
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
+    inputs.check()
     write_weights(weights.out, result, base=frame, notices=notices)
     return MosesTuning(result, goal, found)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.files.lines import digest, display
 from rerank.formats import tokens
 from rerank.notices import Notices
@@ -40,7 +40,7 @@ class FileScorer(FeatureSource):
 
     runs_on = "file"
 
-    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name)
         self.path, self.info, self.notices = path, info, notices
         self.source = display(path)

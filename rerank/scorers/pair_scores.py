@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from decoders.arrays import Pairwise
 from rerank.corpus import LARGEST
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.files.lines import read_lines
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
@@ -39,7 +39,7 @@ class PairScores(FileScorer):
 
     order = 1
 
-    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
         self._rewind()

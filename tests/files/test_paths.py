@@ -59,5 +59,5 @@ def test_the_cure_for_a_missing_folder_is_one_that_works(
 def test_a_folder_to_make_is_refused_below_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     check_folder(tmp_path / "new" / "folder", "--out")
-    with pytest.raises(UsageError, match="--out: .*file is not a folder; name another"):
+    with pytest.raises(UsageError, match=r"--out: .*file is not a folder; name another"):
         check_folder(tmp_path / "file" / "model", "--out")
