@@ -16,7 +16,7 @@ from rerank.notices import Notices
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
-THREADS = 1024  # the most that a process should start
+THREADS = 512  # the most that a process should start
 
 
 def count_option(

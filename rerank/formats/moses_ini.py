@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
@@ -27,6 +28,7 @@ from rerank.notices import Notices
 _SECTION = re.compile(rb"\[(.*)\]")
 _COMMENT = re.compile(rb"(?:^|\s)#.*")
 
+_number = partial(number, cure="; weights are finite numbers")
 _ALPHA = re.compile(rb"#\s*alpha:\s*(\S+)")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
@@ -85,7 +87,7 @@ def read_ini(
                 notices.add(kind, source=source, line=n)
         elif section == own and text:
             try:
-                found, more = features(_labelled(text), number)
+                found, more = features(_labelled(text), _number)
                 for name in sparse.keys() & more:
                     raise InputError(f"expected one weight of {name!r}, found two")
             except InputError as fault:

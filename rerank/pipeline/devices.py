@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,15 @@ def choose_device(name: str, threads: int | None = None) -> torch.device:
             "from 0"
         )
     return device
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Memory of a device."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def choose_precision(name: str, device: torch.device) -> str:
