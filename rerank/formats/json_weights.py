@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, TypeAlias
 
@@ -54,11 +55,11 @@ def read_json(
     except json.JSONDecodeError as fault:
         raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
-        message, here = "found too deep a nesting", lambda place, token: len(place) > _DEEP
+        found = _Fault("found too deep a nesting", lambda place, token: len(place) > _DEEP)
     except _Fault as fault:
-        message, here = str(fault), fault.here
-    line = next((line for place, token, line in _values(text) if here(place, token)), 1)
-    raise InputError(f"expected JSON weights, {message}", source=source, line=line)
+        found = fault
+    line = next((line for place, token, line in _values(text) if found.here(place, token)), 1)
+    raise InputError(f"expected JSON weights, {found}", source=source, line=line)
 
 
 def _values(text: str) -> Iterator[tuple[Place, str, int]]:
@@ -75,12 +76,24 @@ def _values(text: str) -> Iterator[tuple[Place, str, int]]:
             place[-1:] = [last + 1 if isinstance(last, int) else last for last in place[-1:]]
         elif token[0] != ":":
             yield tuple(place), token[0], line
-            place += {"{": [""], "[": [0]}.get(token[0], [])
+            if token[0] in ("{", "["):
+                place.append("" if token[0] == "{" else 0)
 
 
 def _at(*place: str | int) -> Callable[[Place, str], bool]:
     """Whether a value is at this place, which in a file of weights alone lacks its first key."""
     return lambda found, token: found == place or (len(place) > 1 and found == place[1:])
+
+
+def _repeated() -> Callable[[Place, str], bool]:
+    """Whether a value is at the place of an earlier one."""
+    places = Counter[Place]()
+
+    def again(place: Place, token: str) -> bool:
+        places[place] += 1
+        return places[place] > 1
+
+    return again
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -89,11 +102,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        seen = set[Place]()
-        raise _Fault(
-            f"found the key {twice!r} twice in one object",
-            lambda place, token: place in seen or bool(seen.add(place)),
-        )
+        raise _Fault(f"found the key {twice!r} twice in one object", _repeated())
     half = next((name for name in found if re.search("[\ud800-\udfff]", name)), None)
     if half is not None:
         message = f"found half a surrogate pair in the key {half!r}"

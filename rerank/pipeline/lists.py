@@ -158,9 +158,9 @@ class KBestSource(DocumentSource):
             try:
                 yield source
             except InputError:
-                for file in (source.file, *source.score_files):
-                    if isinstance(file.path, RereadFile):
-                        file.path.check()  # a file that was rewritten is the reason
+                for path in (source.file.path, *(file.path for file in source.score_files)):
+                    if isinstance(path, RereadFile):
+                        path.check()  # a file that was rewritten is the reason
                 raise
             except (KeyboardInterrupt, Terminated):
                 copies.close()

@@ -356,11 +356,13 @@ def test_a_warning_of_numpy_never_reaches_the_user(
 ) -> None:
     """Those of our modules, also from their threads, are faults; others stay warnings."""
 
+    def overflow() -> None:
+        warnings.warn_explicit("overflow", RuntimeWarning, "f.py", 1, module="rerank.tuning.task")
+
     def warn(*_: object, **__: object) -> None:
         warnings.warn_explicit("odd", RuntimeWarning, "f.py", 1, module="elsewhere")
         with ThreadPoolExecutor(1) as threads:
-            given = ("overflow", RuntimeWarning, "f.py", 1, "rerank.tuning.task")
-            threads.submit(warnings.warn_explicit, *given).result()
+            threads.submit(overflow).result()
 
     monkeypatch.setattr(pipeline, "decode", warn)
     with pytest.warns(RuntimeWarning, match="odd") as printed:
