@@ -113,6 +113,7 @@ class FolderName(FileName):
         name = super().convert(value, param, ctx)
         if os.path.exists(name) and not os.path.isdir(name):
             self.fail(f"expected a folder, found the file {name!r}; name another", param, ctx)
+        super().convert(os.path.join(name, "x" * 100, "x" * 100), param, ctx)  # room for files
         return Path(name)
 
     def shell_complete(

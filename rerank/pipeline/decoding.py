@@ -136,6 +136,7 @@ def score(
     out: str | Path = "-",
     *,
     weights: str | Path | None = None,
+    default_weight: float | None = None,
     search: Search = AUTO,
     notices: Notices | None = None,
     announce: Printer = log.info,
@@ -150,16 +151,17 @@ def score(
     if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     unused = replace(search, options=replace(search.options, alpha=None, seed=None))
-    if weights is None and unused != Search():
+    if weights is None and (unused != Search() or default_weight is not None):
         raise UsageError(
-            "--search and its options are for the path decoded with --weights; give these"
+            "--search, its options and --default-weight are for the path decoded with --weights; "
+            "give these"
         )
     files = [*lists.files, *([weights] if weights else [])]
     inputs = InputFiles(files)
     check_outputs([out], files)
     model = None
     if weights is not None:
-        model = LinearModel(read_weights(weights, notices), display(weights))
+        model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
         search = search.at(model.weights.alpha)
     prefix = "first candidates" if model is None else "decoded path"
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")

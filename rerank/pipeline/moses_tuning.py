@@ -168,10 +168,10 @@ def _features(
             announce(f"start weights are those of {source}, not of {display(init)}")
         elif values.weights.any():
             source, given = display(init), Weights(by_name(values.weights, space))
-            return TunedFeatures(weights.features, given, source, weights.ranges)
+            return TunedFeatures(weights.features, given, source, weights.ranges, "--tune")
     if given is not None:
         _refuse_columns(given, space, source)
-    return TunedFeatures(weights.features, given, source, weights.ranges)
+    return TunedFeatures(weights.features, given, source, weights.ranges, "--tune")
 
 
 def _refuse_columns(given: Weights, space: FeatureSpace, source: str) -> None:
