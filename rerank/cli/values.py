@@ -19,11 +19,16 @@ from click.shell_completion import CompletionItem
 from rerank.corpus import LARGEST
 from rerank.errors import UsageError
 from rerank.files.paths import refuse_long
-from rerank.formats.tokens import NUMBER
+from rerank.formats.tokens import NUMBER, shown
 
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def _shown(value: str) -> str:
+    """A value in a message, quoted and not too long."""
+    return shown(os.fsencode(value))
 
 
 class Whole(click.IntRange):
@@ -35,7 +40,7 @@ class Whole(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; `1_000` and `١`, which Python takes, are refused."""
         if isinstance(value, str) and not _WHOLE.fullmatch(value):
-            self.fail(f"expected a whole number, found {value!r}", param, ctx)
+            self.fail(f"expected a whole number, found {_shown(value)}", param, ctx)
         return super().convert(value, param, ctx)
 
     def _describe_range(self) -> str:
@@ -56,7 +61,7 @@ class Real(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The number; `nan`, `inf` and `1_0`, which Python takes, are refused."""
         if isinstance(value, str) and not NUMBER.fullmatch(os.fsencode(value)):
-            self.fail(f"expected a finite decimal number, found {value!r}", param, ctx)
+            self.fail(f"expected a finite decimal number, found {_shown(value)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -112,7 +117,7 @@ class FolderName(FileName):
         """The path."""
         name = super().convert(value, param, ctx)
         if os.path.exists(name) and not os.path.isdir(name):
-            self.fail(f"expected a folder, found the file {name!r}; name another", param, ctx)
+            self.fail(f"expected a folder, found the file {_shown(name)}; name another", param, ctx)
         super().convert(os.path.join(name, "x" * 100, "x" * 100), param, ctx)  # room for files
         return Path(name)
 
@@ -133,7 +138,7 @@ class NameList(Text):
         """The names."""
         names = tuple(super().convert(value, param, ctx).split(","))
         if not all(names):
-            self.fail(f"expected names with commas between them, found {value!r}", param, ctx)
+            self.fail(f"expected names with commas between them, found {_shown(value)}", param, ctx)
         return names
 
 
@@ -166,7 +171,7 @@ class Pair(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8
         elif name and not mark and self.default is not None:
             return name, self.default
         if not (name and text):
-            self.fail(f"expected {self.form}; found {value!r}", param, ctx)
+            self.fail(f"expected {self.form}; found {_shown(value)}", param, ctx)
         return name, self.value.convert(text, param, ctx)
 
 
@@ -179,11 +184,11 @@ class Interval(click.ParamType):  # type: ignore[type-arg]  # not generic in cli
         """The least and the greatest number."""
         low, colon, high = value.partition(":")
         if not colon or not (low or high):
-            self.fail(f"expected LOW:HIGH, as 0: or -1:1, found {value!r}", param, ctx)
+            self.fail(f"expected LOW:HIGH, as 0: or -1:1, found {_shown(value)}", param, ctx)
         least = WEIGHT.convert(low, param, ctx) if low else -math.inf
         greatest = WEIGHT.convert(high, param, ctx) if high else math.inf
         if least > greatest:
-            self.fail(f"expected the least value first, found {value!r}", param, ctx)
+            self.fail(f"expected the least value first, found {_shown(value)}", param, ctx)
         return least, greatest
 
 
@@ -201,5 +206,5 @@ class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click
             return value
         if not NUMBER.fullmatch(os.fsencode(value)):
             words = ", ".join(self.words)
-            self.fail(f"expected {words} or a number, found {value!r}", param, ctx)
+            self.fail(f"expected {words} or a number, found {_shown(value)}", param, ctx)
         return self.number.convert(value, param, ctx)

@@ -117,6 +117,7 @@ def tune_moses(
     full[columns] = best.weights
     if not full.any():
         raise RerankError(ZEROS)
+    inputs.check()
     scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
     made: dict[str, object] = {
         **plan_entries(plan, goal, [*files, *weights.inputs]),
@@ -128,7 +129,6 @@ def tune_moses(
         announce(scale.to_text())
         made |= scale.to_provenance()
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
-    inputs.check()
     write_weights(weights.out, result, base=frame, notices=notices)
     return MosesTuning(result, goal, found)
 

@@ -119,12 +119,12 @@ def tune_mert(
             plan=plan,
             announce=announce,
         )
+        source.warn()
+        inputs.check()
         task = result.task
         with source.watch.lap("tuning"):
             pool, around = task.pool(result.path), task.goal.objective
             flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
-        source.warn()
-        inputs.check()
         source.report(announce, details)
         scores = metric_scores(result.statistics, metrics, len(references))
         if len(scores) > 1:
