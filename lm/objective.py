@@ -60,6 +60,8 @@ class Proposal:
         """Sampled −log p of each target, (N,) nats; O(N · S · R) time."""
         chances = torch.rand(len(bias), generator=generator, device=bias.device)
         drawn = (chances < self.inclusion).nonzero()[:, 0]
+        if not len(drawn):  # few are expected: nothing but the target, whose probability is 1
+            return 0.0 * features.float().sum(1)
         offset = bias - torch.log(self.inclusion)
         place = targets.new_full((len(bias),), -1)
         place[drawn] = torch.arange(len(drawn), device=drawn.device)

@@ -79,6 +79,9 @@ def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         if version > FORMAT:
             raise ModelError(f"{manifest}: format {version} needs a newer rerank")
         shards = [(str(shard["file"]), str(shard["sha256"])) for shard in content["shards"]]
+    except json.JSONDecodeError as fault:
+        cure = "copy the whole folder again"
+        raise ModelError(f"{manifest}:{fault.lineno}: expected JSON: {fault.msg}; {cure}") from None
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         expected = "expected the JSON of a model folder made by `rerank train-lm`"
         raise ModelError(f"{manifest}: {expected}") from None

@@ -7,19 +7,27 @@ turns the first of them into an error. In Python they are warnings (`PythonWarni
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from rerank.errors import InputError
+
+NAMED = 5  # names in a warning
 
 
 @dataclass(slots=True)
 class Notice:
-    """One kind of warning: how often it occurred and where it occurred first."""
+    """One kind of warning: how often it occurred, where first, and the names that it is about."""
 
     kind: str
     first: str
     count: int = 0
+    names: list[str] = field(default_factory=list)
+
+    def to_text(self) -> str:
+        """What was found: `feature without weight, counted as 0: LM0, TM0, WP0, …`."""
+        named = ", ".join(self.names[:NAMED] + ["…"] * (len(self.names) > NAMED))
+        return f"{self.kind}: {named}" if named else self.kind
 
 
 class Notices:
@@ -29,12 +37,27 @@ class Notices:
         self.strict = strict
         self._by_kind: dict[str, Notice] = {}
 
-    def add(self, kind: str, *, source: str = "", line: int | None = None, count: int = 1) -> None:
-        """Count a warning; `kind` is a phrase: what was found and, where there is one, the cure."""
+    def add(
+        self,
+        kind: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        count: int = 1,
+        names: Sequence[str] = (),
+    ) -> None:
+        """Count a warning; `kind` is a phrase: what was found and, where there is one, the cure.
+
+        names: what the warning is about, such as features; each counts once, and `count` does not.
+        """
         if self.strict:
-            raise InputError(f"{kind} (an error under --strict)", source=source, line=line)
+            text = Notice(kind, "", names=list(names)).to_text()
+            raise InputError(f"{text} (an error under --strict)", source=source, line=line)
         where = source if line is None else f"{source}:{line}"
-        self._by_kind.setdefault(kind, Notice(kind, where)).count += count
+        notice = self._by_kind.setdefault(kind, Notice(kind, where))
+        new = [name for name in names if name not in notice.names]
+        notice.count += len(new) if names else count
+        notice.names += new
 
     def __iter__(self) -> Iterator[Notice]:
         return iter(self._by_kind.values())
@@ -42,7 +65,8 @@ class Notices:
     def lines(self) -> list[str]:
         """One line per kind: `12 x CRLF line ends, first at dev.kbest:1`."""
         return [
-            f"{n.count} x {n.kind}" + (f", first at {n.first}" if n.first else "") for n in self
+            f"{n.count} x {n.to_text()}" + (f", first at {n.first}" if n.first else "")
+            for n in self
         ]
 
 
@@ -53,10 +77,19 @@ class RerankWarning(UserWarning):
 class PythonWarnings(Notices):
     """Notices of functions called from Python: of each kind the first becomes a `RerankWarning`."""
 
-    def add(self, kind: str, *, source: str = "", line: int | None = None, count: int = 1) -> None:
+    def add(
+        self,
+        kind: str,
+        *,
+        source: str = "",
+        line: int | None = None,
+        count: int = 1,
+        names: Sequence[str] = (),
+    ) -> None:
         """Count a warning, and issue it if it is the first of its kind."""
         known = kind in self._by_kind
-        super().add(kind, source=source, line=line, count=count)
+        super().add(kind, source=source, line=line, count=count, names=names)
         if not known:
-            first = self._by_kind[kind].first
-            warnings.warn(f"{first}: {kind}" if first else kind, RerankWarning, stacklevel=2)
+            notice = self._by_kind[kind]
+            text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
+            warnings.warn(text, RerankWarning, stacklevel=2)

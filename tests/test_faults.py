@@ -7,6 +7,7 @@ expression per line that standard error must contain, or must not contain if it 
 Cases with the same number are variants of one fault; number 00 is input without faults.
 """
 
+import importlib
 import itertools
 import os
 import re
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cli import start
@@ -227,6 +229,59 @@ def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
     assert (program.returncode, found.lstrip()) == (code, message)
     assert set(os.listdir()) == before
     assert Path("out.txt").read_text() == "old\n"
+
+
+LISTS = "--kbest dev.kbest --docs dev.docs"
+CHANGING = {  # command: the last reading of an input, or what comes after it; the input
+    f"decode {LISTS} --weights w.ini --out out": ("decoding:_signed", "w.ini"),
+    f"score {LISTS} --scores dev.scores --out out": ("decoding:_write_list", "dev.docs"),
+    f"tune-mert {LISTS} --ref dev.ref --plot out.svg --out out.json": (
+        "tuning:tune_source",
+        "dev.ref",
+    ),
+    "tune-moses --features features.dat --scores scores.dat --out out.json": (
+        "moses_tuning:tune_pool",
+        "scores.dat",
+    ),
+    "evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt": (
+        "evaluation:note_identity",
+        "base.txt",
+    ),
+    "train-lm --model rnnlm --train dev.ref --valid hyp.txt --out out --device cpu": (
+        "language_models:_about",
+        "hyp.txt",
+    ),
+}
+
+
+@pytest.mark.parametrize("words", CHANGING, ids=lambda words: words.split()[0])
+def test_90_an_input_that_changes_during_the_run_ends_it_without_an_output(
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    from rerank.cli import run
+
+    lay_out("00-sound", tmp_path, monkeypatch)
+    lines = Path("dev.kbest").read_bytes().count(b"\n")
+    Path("dev.scores").write_text("1\n" * lines)
+    (place, _, name), file = CHANGING[words][0].partition(":"), CHANGING[words][1]
+    module = importlib.import_module(f"rerank.pipeline.{place}")
+    function = getattr(module, name)
+
+    def changing(*given: Any, **options: Any) -> Any:
+        found = function(*given, **options)
+        os.utime(file, ns=(0, 0))
+        return found
+
+    monkeypatch.setattr(module, name, changing)
+    before = listing(tmp_path)
+    assert run([*words.split(), "-q"]) == 1
+    assert listing(tmp_path) == before
+    captured = capfdbinary.readouterr()
+    assert captured.err.startswith(f"rerank: {file} has changed while it was read; run ".encode())
+    assert (captured.out, captured.err.count(b"\n")) == (b"", 1)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")

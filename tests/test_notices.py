@@ -24,6 +24,19 @@ def test_a_kind_without_a_place_is_reported_without_one() -> None:
     assert notices.lines() == ["1 x nothing to rerank"]
 
 
+def test_a_kind_about_many_names_is_one_line_with_the_first_of_them() -> None:
+    notices = Notices()
+    notices.add("constant feature", names=["a", "b"])
+    notices.add("constant feature", names=["b", *"cdefg"], source="dev.kbest")
+    notices.add("feature without weight", names=["a"], source="w.ini")
+    assert notices.lines() == [
+        "7 x constant feature: a, b, c, d, e, …",
+        "1 x feature without weight: a, first at w.ini",
+    ]
+    with pytest.raises(InputError, match=r"^constant feature: a, b \(an error under --strict\)$"):
+        Notices(strict=True).add("constant feature", names=["a", "b"])
+
+
 def test_nothing_odd_gives_nothing_to_say() -> None:
     notices = Notices()
     assert not [*notices, *notices.lines()]

@@ -6,8 +6,10 @@ Nothing heavy is imported before a command runs.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any, NoReturn
@@ -27,6 +29,9 @@ from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated
 from rerank.shadowing import refuse_shadowing
+
+_OUT_OF_MEMORY = re.compile("can't allocate memory|CUDA out of memory")  # errors of torch
+_COMPUTING = r"(rerank|lm|decoders|numpy)(\.|$)"  # modules that compute with floats
 
 
 @click.group(
@@ -66,7 +71,10 @@ def execute(arguments: Sequence[str]) -> Any:
 def run(arguments: Sequence[str]) -> int:
     """Exit code of one command line; an error is one line on standard error, not a traceback."""
     try:
-        result = execute(arguments)
+        with warnings.catch_warnings():
+            # of floats beyond their range, whose results would be wrong
+            warnings.filterwarnings("error", category=RuntimeWarning, module=_COMPUTING)
+            result = execute(arguments)
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as fault:
@@ -83,9 +91,14 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as fault:  # writing a report to standard output failed, or another system call
         name = f"{fault.filename}: " if fault.filename else ""
         return _failed(name + (fault.strerror or str(fault)).lower())
-    except MemoryError:
-        return _failed("out of memory; use --top K to keep fewer candidates")
+    except RuntimeWarning as fault:
+        return _failed(
+            f"numbers beyond the range of floats ({fault}); the features or scores differ by too "
+            "much: rescale them"
+        )
     except Exception as bug:
+        if isinstance(bug, MemoryError) or _OUT_OF_MEMORY.search(str(bug)):
+            return _failed(f"out of memory{_cure(arguments)}")
         if os.environ.get("RERANK_TRACEBACK"):
             raise
         return _failed(
@@ -93,6 +106,13 @@ def run(arguments: Sequence[str]) -> int:
             "the same command under RERANK_TRACEBACK=1"
         )
     return result if isinstance(result, int) else 0
+
+
+def _cure(arguments: Sequence[str]) -> str:
+    """How a command can do with less memory."""
+    command = cli.commands.get(arguments[0]) if arguments else None
+    lists = command is not None and any("--top" in option.opts for option in command.params)
+    return "; use --top K to keep fewer candidates" if lists else ""
 
 
 def _failed(message: str, exit_code: int = 1) -> int:

@@ -9,13 +9,20 @@ import click
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
 from rerank.cli.options import (
-    FILE,
     Messages,
     count_option,
     engine_message_options,
     threads_option,
 )
 from rerank.cli.searching import path_options, search_options
+from rerank.cli.values import FILE, WEIGHT
+
+_default_weight_option = click.option(
+    "--default-weight",
+    type=WEIGHT,
+    metavar="WEIGHT",
+    help="Weight of the features that the weights file lacks [default: refuse such a file].",
+)
 
 
 @click.command(
@@ -30,12 +37,7 @@ from rerank.cli.searching import path_options, search_options
     type=FILE,
     help="Feature weights: JSON, rescore.ini, moses.ini or run*.dense.",
 )
-@click.option(
-    "--default-weight",
-    type=float,
-    metavar="WEIGHT",
-    help="Weight of the features that the weights file lacks [default: refuse such a file].",
-)
+@_default_weight_option
 @click.option(
     "--out",
     default="-",
@@ -111,6 +113,7 @@ def decode(
     help="Score candidates after the path decoded with these weights [default: after the first "
     "candidates].",
 )
+@_default_weight_option
 @click.option(
     "--out",
     default="-",
@@ -118,7 +121,13 @@ def decode(
     help="The k-best list with the new features appended.",
 )
 @engine_message_options
-def score(weights: str | None, out: str, messages: Messages, **options: Any) -> None:
+def score(
+    weights: str | None,
+    default_weight: float | None,
+    out: str,
+    messages: Messages,
+    **options: Any,
+) -> None:
     """Append features to a k-best list, for other tuners and decoders.
 
     \b
@@ -134,6 +143,7 @@ def score(weights: str | None, out: str, messages: Messages, **options: Any) -> 
             lists,
             out,
             weights=weights,
+            default_weight=default_weight,
             search=search,
             notices=notices,
             announce=messages.announce,

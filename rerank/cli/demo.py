@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 
 from rerank.cli.options import Messages, count_option, format_option, print_result, quiet_option
+from rerank.cli.values import FOLDER
 
 
 @click.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="New folder for data, models, weights and translations [default: a temporary one, "
     "removed at the end].",

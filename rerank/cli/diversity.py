@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from rerank.cli.lists import reading_options
-from rerank.cli.options import FILE, Messages, kbest_option, message_options, print_result
+from rerank.cli.options import Messages, kbest_option, message_options, print_result
+from rerank.cli.values import FILE
 
 
 @click.command()

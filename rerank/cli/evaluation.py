@@ -11,8 +11,6 @@ import click
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import reading_options
 from rerank.cli.options import (
-    FILE,
-    SEED,
     Messages,
     docs_option,
     format_option,
@@ -21,6 +19,7 @@ from rerank.cli.options import (
     print_result,
     reference_option,
 )
+from rerank.cli.values import FILE, SEED, TEXT
 
 
 @click.command(
@@ -44,7 +43,7 @@ from rerank.cli.options import (
 )
 @click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
-@click.option("--tokenize", default="none", help="Tokenizer of sacrebleu, such as 13a.")
+@click.option("--tokenize", default="none", type=TEXT, help="Tokenizer of sacrebleu, such as 13a.")
 @click.option("--seed", default=1, type=SEED, help="Random seed of intervals and tests.")
 @format_option
 @message_options

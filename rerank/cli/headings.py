@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,8 +28,7 @@ class CommandWithHeadings(click.Command):
             record = parameter.get_help_record(ctx)
             if record is not None and isinstance(parameter, click.Option):
                 usage = record[0].replace("INTEGER RANGE", "N").replace("FLOAT RANGE", "NUMBER")
-                meaning = re.sub(r"0<=x<=\d{9,}", "x>=0", record[1]).replace("].  [", "; ")
-                groups[-1][1].append((usage, meaning))
+                groups[-1][1].append((usage, record[1].replace("].  [", "; ")))
         for heading, records in groups:
             if records:
                 with formatter.section(heading):

@@ -11,7 +11,6 @@ import click
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.names import MemberName
 from rerank.cli.options import (
-    FILE,
     Messages,
     count_option,
     device_option,
@@ -19,10 +18,13 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
+from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, Real
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
     from lm.training import Report
+
+WIDEST = 1 << 16  # layer that `lm.model.Config` allows
 
 
 @click.command(
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     required=True,
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="New folder for the model.",
 )
@@ -61,10 +63,11 @@ if TYPE_CHECKING:
     "--vocab",
     "vocabulary",
     default=10_000,
+    most=MOST_LINES,
     help="Vocabulary size: the most frequent words of the training text.",
 )
-@count_option("--embed", default=128, help="Size of the word embeddings.")
-@count_option("--hidden", default=256, help="Size of the hidden layers.")
+@count_option("--embed", default=128, most=WIDEST, help="Size of the word embeddings.")
+@count_option("--hidden", default=256, most=WIDEST, help="Size of the hidden layers.")
 @count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
 @click.option(
     "--recurrence",
@@ -76,22 +79,22 @@ if TYPE_CHECKING:
 @count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, min_open=True),
+    type=Real(0, 1_000_000, above=True),
     help="Time limit, towards which the learning rate is annealed; results then depend on the "
     "speed of the machine.",
 )
 @count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
-@click.option("--dropout", default=0.1, type=click.FloatRange(0, 0.95), help="Dropout rate.")
+@click.option("--dropout", default=0.1, type=Real(0, 0.95), help="Dropout rate.")
 @click.option(
     "--context-dropout",
     default=0.1,
-    type=click.FloatRange(0, 1),
+    type=SHARE,
     help="Share of sentences that are trained without context.",
 )
 @click.option(
     "--learning-rate",
     default=3e-3,
-    type=click.FloatRange(0, min_open=True),
+    type=Real(0, 10, above=True),
     help="Peak learning rate of AdamW.",
 )
 @count_option(
@@ -154,7 +157,7 @@ def train_lm(
 @click.option(
     "--lm",
     required=True,
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="Language model made by train-lm.",
 )

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rerank.cli.options import (
-    FILE,
     all_of,
     cache_option,
     count_option,
@@ -20,43 +17,11 @@ from rerank.cli.options import (
     no_docs_option,
 )
 from rerank.cli.searching import search_of
+from rerank.cli.values import FILE, FOLDER, MOST_LINES, TEXT, WEIGHT, Pair, Whole
 from rerank.registry import SCORE_FILES
 
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
-
-
-def _named(
-    form: str, *, value_type: Callable[[str], Any] = Path, label: str = ""
-) -> Callable[..., tuple[tuple[str, Any], ...]]:
-    """Callback that makes (name, value) of each NAME=VALUE, or of VALUE alone if it has a label.
-
-    A file with a `=` in its name can be given as ./FILE.
-    """
-
-    def split(
-        context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-    ) -> tuple[tuple[str, Any], ...]:
-        found = []
-        for text in given:
-            name, mark, value = text.partition("=")
-            if label and (not mark or "/" in name):
-                name, value = label, text
-            if not (name and value):
-                raise click.BadParameter(f"expected {form}; found {text!r}")
-            found.append((name, value_type(value)))
-        return tuple(found)
-
-    return split
-
-
-def _finite(
-    context: click.Context, parameter: click.Parameter, value: float | None
-) -> float | None:
-    """The value; BadParameter unless it is finite."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"expected a finite number, found {value}")
-    return value
 
 
 def _with_top(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
@@ -69,7 +34,7 @@ def _with_top(context: click.Context, parameter: click.Parameter, value: bool) -
 _READING_OPTIONS = [
     click.option(
         "--top",
-        type=click.IntRange(1),
+        type=Whole(most=MOST_LINES),
         metavar="K",
         is_eager=True,  # the callback of --diverse asks for it
         help="Keep only the first K candidates of each sentence.",
@@ -82,12 +47,21 @@ _READING_OPTIONS = [
         "from the ones kept.",
     ),
     count_option(
-        "--first-id", least=0, default=0, help="Id of the first source sentence in the list."
+        "--first-id",
+        least=0,
+        most=MOST_LINES,
+        default=0,
+        help="Id of the first source sentence in the list.",
+    ),
+    count_option(
+        "--max-k",
+        most=MOST_LINES,
+        default=1_000_000,
+        help="Refuse sentences with more candidates than this.",
     ),
     click.option(
         "--clip-inf",
-        type=float,
-        callback=_finite,
+        type=WEIGHT,
         metavar="VALUE",
         help="Replace infinite feature values by ±VALUE.",
     ),
@@ -98,17 +72,16 @@ _SCORER_OPTIONS = [
         "--lm",
         "lms",
         multiple=True,
+        type=Pair("NAME=DIR, for example codclm=models/codclm", FOLDER),
         metavar="NAME=DIR",
-        callback=_named("NAME=DIR, for example codclm=models/codclm"),
         help="Language model made by train-lm, as features NAME and NAMEoov; repeatable.",
     ),
     *(
         click.option(
             f"--{option}",
             multiple=True,
-            type=FILE,
+            type=Pair(f"[NAME=]FILE, for example {kind.label}=FILE", FILE, label=kind.label),
             metavar="[NAME=]FILE",
-            callback=_named(f"[NAME=]FILE, for example {kind.label}=FILE", label=kind.label),
             help=kind.help,
         )
         for option, kind in SCORE_FILES.items()
@@ -117,8 +90,8 @@ _SCORER_OPTIONS = [
         "--scorer",
         "scorers",
         multiple=True,
+        type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         metavar="NAME=ENTRY[:ARGUMENT]",
-        callback=_named("NAME=ENTRY or NAME=ENTRY:ARGUMENT", value_type=str),
         help="Scorer of an installed package, as feature NAME; repeatable. `rerank list scorers` "
         "shows the entries; the ARGUMENT goes to the scorer.",
     ),
@@ -145,9 +118,6 @@ list_options = all_of(
         docs_option,
         no_docs_option,
         *_READING_OPTIONS,
-        count_option(
-            "--max-k", default=1_000_000, help="Refuse sentences with more candidates than this."
-        ),
         *_SCORER_OPTIONS,
     ]
 )
@@ -167,5 +137,9 @@ def split(options: dict[str, Any]) -> tuple[Lists, Search]:
     named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
     scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
     files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}
-    score_files = {option: named for option, named in files.items() if named}
+    score_files = {
+        option: tuple((name, Path(file)) for name, file in named)
+        for option, named in files.items()
+        if named
+    }
     return Lists(**options, score_files=score_files, scoring=scoring), search

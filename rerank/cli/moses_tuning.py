@@ -11,7 +11,6 @@ from rerank.cli.options import Messages, message_options
 from rerank.cli.tuning_options import (
     algorithm_option,
     bleu_objective_of,
-    names_of,
     out_options,
     plot_option,
     price_options,
@@ -20,6 +19,7 @@ from rerank.cli.tuning_options import (
     settings_of,
     start_options,
 )
+from rerank.cli.values import FILE, NameList
 
 
 @click.command(
@@ -38,23 +38,32 @@ from rerank.cli.tuning_options import (
     "--features",
     required=True,
     multiple=True,
+    type=FILE,
     help="features.dat of Moses' extractor; repeatable, one for each --scores.",
 )
 @click.option(
     "--scores",
     required=True,
     multiple=True,
+    type=FILE,
     help="scores.dat of the same run of extractor, with BLEU; repeatable.",
 )
 @out_options
-@click.option("--init", help="init.opt to start from: three lines, start, least, largest values.")
+@click.option(
+    "--init",
+    type=FILE,
+    help="init.opt to start from: three lines, start, least, largest values.",
+)
 @click.option(
     "--start",
+    type=FILE,
     help="Weights to start from, sparse ones too: moses.ini, run*.dense, weights.txt, JSON; "
     "features it lacks begin at 0.",
 )
 @click.option(
     "--tune",
+    type=NameList(),
+    metavar="NAMES",
     help="Comma-separated features to tune; the others keep their start weight [default: all].",
 )
 @range_option
@@ -70,7 +79,7 @@ def tune_moses(
     init: str | None,
     start: str | None,
     base: str | None,
-    tune: str | None,
+    tune: tuple[str, ...] | None,
     algorithm: str,
     select: str,
     plot: str | None,
@@ -91,9 +100,7 @@ def tune_moses(
         result = pipeline.tune_moses(
             features,
             scores,
-            pipeline.TunedWeights(
-                out, names_of(tune), start, ranges_of(options), base=base, plot=plot
-            ),
+            pipeline.TunedWeights(out, tune or (), start, ranges_of(options), base=base, plot=plot),
             init=init,
             plan=pipeline.Plan(
                 algorithm=algorithm, objective=objective, settings=settings, select=select

@@ -7,40 +7,23 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
+from rerank.cli.values import FILE, FOLDER, MOST, TEXT, Whole
 from rerank.notices import Notices
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
-
-SEED = click.IntRange(0, 2**63 - 1)
-
-
-class FileName(click.types.StringParamType):
-    """Name of a file or `-`, which the shell completes; whoever opens the file checks it."""
-
-    name = "file"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """The request that the shell complete a file name."""
-        return [CompletionItem(incomplete, type="file")]
-
-
-FILE = FileName()
+THREADS = 512  # the most that a process should start
 
 
 def count_option(
-    *names: str, help: str, least: int = 1, most: int | None = None, default: int | None = None
+    *names: str, help: str, least: int = 1, most: int = MOST, default: int | None = None
 ) -> Decorator:
     """An option for a number of something."""
-    return click.option(*names, type=click.IntRange(least, most), default=default, help=help)
+    return click.option(*names, type=Whole(least, most), default=default, help=help)
 
 
 kbest_option = click.option(
@@ -66,15 +49,16 @@ reference_option = click.option(
 device_option = click.option(
     "--device",
     default="auto",
+    type=TEXT,
     metavar="DEVICE",
     help="Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one.",
 )
 threads_option = count_option(
-    "--threads", help="CPU threads for language models [default: one per core]."
+    "--threads", most=THREADS, help="CPU threads for language models [default: one per core]."
 )
 cache_option = click.option(
     "--cache",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache "
     "folder].",

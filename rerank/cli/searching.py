@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.names import MemberName
-from rerank.cli.options import SEED, Decorator, all_of, count_option
+from rerank.cli.options import Decorator, all_of, count_option
+from rerank.cli.values import SCALE, SEED, SHARE
 from rerank.registry import DECODERS
 
 if TYPE_CHECKING:
     from rerank.pipeline import Search
 
 RESAMPLING = ["systematic", "stratified", "residual", "multinomial"]
-_SHARE = click.FloatRange(0, 1)
-_POSITIVE = click.FloatRange(0, min_open=True)
 
 _OPTIONS = {  # by the name that decoders use
     "method": click.option(
@@ -31,7 +30,7 @@ _OPTIONS = {  # by the name that decoders use
     "threshold": click.option(
         "--beam-threshold",
         "threshold",
-        type=_POSITIVE,
+        type=SCALE,
         help="Prune hypotheses that score this much less than the best one in the beam.",
     ),
     "merge": click.option(
@@ -51,13 +50,13 @@ _OPTIONS = {  # by the name that decoders use
     "ess_threshold": click.option(
         "--ess",
         "ess_threshold",
-        type=_SHARE,
+        type=SHARE,
         help="Resample when the effective sample size falls below this share of the particles "
         "[default: 0.5].",
     ),
     "temper": click.option(
         "--temper",
-        type=_SHARE,
+        type=SHARE,
         help="Tempering: share of alpha at the first sentence, rising to 1 [default: 1].",
     ),
     "samples": count_option("--samples", help="Number of paths that ffbs draws [default: 64]."),
@@ -88,7 +87,7 @@ _OPTIONS = {  # by the name that decoders use
     ),
     "alpha": click.option(
         "--alpha",
-        type=_POSITIVE,
+        type=SCALE,
         help="Scale of p(path) ∝ exp(alpha · score), for decoders that sample; others ignore it "
         "[default: that of the weights file].",
     ),

@@ -12,7 +12,6 @@ from rerank.cli.options import Messages, engine_message_options, reference_optio
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
     algorithm_option,
-    names_of,
     objective_of,
     objective_options,
     out_options,
@@ -24,6 +23,7 @@ from rerank.cli.tuning_options import (
     settings_of,
     start_options,
 )
+from rerank.cli.values import FILE, NameList
 
 
 @click.command(
@@ -40,8 +40,13 @@ from rerank.cli.tuning_options import (
 @list_options
 @reference_option
 @out_options
-@click.option("--start", help="Weights to start from; features it lacks begin at 0.")
-@click.option("--features", help="Comma-separated features to tune [default: all dense ones].")
+@click.option("--start", type=FILE, help="Weights to start from; features it lacks begin at 0.")
+@click.option(
+    "--features",
+    type=NameList(),
+    metavar="NAMES",
+    help="Comma-separated features to tune [default: all dense ones].",
+)
 @range_option
 @objective_options
 @price_options
@@ -65,7 +70,7 @@ def tune_mert(
     out: str,
     base: str | None,
     start: str | None,
-    features: str | None,
+    features: tuple[str, ...] | None,
     tokenize: str,
     algorithm: str,
     select: str,
@@ -92,7 +97,7 @@ def tune_mert(
         result = pipeline.tune_mert(
             lists,
             references,
-            pipeline.TunedWeights(out, names_of(features), start, ranges, base, plot),
+            pipeline.TunedWeights(out, features or (), start, ranges, base, plot),
             search=search,
             tokenize=tokenize,
             plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out, select),

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from rerank.cli.options import SEED, all_of
+from rerank.cli.options import THREADS, all_of, count_option
+from rerank.cli.values import (
+    FILE,
+    LENGTH_RATIO,
+    METRIC_WEIGHT,
+    PRICE,
+    SEED,
+    TEXT,
+    Interval,
+    Pair,
+    Real,
+    WordOr,
+)
 from rerank.errors import UsageError
 from rerank.registry import METRICS
 from rerank.tuning.selection import CV, SELECTIONS
@@ -18,12 +29,15 @@ from rerank.tuning.tuners.table import ALGORITHMS, MERT
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions
 
+T = TypeVar("T")
+
 objective_options = all_of(
     [
         click.option(
             "--objective",
             "objectives",
             multiple=True,
+            type=Pair("NAME or NAME=WEIGHT", METRIC_WEIGHT, default=1.0),
             metavar="NAME[=WEIGHT]",
             help=f"Metric to maximise: {', '.join(METRICS)} (error rates are negated), or a "
             "--metric; two are added, with weights of 1 unless given [default: bleu].",
@@ -32,6 +46,7 @@ objective_options = all_of(
             "--metric",
             "metrics",
             multiple=True,
+            type=Pair("NAME=FILE", FILE),
             metavar="NAME=FILE",
             help="Scores of hypotheses by another tool, larger is better: a number for each line "
             "of --kbest; repeatable.",
@@ -39,6 +54,7 @@ objective_options = all_of(
         click.option(
             "--tokenize",
             default="none",
+            type=TEXT,
             show_default=True,
             help="A tokenizer of sacrebleu, for BLEU.",
         ),
@@ -50,7 +66,7 @@ objective_options = all_of(
         ),
         click.option(
             "--worst",
-            type=click.FloatRange(0, 100, min_open=True),
+            type=Real(0, 100, above=True),
             metavar="PERCENT",
             help="Maximise the mean over this share of the documents, those with the worst scores.",
         ),
@@ -62,6 +78,7 @@ price_options = all_of(
         click.option(
             "--length-ratio",
             default="free",
+            type=WordOr(("keep", "free"), LENGTH_RATIO),
             show_default=True,
             metavar="keep|free|RATIO",
             help="Length of the output ÷ length of the references to stay near: keep is that of "
@@ -69,13 +86,13 @@ price_options = all_of(
         ),
         click.option(
             "--length-price",
-            type=click.FloatRange(0),
+            type=PRICE,
             metavar="POINTS",
             help="Price of a length ratio off by 1, in points of the objective [default: 5].",
         ),
         click.option(
             "--shrink",
-            type=click.FloatRange(0),
+            type=PRICE,
             metavar="POINTS",
             help="Price of leaving the direction of the start weights, in points of the "
             "objective: POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the "
@@ -110,14 +127,20 @@ out_options = all_of(
         click.option(
             "--out",
             required=True,
+            type=FILE,
             help="Weights file to write: .json (or -) or .ini (with --base, moses.ini).",
         ),
-        click.option("--base", help="moses.ini that --out is to be, with the new weights in it."),
+        click.option(
+            "--base",
+            type=FILE,
+            help="moses.ini that --out is to be, with the new weights in it.",
+        ),
     ]
 )
 
 plot_option = click.option(
     "--plot",
+    type=FILE,
     metavar="FILE",
     help="Draw the objective along each feature around the tuned weights: .svg, .png or .pdf "
     "(needs matplotlib).",
@@ -127,15 +150,14 @@ range_option = click.option(
     "--range",
     "ranges",
     multiple=True,
+    type=Pair("NAME=LOW:HIGH, as LM0=0: or TM0=-1:1", Interval(), last=True),
     metavar="NAME=LOW:HIGH",
     help="Least and greatest weight of a feature, as LM0=0: or TM0_1=-1:1; repeatable.",
 )
 
 start_options = all_of(
     [
-        click.option(
-            "--starts", default=10, show_default=True, type=click.IntRange(0), help="Random starts."
-        ),
+        count_option("--starts", least=0, default=10, help="Random starts."),
         click.option(
             "--seed",
             default=1,
@@ -143,11 +165,10 @@ start_options = all_of(
             type=SEED,
             help="Seed of all random numbers.",
         ),
-        click.option(
+        count_option(
             "--threads",
+            most=THREADS,
             default=1,
-            show_default=True,
-            type=click.IntRange(1),
             help="Starts searched in parallel; other tuners than mert use one thread.",
         ),
     ]
@@ -155,18 +176,16 @@ start_options = all_of(
 
 replicate_options = all_of(
     [
-        click.option(
+        count_option(
             "--replicates",
             default=1,
-            show_default=True,
-            type=click.IntRange(1),
             help="Number of tunings on resampled documents, whose weights are averaged.",
         ),
         click.option(
             "--hold-out",
             default=0.0,
             show_default=True,
-            type=click.FloatRange(0, 1, max_open=True),
+            type=Real(0, 1, below=True),
             metavar="SHARE",
             help="Hold out this share of the documents from tuning, and report BLEU there.",
         ),
@@ -176,17 +195,8 @@ replicate_options = all_of(
 
 def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
     """The objective, from options taken out of `options`; UsageError for contradictions."""
-    metrics = tuple(map(_weighted, options.pop("objectives"))) or (("bleu", 1.0),)
-    files = dict[str, str]()
-    for one in options.pop("metrics"):
-        name, equals, path = one.partition("=")
-        if not (name and equals and path):
-            raise UsageError(f"--metric {one}: expected NAME=FILE")
-        if name in files:
-            raise UsageError(
-                f"--metric {one}: {name} already names {files[name]}; take another name"
-            )
-        files[name] = path
+    metrics = options.pop("objectives") or (("bleu", 1.0),)
+    files = _by_name("--metric", options.pop("metrics"))
     worst = options.pop("worst")
     return replace(
         bleu_objective_of(options),
@@ -201,7 +211,7 @@ def bleu_objective_of(options: dict[str, Any]) -> ObjectiveOptions:
     """Corpus BLEU with its prices, from `price_options` taken out of `options`."""
     from rerank.pipeline import ObjectiveOptions
 
-    length, price = _length(options.pop("length_ratio")), options.pop("length_price")
+    length, price = options.pop("length_ratio"), options.pop("length_price")
     if length == "free" and price is not None:
         raise UsageError("--length-price: --length-ratio free has no price; leave one of them out")
     return ObjectiveOptions(
@@ -212,28 +222,8 @@ def bleu_objective_of(options: dict[str, Any]) -> ObjectiveOptions:
 
 
 def ranges_of(options: dict[str, Any]) -> Mapping[str, tuple[float, float]]:
-    """Least and greatest weights from NAME=LOW:HIGH, either of which may be left out."""
-    ranges = dict[str, tuple[float, float]]()
-    for one in options.pop("ranges"):
-        name, _, both = one.rpartition("=")
-        if name in ranges:
-            raise click.BadParameter(f"two of {name}; give both ends in one", param_hint="--range")
-        low, colon, high = both.partition(":")
-        try:
-            ranges[name] = (float(low or -math.inf), float(high or math.inf))
-        except ValueError:
-            colon = ""
-        if not name or not colon or any(map(math.isnan, ranges[name])):
-            raise click.BadParameter(
-                f"expected NAME=LOW:HIGH, as LM0=0: or TM0=-1:1, found {one!r}",
-                param_hint="--range",
-            )
-    return ranges
-
-
-def names_of(listed: str | None) -> tuple[str, ...]:
-    """Names between commas."""
-    return tuple(name for name in (listed or "").split(",") if name)
+    """Least and greatest weights by name."""
+    return _by_name("--range", options.pop("ranges"))
 
 
 def settings_of(options: dict[str, Any]) -> MertSettings:
@@ -247,25 +237,11 @@ def settings_of(options: dict[str, Any]) -> MertSettings:
     )
 
 
-def _weighted(text: str) -> tuple[str, float]:
-    """A metric and its weight from NAME or NAME=WEIGHT."""
-    name, equals, weight = text.partition("=")
-    try:
-        return name, float(weight) if equals else 1.0
-    except ValueError:
-        raise UsageError(f"--objective {text}: expected NAME or NAME=WEIGHT") from None
-
-
-def _length(text: str) -> Literal["keep", "free"] | float:
-    """A value of --length-ratio: a word, or a length ratio above 0."""
-    if text == "keep":
-        return "keep"
-    if text == "free":
-        return "free"
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = 0.0
-    if not 0 < ratio < math.inf:
-        raise UsageError(f"--length-ratio {text}: expected keep, free, or a ratio such as 0.98")
-    return ratio
+def _by_name(option: str, pairs: Sequence[tuple[str, T]]) -> dict[str, T]:
+    """Values by name; UsageError for a repeated name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"{option} {twice}=…: two of one name; give one")
+    return found

@@ -6,7 +6,6 @@ values. Logarithms are natural; larger scores are better.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -14,6 +13,7 @@ from numbers import Real
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus import LARGEST
 from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
@@ -155,6 +155,7 @@ def _fault(
             "name those that may be missing as sparse"
         )
     for name, value in features.items():
-        if not isinstance(value, Real) or not math.isfinite(value):
-            return f"expected a finite number for the feature {name!r}, found {value!r}"
+        if not isinstance(value, Real) or not abs(value) <= LARGEST:
+            limit = f"a finite number up to {LARGEST:g}"
+            return f"expected {limit} for the feature {name!r}, found {value!r}"
     return ""

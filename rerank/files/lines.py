@@ -23,6 +23,7 @@ from typing import BinaryIO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import encoding
 from rerank.files.compression import DamagedError, unpacked
+from rerank.files.inputs import FilePath, RereadFile
 from rerank.notices import Notices
 
 MAX_LINE_BYTES = 16 << 20
@@ -47,7 +48,7 @@ _UNUSUAL = {  # notice: the characters it is about
 
 
 def read_lines(
-    path: str | Path, notices: Notices, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: FilePath, notices: Notices, *, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[bytes]:
     """Lines of a UTF-8 file, plain or compressed, without line ends; `-` is standard input.
 
@@ -56,7 +57,7 @@ def read_lines(
     memory.
     """
     source, number = display(path), 1
-    with _opened(path) as file:
+    with _opened(path) as opened, _unchanging(path, opened) as file:
         try:
             for block in _blocks(_chunks(file, source, notices), max_line_bytes):
                 if number == 1:
@@ -70,20 +71,20 @@ def read_lines(
             raise InputError(str(fault), source=source, line=number) from None
 
 
-def digest(path: str | Path) -> str:
+def digest(path: FilePath) -> str:
     """`sha256:<hex>` of a file's bytes, compressed or not."""
     with _opened(path) as file:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"  # type: ignore[arg-type]
 
 
 @contextmanager
-def spool(path: str | Path) -> Iterator[Path]:
-    """A path that can be read twice: a temporary copy if the input is standard input or a pipe.
+def spool(path: FilePath) -> Iterator[RereadFile]:
+    """A path to read several times: a temporary copy if the input is standard input or a pipe.
 
     `display` gives the copy the name of its original.
     """
     if str(path) != "-" and not _is_pipe(path):
-        yield Path(path)
+        yield RereadFile(path)
         return
     with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
         copy = Path(folder, _STDIN if str(path) == "-" else f"<{Path(path).name}>")
@@ -96,10 +97,10 @@ def spool(path: str | Path) -> Iterator[Path]:
                     f"cannot copy {display(path)} to a temporary file: {_reason(fault)}; "
                     "name a file instead, or set TMPDIR to a larger disk"
                 ) from None
-        yield copy
+        yield RereadFile(copy)
 
 
-def display(path: str | Path) -> str:
+def display(path: FilePath) -> str:
     """Name of a file in messages: printable, on one line; `<stdin>` for `-` and for its copy."""
     name = _STDIN if str(path) == "-" else str(path)
     if re.fullmatch("<.+>", Path(name).name):  # a copy made by `spool`
@@ -198,7 +199,7 @@ def _refuse_long(block: bytes, source: str, first: int, limit: int) -> None:
 
 
 @contextmanager
-def _opened(path: str | Path) -> Iterator[BinaryIO]:
+def _opened(path: FilePath) -> Iterator[BinaryIO]:
     """The file, opened for reading; UsageError if that fails, RerankError for a later failure."""
     opening: AbstractContextManager[BinaryIO]
     if str(path) == "-":
@@ -219,6 +220,10 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
             raise RerankError(f"reading {display(path)} failed: {_reason(fault)}") from None
 
 
+def _unchanging(path: FilePath, file: BinaryIO) -> AbstractContextManager[BinaryIO]:
+    return path.reading(file) if isinstance(path, RereadFile) else nullcontext(file)
+
+
 def _missing(path: Path) -> str:
     """Message for a missing file, with the most similar name in its folder."""
     if path.is_symlink():
@@ -237,7 +242,7 @@ def _reason(fault: OSError | ValueError) -> str:
     return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 
-def _is_pipe(path: str | Path) -> bool:
+def _is_pipe(path: FilePath) -> bool:
     """Whether a path exists but cannot be read twice."""
     try:
         mode = os.stat(path).st_mode

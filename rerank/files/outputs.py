@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import stat
 import sys
 import time
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from rerank.errors import RerankError, UsageError
 from rerank.files.compression import packing
 from rerank.files.lines import display
+from rerank.files.paths import refuse_long
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -269,8 +271,24 @@ def _check_writable(path: str | Path, name: str) -> None:
         return
     target = _resolved(path)
     folder = os.path.dirname(target if os.path.islink(path) else path) or "."
+    check_folder(folder, f"output {name}")
     if not os.path.isdir(folder):
-        shown = display(folder)
-        raise UsageError(f"output {name}: no folder {shown}; make it with: mkdir -p {shown}")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UsageError(f"output {name}: the folder {display(folder)} cannot be written")
+        made = shlex.quote(display(folder))
+        raise UsageError(
+            f"output {name}: no folder {display(folder)}; make it with: mkdir -p {made}"
+        )
+    file = _TemporaryFile(path)
+    for needed in (file.target, file.temporary):
+        refuse_long(needed)
+
+
+def check_folder(folder: str | Path, name: str) -> None:
+    """UsageError for a folder that neither can be written nor made; `name` is for the message."""
+    near = str(folder)
+    while not os.path.lexists(near):
+        refuse_long(near)
+        near = os.path.dirname(near) or "."
+    if not os.path.isdir(near):
+        raise UsageError(f"{name}: {display(near)} is not a folder; name another")
+    if not os.access(near, os.W_OK | os.X_OK):
+        raise UsageError(f"{name}: the folder {display(near)} cannot be written")

@@ -70,10 +70,7 @@ class _Reader:
         self._notices = notices
         self._source = source
         self._line = number  # of the current line
-        self._number: tokens.Number = tokens.number
-        if clip is not None:
-            clipped = partial(self._note, "infinite number, clipped")
-            self._number = tokens.clipping(abs(clip), clipped)
+        self._number = tokens.list_number(clip, partial(self._note, "infinite number, clipped"))
         with self._placed():
             self._layout = grammar.layout(first)
         for kind in self._layout.dialect:

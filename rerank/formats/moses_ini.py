@@ -15,10 +15,11 @@ https://github.com/moses-smt/mosesdecoder.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
+from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
 from rerank.formats.moses_grammar import features, is_sparse
 from rerank.formats.tokens import NUMBER, number, shown, written
@@ -27,6 +28,7 @@ from rerank.notices import Notices
 _SECTION = re.compile(rb"\[(.*)\]")
 _COMMENT = re.compile(rb"(?:^|\s)#.*")
 
+_number = partial(number, cure="; weights are finite numbers")
 _ALPHA = re.compile(rb"#\s*alpha:\s*(\S+)")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
@@ -59,7 +61,7 @@ def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
     token = lines[places[0]].split()[-1] if places else b"null"
     if token == b"null":
         return None
-    if not 0 < float(token) < math.inf:
+    if not 0 < float(token) <= LARGEST:
         raise InputError(
             f"expected an alpha above 0, found {shown(token)}", source=source, line=places[0] + 1
         )
@@ -85,7 +87,7 @@ def read_ini(
                 notices.add(kind, source=source, line=n)
         elif section == own and text:
             try:
-                found, more = features(_labelled(text), number)
+                found, more = features(_labelled(text), _number)
                 for name in sparse.keys() & more:
                     raise InputError(f"expected one weight of {name!r}, found two")
             except InputError as fault:
@@ -134,15 +136,11 @@ def merged(
     for n in inside[1:]:
         label = _parts(lines[n])[0].strip().removesuffix(b"=").rstrip()
         places.setdefault(label.decode(), []).append(n)
-    new, appended = list(lines), []
+    new, appended = list(lines), dict[str, bytes]()
     for name, numbers in {**dense, **{name: (value,) for name, value in sparse.items()}}.items():
         line = weight_line(name, numbers, sparse=name in sparse).encode()
         if name not in places:
-            notices.add(
-                f"weight of {name} appended; Moses refuses the file unless it has this feature",
-                source=source,
-            )
-            appended.append(line)
+            appended[name] = line
             continue
         width = sum(len(_parts(lines[n])[1].split()) for n in places[name])
         if width != len(numbers):
@@ -156,7 +154,13 @@ def merged(
         for n in places[name]:
             new[n] = _rewritten(lines[n], tokens)
     end = 1 + max(n for n in inside if n == inside[0] or lines[n].strip())
-    new[end:end] = appended
+    new[end:end] = appended.values()
+    if appended:
+        notices.add(
+            "weight appended; Moses refuses the file unless it has this feature",
+            source=source,
+            names=list(appended),
+        )
     return _with_alpha(new, alpha, inside[0])
 
 

@@ -18,7 +18,6 @@ https://github.com/moses-smt/mosesdecoder.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.formats.moses_grammar import SPARSE
 from rerank.formats.number_kernel import read_numbers
-from rerank.formats.tokens import NUMBER, shown
+from rerank.formats.tokens import number, shown
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 
@@ -251,11 +250,7 @@ class _Reader:
 
     def _number(self, token: bytes, what: str, line: int) -> float:
         """A finite decimal number."""
-        value = float(token) if NUMBER.fullmatch(token) else math.nan
-        if not math.isfinite(value):
-            self.refuse(
-                line,
-                f"expected a finite decimal number for {what}, found {shown(token)}; "
-                "correct the list that extractor has read",
-            )
-        return value
+        try:
+            return number(token, what)
+        except InputError as fault:
+            self.refuse(line, f"{fault}; correct the list that extractor has read")

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.files.lines import display, read_lines
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
@@ -105,7 +105,7 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     )
 
 
-def format_of(path: str | Path) -> KBestFormat:
+def format_of(path: FilePath) -> KBestFormat:
     """The format of the k-best list in a file."""
     return detect(read_lines(path, Notices()), source=display(path))[0]
 
@@ -123,7 +123,7 @@ class Survey:
     last_line: int
 
 
-def survey_of(path: str | Path, options: ReadingOptions = ALL) -> Survey:
+def survey_of(path: FilePath, options: ReadingOptions = ALL) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
     words = last_id = last_line = 0
     seen: Counter[int] = Counter()
@@ -139,7 +139,7 @@ def survey_of(path: str | Path, options: ReadingOptions = ALL) -> Survey:
 
 
 def read_documents(
-    path: str | Path,
+    path: FilePath,
     documents: Documents,
     notices: Notices,
     options: ReadingOptions = ALL,
@@ -149,7 +149,7 @@ def read_documents(
     yield from documents_of(rows, documents, notices, options, source=display(path))
 
 
-def _read(path: str | Path, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
+def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
     """The hypotheses of a file in chunks."""
     known, lines = detect(read_lines(path, notices), source=display(path))
     return known.read(lines, notices, source=display(path), clip=options.clip_inf)

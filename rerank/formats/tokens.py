@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TypeAlias
 
+from rerank.corpus import LARGEST
 from rerank.errors import InputError, RerankError
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -17,28 +20,34 @@ Number: TypeAlias = Callable[[bytes, str], float]
 """Parser of a number; the second argument is its name in error messages."""
 
 
-def number(token: bytes, what: str) -> float:
-    """A finite number in ASCII decimals; `nan`, `1_0` and `١`, which Python takes, are refused."""
-    if NUMBER.fullmatch(token):
-        value = float(token)
-        if math.isfinite(value):
-            return value
-    if _is_infinite(token):
-        raise InputError(
-            f"expected a finite number for {what}, found {shown(token)}; "
-            "give --clip-inf -1e4 to read infinities as ±1e4"
-        )
-    raise InputError(f"expected a decimal number for {what}, found {shown(token)}")
+def number(token: bytes, what: str, *, cure: str = "") -> float:
+    """A number of at most `LARGEST` in size, in ASCII decimals.
+
+    InputError for any other, also for `nan`, `1_0` and `١`, which Python takes; cure: of an
+    infinite or larger number.
+    """
+    value = float(token) if NUMBER.fullmatch(token) else math.nan
+    if abs(value) <= LARGEST:
+        return value
+    if not _is_infinite(token):
+        raise InputError(f"expected a decimal number for {what}, found {shown(token)}")
+    limit = "" if math.isinf(value) or math.isnan(value) else f" up to {LARGEST:g}"
+    raise InputError(f"expected a finite number{limit} for {what}, found {shown(token)}{cure}")
 
 
-def clipping(magnitude: float, clipped: Callable[[], None]) -> Number:
-    """A parser that returns ±`magnitude` for an infinite number, and then calls `clipped`."""
+def list_number(clip: float | None, clipped: Callable[[], None]) -> Number:
+    """A parser of numbers of a list, which `clip` makes read infinite and larger ones as ±`clip`.
+
+    It calls `clipped` for each of these; without `clip` they are InputErrors.
+    """
+    if clip is None:
+        return partial(number, cure="; give --clip-inf -1e4 to read infinities as ±1e4")
 
     def read(token: bytes, what: str) -> float:
         if not _is_infinite(token):
             return number(token, what)
         clipped()
-        return -magnitude if token.startswith(b"-") else magnitude
+        return -abs(clip) if token.startswith(b"-") else abs(clip)
 
     return read
 
@@ -60,8 +69,16 @@ def shown(data: bytes) -> str:
     return text if len(data) <= _SHOWN else f"{text}…"
 
 
+def similar(name: str, names: Iterable[str]) -> str:
+    """Hint about an unknown name: the most similar known one or, if none is similar, all."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1)
+    known = f"there are: {', '.join(names[:20])}" if names else "there are none"
+    return f"did you mean {near[0]!r}?" if near else known
+
+
 def _is_infinite(token: bytes) -> bool:
-    """Whether a number is written as infinite or too large for a float."""
+    """Whether a number is written as infinite, or larger than `LARGEST`."""
     if NUMBER.fullmatch(token):
-        return math.isinf(float(token))
+        return abs(float(token)) > LARGEST
     return _INFINITE.fullmatch(token) is not None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +15,11 @@ from numpy.typing import NDArray
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
+from rerank.formats.json_weights import SCHEMA, read_json
 from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
+from rerank.formats.tokens import similar
 from rerank.notices import Notices
 
-SCHEMA = 1
-_KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
@@ -78,7 +75,7 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
             source=source,
         )
     if first.startswith(b"{"):
-        return _from_json(b"\n".join(content), source)
+        return Weights(*read_json(b"\n".join(content), source=source))
     return Weights(*read_ini(content, notices, source=source))
 
 
@@ -166,16 +163,18 @@ def vector(
         shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
         notices.add(f"weights without names, applied by place: {shown}", source=source)
     known = [label.name for label in labels]
-    for name in dense:
-        if name in known:
-            continue
+    unknown = [name for name in dense if name not in known]
+    for name in unknown:
         if _UNTUNED.fullmatch(name) is None:
             raise InputError(
                 f"expected weights of the list's features, found one of {name!r}; "
-                + _near(name, known),
+                + similar(name, known),
                 source=source,
             )
-        notices.add(f"weight of {name}, which Moses never tunes, ignored", source=source)
+    if unknown:
+        notices.add("weight that Moses never tunes, ignored", source=source, names=unknown)
+    if default is not None and (lacking := [name for name in known if name not in dense]):
+        notices.add(f"feature without weight; {default:g} is used", source=source, names=lacking)
     values: list[float] = []
     for label in labels:
         found = dense.get(label.name)
@@ -183,12 +182,9 @@ def vector(
             if default is None:
                 raise InputError(
                     f"expected a weight for every feature of the list, found none for "
-                    f"{label.name!r}; {_near(label.name, dense)}, or --default-weight 0",
+                    f"{label.name!r}; {similar(label.name, dense)}, or --default-weight 0",
                     source=source,
                 )
-            notices.add(
-                f"feature {label.name!r} without weight; {default:g} is used", source=source
-            )
             found = (default,) * label.width
         if len(found) != label.width:
             raise InputError(
@@ -222,74 +218,3 @@ def by_place(
         )
     values = (dense[place][0] for place in places)
     return {label.name: tuple(islice(values, label.width)) for label in labels}
-
-
-def _from_json(content: bytes, source: str) -> Weights:
-    """Weights of a JSON object: our own format, or names with one or several numbers each."""
-
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"found {constant}")
-
-    try:
-        found = json.loads(content, object_pairs_hook=_object, parse_constant=refuse)
-        if "schema" not in found:
-            found = {"schema": SCHEMA, "weights": found}
-        return _checked(found)
-    except json.JSONDecodeError as fault:
-        raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
-    except RecursionError:
-        raise InputError("expected JSON weights, found too deep a nesting", source=source) from None
-    except (ValueError, OverflowError) as fault:
-        raise InputError(f"expected JSON weights, {fault}", source=source) from None
-
-
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """JSON object; ValueError for repeated keys and for lone surrogates."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("found the same key twice in one object")
-    "".join(found).encode()
-    return found
-
-
-def _checked(found: Mapping[str, object]) -> Weights:
-    """`Weights` from the values of a JSON file; ValueError for invalid ones."""
-    for key in found:
-        if key not in _KEYS:
-            raise ValueError(f"found the key {key!r}; {_near(key, _KEYS)}")
-    if (schema := found["schema"]) != SCHEMA:
-        raise ValueError(f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one")
-    alpha = None if found.get("alpha") is None else _finite("alpha", found["alpha"])
-    if alpha is not None and alpha <= 0:
-        raise ValueError(f"found alpha {found['alpha']!r}; alpha must be positive, or null")
-    dense = {
-        name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
-        for name, v in _mapping(found, "weights").items()
-    }
-    sparse = {name: _finite(name, value) for name, value in _mapping(found, "sparse").items()}
-    if not dense and not sparse:
-        raise ValueError("found none")
-    return Weights(dense, sparse, alpha, _mapping(found, "provenance"))
-
-
-def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
-    """JSON object at a key; empty if the key is missing."""
-    value = found.get(key, {})
-    if not isinstance(value, dict):
-        raise ValueError(f"found no object at {key!r}")
-    return value
-
-
-def _finite(name: str, value: object) -> float:
-    """Number of a JSON file; ValueError unless it is finite."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"found {name!r}: {value!r}; weights are finite numbers")
-    return float(value)
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    """Hint: the most similar name or, if none is similar, all names."""
-    names = list(names)
-    near = difflib.get_close_matches(name, names, n=1)
-    known = f"there are: {', '.join(names[:20])}" if names else "there are none"
-    return f"did you mean {near[0]!r}?" if near else known

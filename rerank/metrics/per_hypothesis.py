@@ -6,21 +6,20 @@ that have candidates. Larger is better: the file of an error rate holds its nega
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from rerank.corpus.kbest import KBest
+from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanOfSentences
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import ListInfo
 from rerank.scorers.hypothesis_scores import HypothesisScores
 from rerank.signature import LENGTH, signature
-
-LARGEST = 1e100  # of a number: sums of any corpus stay finite
 
 
 class _Finite(HypothesisScores):
@@ -29,15 +28,12 @@ class _Finite(HypothesisScores):
     def number(self, token: bytes, line: int) -> float:
         """A finite number, not above `LARGEST` in size; InputError with file and line."""
         stripped = token.strip(b" \t\r")
-        value = float(stripped) if tokens.NUMBER.fullmatch(stripped) else math.nan
-        if abs(value) <= LARGEST:
-            return value
-        kind = f"number up to {LARGEST:g}" if math.isfinite(value) else "finite decimal number"
-        raise self.fault(
-            f"expected a {kind} for {self.name}, found {tokens.shown(stripped)}; "
-            f"write one for each line of {self.info.kbest}, in their order",
-            line,
-        )
+        try:
+            return tokens.number(stripped, self.name)
+        except InputError as fault:
+            raise self.fault(
+                f"{fault}; write one for each line of {self.info.kbest}, in their order", line
+            ) from None
 
 
 class PerHypothesis(MeanOfSentences):
@@ -48,7 +44,7 @@ class PerHypothesis(MeanOfSentences):
     work, and at a line that is not a finite number.
     """
 
-    def __init__(self, name: str, path: Path, given: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, given: ListInfo, notices: Notices) -> None:
         self.name = name
         self._lines = _Finite(name, path, given, notices)
 
@@ -60,4 +56,4 @@ class PerHypothesis(MeanOfSentences):
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""
         digest = self._lines.digest[:LENGTH]
-        return signature({"metric": self.name, "file": f"{self._lines.path.name}={digest}"})
+        return signature({"metric": self.name, "file": f"{Path(self._lines.path).name}={digest}"})

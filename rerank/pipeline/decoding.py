@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.formats.weights import read_weights
@@ -70,6 +71,7 @@ def decode(
     """
     notices = notices or PythonWarnings()
     outputs = {"out": out, **reports.paths()}
+    inputs = InputFiles([weights, *lists.files])
     check_outputs(outputs.values(), [weights, *lists.files])
     model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
     search = search.at(model.weights.alpha)
@@ -87,6 +89,7 @@ def decode(
             signed = _signed(source, weights, search, default_weight, documents)
             result = CorpusResult(documents, signed)
             source.warn()
+            inputs.check()
             if "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
         source.report(announce, details)
@@ -133,6 +136,7 @@ def score(
     out: str | Path = "-",
     *,
     weights: str | Path | None = None,
+    default_weight: float | None = None,
     search: Search = AUTO,
     notices: Notices | None = None,
     announce: Printer = log.info,
@@ -147,14 +151,17 @@ def score(
     if not any(lists.names.values()):
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     unused = replace(search, options=replace(search.options, alpha=None, seed=None))
-    if weights is None and unused != Search():
+    if weights is None and (unused != Search() or default_weight is not None):
         raise UsageError(
-            "--search and its options are for the path decoded with --weights; give these"
+            "--search, its options and --default-weight are for the path decoded with --weights; "
+            "give these"
         )
-    check_outputs([out], [*lists.files, *([weights] if weights else [])])
+    files = [*lists.files, *([weights] if weights else [])]
+    inputs = InputFiles(files)
+    check_outputs([out], files)
     model = None
     if weights is not None:
-        model = LinearModel(read_weights(weights, notices), display(weights))
+        model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
         search = search.at(model.weights.alpha)
     prefix = "first candidates" if model is None else "decoded path"
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
@@ -170,6 +177,7 @@ def score(
                         choices = result.choices if model else document.first()
                         _write_list(file, source, kbest, document, choices)
             source.warn()
+            inputs.check()
         source.report(announce, details)
 
 

@@ -18,7 +18,7 @@ from rerank.corpus.documents import Documents
 from rerank.errors import UsageError
 from rerank.example import EMBEDDED, Example, Set
 from rerank.files.lines import read_lines
-from rerank.files.outputs import atomic, write_json
+from rerank.files.outputs import atomic, check_folder, write_json
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.pipeline.evaluation import evaluate
@@ -107,7 +107,8 @@ def demo(
             return demo(
                 temporary, execute, example=example, models=models, seed=seed, announce=renamed
             )
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    check_folder(folder, str(folder))
+    if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
     ignored = shutil.ignore_patterns("*.py", "__pycache__")
     example = Example(shutil.copytree(example.folder, folder / "data", ignore=ignored))

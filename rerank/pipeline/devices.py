@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
@@ -38,6 +40,17 @@ def choose_device(name: str, threads: int | None = None) -> torch.device:
             "from 0"
         )
     return device
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Memory of a device; `sys.maxsize` where the system does not say."""
+    import torch
+
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return sys.maxsize
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def choose_precision(name: str, device: torch.device) -> str:

@@ -11,6 +11,7 @@ from rerank.corpus.references import (
     note_identity,
     read_with_documents,
 )
+from rerank.files.inputs import InputFiles
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.metrics.bleu import Bleu
@@ -40,6 +41,7 @@ def evaluate(
     notices = notices or PythonWarnings()
     lists = Lists(kbest) if isinstance(kbest, str | Path) else kbest
     more = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
+    inputs = InputFiles([*references, *systems, *more])
     check_outputs([], [*references, *systems, *more])
     metric = Bleu(tokenize)
     documents, targets = read_with_documents(docs, no_docs, references, notices)
@@ -54,4 +56,5 @@ def evaluate(
     if lists:
         read = KBestFile(Path(lists.kbest), lists).read(documents, notices)
         extremes = list_extremes((found for _, found in read), targets, metric)
+    inputs.check()
     return judge(documents, targets, texts, metric=metric, extremes=extremes, seed=seed)

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import rerank
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.interrupts import Interrupts
 from rerank.files.lines import digest, display, read_lines
-from rerank.files.outputs import check_outputs
+from rerank.files.outputs import check_folder, check_outputs
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device, choose_precision
+from rerank.pipeline.devices import choose_device, choose_precision, memory_bytes
 from rerank.pipeline.progress import progress
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
+    import torch
     from _typeshed import DataclassInstance
 
     from lm.checkpoint import SavedModel
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
+TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,11 @@ def train_lm(
     from lm.training import Settings, Trainer
 
     _check_folder(out, resume)
+    inputs = InputFiles((train, valid))
     check_outputs((), (train, valid))
-    corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
     device = choose_device(recipe.device, recipe.threads)
+    _check_memory(recipe, device)
+    corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
     precise = replace(recipe, precision=choose_precision(recipe.precision, device))
     settings = Settings(**precise.values(Settings))
     config = Config(**recipe.values(Config) | {"vocabulary": len(vocabulary)})
@@ -104,6 +109,7 @@ def train_lm(
         f"({settings.precision})"
     )
     about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
+    inputs.check()
     last: Report | None = None
     updates = recipe.epochs * trainer.updates_per_epoch - trainer.progress.update
     saved = trainer.progress.seconds
@@ -159,14 +165,35 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
 
 
 def _check_folder(out: Path, resume: bool) -> None:
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out}: expected a folder to write the model to, found a file")
+    check_folder(out, str(out))
     if not out.exists() or not any(out.iterdir()):
         return
     if not resume:
         raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
     if not (out / "resume" / "state.json").exists():
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
+
+
+def _check_memory(recipe: Recipe, device: torch.device) -> None:
+    """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
+    import torch
+
+    from lm.model import Config, DocumentLM, n_parameters
+    from lm.vocabulary import SPECIAL
+
+    config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
+    try:
+        with torch.device("meta"):  # no numbers
+            n = n_parameters(DocumentLM(config, MODELS))
+    except RuntimeError:  # of a plug-in that computes with numbers when it is made
+        return
+    needed, held = TRAINING_BYTES * n, memory_bytes(device)
+    if needed > held:
+        raise UsageError(
+            f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "
+            f"needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; choose "
+            "smaller sizes"
+        )
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
 from rerank.errors import InputError, StoppedEarly
+from rerank.files.inputs import FilePath, RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import display, spool
 from rerank.formats.table import KBestFormat, Survey, format_of, read_documents, survey_of
@@ -66,7 +67,7 @@ class Lists(ReadingOptions):
 class KBestFile:
     """A k-best list on disk, which can be read as often as needed."""
 
-    def __init__(self, path: Path, lists: Lists) -> None:
+    def __init__(self, path: FilePath, lists: Lists) -> None:
         self.path, self.lists, self.name = path, lists, display(lists.kbest)
 
     @cached_property
@@ -156,6 +157,11 @@ class KBestSource(DocumentSource):
             source = cls(lists, notices, documents, copies)
             try:
                 yield source
+            except InputError:
+                for path in (source.file.path, *(file.path for file in source.score_files)):
+                    if isinstance(path, RereadFile):
+                        path.check()  # a file that was rewritten is the reason
+                raise
             except (KeyboardInterrupt, Terminated):
                 copies.close()
                 if source.cache is None:
@@ -169,8 +175,8 @@ class KBestSource(DocumentSource):
                     "stopped, scores kept in the cache: the same command goes on from there"
                 ) from None
 
-    def copied(self, path: str | Path) -> Path:
-        """A path that can be read twice: of standard input, that of a copy."""
+    def copied(self, path: FilePath) -> RereadFile:
+        """A path to read several times: of standard input, that of a copy."""
         return self._copies.enter_context(spool(path))
 
     def mean_k(self) -> float:

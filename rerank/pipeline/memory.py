@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
+from rerank.files.inputs import RereadFile
 from rerank.notices import PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
 from rerank.pipeline.sources import DocumentSource, NamedLists
@@ -58,7 +58,7 @@ class DocumentReader:
 
     def __init__(self, lists: Lists) -> None:
         self._notices = PythonWarnings()
-        self._file = KBestFile(Path(lists.kbest), lists)
+        self._file = KBestFile(RereadFile(lists.kbest), lists)
         self._documents = self._file.documents(self._notices)
 
     def __len__(self) -> int:

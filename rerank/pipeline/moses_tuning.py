@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.lines import display, read_lines
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_start_weights, write_weights
@@ -87,6 +88,7 @@ def tune_moses(
     plan = plan or Plan()
     files = [*features, *scores, *([] if init is None else [init])]
     _check(plan, ranges=bool(weights.ranges), start=bool(weights.start or init))
+    inputs = InputFiles([*files, *weights.inputs])
     weights.check(files)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
@@ -129,6 +131,7 @@ def tune_moses(
     full[columns] = best.weights
     if not full.any():
         raise RerankError(ZEROS)
+    inputs.check()
     scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
     made: dict[str, object] = {
         **plan_entries(plan, goal, [*files, *weights.inputs]),
@@ -183,10 +186,10 @@ def _features(
             announce(f"start weights are those of {source}, not of {display(init)}")
         elif values.weights.any():
             source, given = display(init), Weights(by_name(values.weights, space))
-            return TunedFeatures(weights.features, given, source, weights.ranges)
+            return TunedFeatures(weights.features, given, source, weights.ranges, "--tune")
     if given is not None:
         _refuse_columns(given, space, source)
-    return TunedFeatures(weights.features, given, source, weights.ranges)
+    return TunedFeatures(weights.features, given, source, weights.ranges, "--tune")
 
 
 def _refuse_columns(given: Weights, space: FeatureSpace, source: str) -> None:

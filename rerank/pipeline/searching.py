@@ -23,8 +23,8 @@ from rerank.scorers.features import DocumentFeatures
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
 _NO_SCALE = (
-    ", and weights have no scale of their own: give --alpha A, or --weights of a file with an "
-    "alpha, as tune-mert writes it"
+    ", and weights have no scale of their own: give --alpha A, or a weights file with an alpha, "
+    "as tune-mert writes it"
 )
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 

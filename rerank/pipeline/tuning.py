@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.references import read_with_documents
 from rerank.errors import UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.lines import display, read_lines
 from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
@@ -92,6 +93,7 @@ def tune_mert(
     plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
     objective = plan.objective
     files = [*references, *weights.inputs, *objective.files.values()]
+    inputs = InputFiles([*lists.files, *files])
     weights.check([*lists.files, *references, *objective.files.values()])
     frame = None if weights.base is None else list(read_lines(weights.base, notices))
     given = None if weights.start is None else read_start_weights(weights.start, notices)
@@ -117,11 +119,12 @@ def tune_mert(
             plan=plan,
             announce=announce,
         )
+        source.warn()
+        inputs.check()
         task = result.task
         with source.watch.lap("tuning"):
             pool, around = task.pool(result.path), task.goal.objective
             flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
-        source.warn()
         source.report(announce, details)
         scores = metric_scores(result.statistics, metrics, len(references))
         if len(scores) > 1:

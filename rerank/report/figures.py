@@ -26,7 +26,7 @@ def check_figure(path: str | Path) -> None:
         import matplotlib  # noqa: F401
     except ImportError:
         raise UsageError(
-            "--plot needs matplotlib: pip install 'rerank[figures]', or leave --plot out"
+            "--plot needs matplotlib: pip install 'rerank-mt[figures]', or leave --plot out"
         ) from None
 
 

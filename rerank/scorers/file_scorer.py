@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.files.lines import digest, display
 from rerank.formats import tokens
 from rerank.notices import Notices
@@ -40,7 +40,7 @@ class FileScorer(ProblemSource):
 
     runs_on = "file"
 
-    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name)
         self.path, self.info, self.notices = path, info, notices
         self.source = display(path)
@@ -66,10 +66,7 @@ class FileScorer(ProblemSource):
 
     def number(self, token: bytes, line: int) -> float:
         """A finite number, clipped if `clip_inf` is given; InputError with file and line."""
-        read: tokens.Number = tokens.number
-        clip = self.info.clip_inf
-        if clip is not None:
-            read = tokens.clipping(abs(clip), lambda: self._clipped(line))
+        read = tokens.list_number(self.info.clip_inf, lambda: self._clipped(line))
         try:
             return read(token.strip(b" \t\r"), self.name)
         except InputError as fault:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from rerank.corpus.kbest import KBest
+from rerank.files.inputs import FilePath
 from rerank.files.lines import read_lines
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import FileScorer, ListInfo
@@ -23,7 +23,7 @@ class HypothesisScores(FileScorer):
     differ, and at a line that is not a number. O(lines of a document) memory.
     """
 
-    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self._check_length()
         self._rewind()
@@ -65,3 +65,8 @@ class HypothesisScores(FileScorer):
         lines = list(islice(self._lines, first - self._next, last + 1 - self._next))
         self._next = last + 1
         return np.array([self.number(lines[n - first], n) for n in numbers.tolist()])
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """RerankError if the file has changed since its lines were counted."""
+        for _ in self._lines:  # blank lines at the end
+            pass

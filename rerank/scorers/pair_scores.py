@@ -12,14 +12,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Pairwise
+from rerank.corpus import LARGEST
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.inputs import FilePath
 from rerank.files.lines import read_lines
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
@@ -38,7 +39,7 @@ class PairScores(FileScorer):
 
     order = 1
 
-    def __init__(self, name: str, path: Path, info: ListInfo, notices: Notices) -> None:
+    def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
         self._rewind()
@@ -108,7 +109,7 @@ class PairScores(FileScorer):
         places = grid.places(t, previous, index)
         kept = places != DROPPED
         places = places[kept]
-        if (places == MISSING).any() or not np.isfinite(values).all():
+        if (places == MISSING).any() or not (np.abs(values) <= LARGEST).all():
             return False
         if not (np.diff(np.sort(places)).all() and np.isnan(flat[places]).all()):
             return False

@@ -21,13 +21,14 @@ class TunedFeatures:
 
     names: of the tuned features, empty for all; given: start weights, 0 for features
     without one, and `source`, where they come from; ranges: least and greatest weight, by the name
-    of a feature or of one of its columns
+    of a feature or of one of its columns; option: of the shell that names them, for messages
     """
 
     names: Sequence[str] = ()
     given: Weights | None = None
     source: str = "start"
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    option: str = "--features"
 
     @property
     def total(self) -> bool:
@@ -51,7 +52,7 @@ class TunedFeatures:
         for name in self.names:
             if name not in known:
                 raise UsageError(
-                    f"--features {name}: no such feature; there are {', '.join(known)}"
+                    f"{self.option} {name}: no such feature; there are {', '.join(known)}"
                 )
         tuned = [name in self.names or not self.names for name in known]
         return np.flatnonzero(np.repeat(tuned, [label.width for label in space.labels]))
@@ -68,7 +69,7 @@ class TunedFeatures:
                 raise UsageError(f"--range {name}=…: no such feature; there are {', '.join(names)}")
             if not tuned.intersection(columns):
                 raise UsageError(
-                    f"--range {name}=…: this weight is not tuned; name its feature in --features"
+                    f"--range {name}=…: this weight is not tuned; name its feature in {self.option}"
                 )
             if not low <= high:
                 raise UsageError(f"--range {name}={low:g}:{high:g}: expected the least value first")

@@ -61,8 +61,8 @@ def test_clear_removes_the_scores_of_the_folder_that_is_named(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["info", "--cache", "file"], "Directory 'file' is a file"),
-        (["clear", "--cache", "file"], "Directory 'file' is a file"),
+        (["info", "--cache", "file"], "expected a folder, found the file 'file'"),
+        (["clear", "--cache", "file"], "expected a folder, found the file 'file'"),
         (["info"], "expected RERANK_CACHE_GB to be a positive number of gigabytes, found '-1'"),
         (["purge"], "No such command 'purge'"),
     ],

@@ -4,7 +4,9 @@ import dataclasses
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,7 @@ from support.cli import examples, finish, start
 import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
+from rerank.cli.values import FolderName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
@@ -106,7 +109,7 @@ def distinct_value(option: click.Option, number: int) -> tuple[list[str], object
         text, value = FORMS[option.metavar]
         return [option.opts[-1], text], value
     text = f"text{number}.json"
-    if isinstance(option.type, click.Path):
+    if isinstance(option.type, FolderName):
         return [option.opts[-1], text], Path(text)
     return [option.opts[-1], text], (text,) if option.multiple else text
 
@@ -317,8 +320,19 @@ def test_a_diverse_top_is_asked_for_in_any_order(
         (StoppedEarly("saved"), 75, "rerank: saved\n"),
         (KeyboardInterrupt(), 130, "rerank: interrupted; nothing was saved\n"),
         (MemoryError(), 1, "rerank: out of memory; use --top K to keep fewer candidates\n"),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8"),
+            1,
+            "rerank: out of memory; use --top K to keep fewer candidates\n",
+        ),
+        (
+            RuntimeWarning("overflow in multiply"),
+            1,
+            "rerank: numbers beyond the range of floats (overflow in multiply); the features or "
+            "scores differ by too much: rescale them\n",
+        ),
     ],
-    ids=["run", "usage", "input", "stopped", "interrupted", "memory"],
+    ids=["run", "usage", "input", "stopped", "interrupted", "memory", "torch", "overflow"],
 )
 def test_a_fault_is_one_line_and_an_exit_code(
     fault: BaseException,
@@ -335,6 +349,40 @@ def test_a_fault_is_one_line_and_an_exit_code(
     assert run([*LISTED.split()]) == code
     captured = capsys.readouterr()
     assert (captured.out, captured.err.lstrip("\n")) == ("", message)
+
+
+def test_a_warning_of_numpy_never_reaches_the_user(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of our modules, also from their threads, are faults; others stay warnings."""
+
+    def overflow() -> None:
+        warnings.warn_explicit("overflow", RuntimeWarning, "f.py", 1, module="rerank.tuning.task")
+
+    def warn(*_: object, **__: object) -> None:
+        warnings.warn_explicit("odd", RuntimeWarning, "f.py", 1, module="elsewhere")
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(overflow).result()
+
+    monkeypatch.setattr(pipeline, "decode", warn)
+    with pytest.warns(RuntimeWarning, match="odd") as printed:
+        assert run(LISTED.split()) == 1
+    assert len(printed) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("rerank: numbers beyond the range of floats (overflow)")
+    assert message.count("\n") == 1
+
+
+def test_only_commands_with_lists_are_told_to_read_fewer_candidates(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(pipeline, "train_lm", fail)
+    words = "train-lm --model rnnlm --train dev.ref --valid dev.ref --out lm"
+    assert run(words.split()) == 1
+    assert capsys.readouterr().err == "rerank: out of memory\n"
 
 
 @pytest.mark.parametrize(

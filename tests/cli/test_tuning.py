@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from rerank.cli import cli, run
 from rerank.cli.tuning_options import ranges_of
+from rerank.errors import UsageError
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices
 
@@ -155,6 +157,12 @@ def test_standard_input_may_be_the_list(
 # Ranges
 
 
+def parsed(*arguments: str) -> dict[str, Any]:
+    """Parameters of `tune-mert` as click reads them."""
+    needed = ["--kbest", "k", "--docs", "d", "--ref", "r", "--out", "o.json"]
+    return cli.commands["tune-mert"].make_context("tune-mert", [*needed, *arguments]).params
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -166,19 +174,24 @@ def test_standard_input_may_be_the_list(
 )
 def test_a_range_is_a_name_and_two_ends(text: str, expected: tuple[str, float, float]) -> None:
     name, *ends = expected
-    assert ranges_of({"ranges": (text,)}) == {name: tuple(ends)}
+    assert ranges_of(parsed("--range", text)) == {name: tuple(ends)}
 
 
 @pytest.mark.parametrize("text", ["LM0", "LM0=", "LM0=1", "=0:1", "LM0=a:1", "LM0=nan:", "0:1"])
-def test_a_range_of_another_form_is_told(text: str) -> None:
-    with pytest.raises(click.BadParameter) as fault:
-        ranges_of({"ranges": (text,)})
-    assert fault.value.message.endswith(f"found {text!r}")
+def test_a_range_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"expected .*, found|expected .*; found") as fault:
+        parsed("--range", text)
+    assert fault.value.message.rpartition("found ")[2].strip("'") in text
+
+
+def test_a_range_begins_with_its_least_value() -> None:
+    with pytest.raises(click.BadParameter, match="expected the least value first, found '1:0'"):
+        parsed("--range", "LM0=1:0")
 
 
 def test_two_ranges_of_a_name_are_one_too_many() -> None:
-    with pytest.raises(click.BadParameter, match="two of LM0; give both ends in one"):
-        ranges_of({"ranges": ("LM0=0:", "LM0=:1")})
+    with pytest.raises(UsageError, match="--range LM0=…: two of one name; give one"):
+        ranges_of(parsed("--range", "LM0=0:", "--range", "LM0=:1"))
 
 
 # Help

@@ -102,11 +102,17 @@ def test_candidates_made_in_memory_have_no_lines() -> None:
         (("a", {}), "expected the features tm, as the first candidate has, found .none.; give"),
         (("a", {"tm": 1, "lm": 2}), "expected the features tm, .* found tm, lm; give .* as sparse"),
         (("a", {"lm": 2}), "expected the features tm, .* found lm"),
-        (("a", {"tm": math.nan}), "expected a finite number for the feature 'tm', found nan"),
-        (("a", {"tm": "1"}), "expected a finite number for the feature 'tm', found '1'"),
+        (
+            ("a", {"tm": math.nan}),
+            "expected a finite number up to 1e\\+100 for the feature 'tm', found nan",
+        ),
+        (
+            ("a", {"tm": "1"}),
+            "expected a finite number up to 1e\\+100 for the feature 'tm', found '1'",
+        ),
         (
             ("a", {"tm": 1, "s_a": math.inf}),
-            "expected a finite number for .* 's_a', found inf",
+            "expected a finite number up to 1e\\+100 for .* 's_a', found inf",
         ),
         (("a\nb", {"tm": 1}), r"expected a text of one line, found 'a\\nb'"),
     ],

@@ -436,7 +436,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["in"], ["link"], "output in is also the input link; name another file"),
         (["hard"], ["in"], "output hard is also the input in; name another file"),
         (["no/out"], [], "output no/out: no folder no; make it with: mkdir -p no"),
-        (["in/out"], [], "output in/out: no folder in; make it with: mkdir -p in"),
+        (["in/out"], [], "output in/out: in is not a folder; name another"),
         (["out", "./out"], [], "outputs out and ./out are the same file; name two"),
         (["in", "hard"], [], "outputs in and hard are the same file; name two"),
         (

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from rerank.corpus import LARGEST
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
@@ -77,7 +78,7 @@ class JsonLines:
                 yield json.dumps(one).encode()
 
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-LARGEST, LARGEST)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\n|"), max_size=6)
 features = st.fixed_dictionaries({"tm": finite, "LM0": finite}, optional={"tag_a": finite})
 lists = st.lists(st.tuples(texts, features), max_size=3)

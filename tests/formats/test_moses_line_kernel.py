@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from rerank.corpus import LARGEST
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
@@ -54,7 +55,7 @@ def stored(line: bytes, first: bytes) -> bool:
 
 
 plain = st.decimals(-(10**6), 10**6, places=6).map(lambda d: f"{d.normalize():f}")
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-LARGEST, LARGEST)
 printed = (
     finite.map("{:.6g}".format)
     | finite.map(repr)

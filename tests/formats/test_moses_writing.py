@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rerank.corpus import LARGEST
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.moses import append_features, format_line
 from rerank.formats.moses_grammar import layout, parse
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-LARGEST, LARGEST)
 names = st.from_regex(r"[A-Za-z][0-9A-Za-z]{0,5}", fullmatch=True)
 sparse_names = st.from_regex(r"[a-z][0-9a-z]{0,3}_[^\s=:|]{0,5}", fullmatch=True)
 texts = st.one_of(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rerank.corpus import LARGEST
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import (
@@ -26,7 +27,7 @@ from rerank.notices import Notices
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
-finite = st.floats(allow_nan=False, allow_infinity=False)
+finite = st.floats(-LARGEST, LARGEST)
 json_values = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | finite
 all_weights = st.builds(
     Weights,
@@ -38,7 +39,7 @@ all_weights = st.builds(
     sparse=st.dictionaries(
         st.from_regex(r"[a-z]{1,3}_[!-~]{0,5}", fullmatch=True), finite, max_size=4
     ),
-    alpha=st.none() | st.floats(0, exclude_min=True, allow_infinity=False),
+    alpha=st.none() | st.floats(0, LARGEST, exclude_min=True),
     provenance=st.dictionaries(st.text(max_size=5), json_values, max_size=3),
 ).filter(lambda w: any(map(any, w.dense.values())) or any(w.sparse.values()))
 
@@ -182,7 +183,10 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b'{"schema": 1, "weights": {"LM0": [true]}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": {"LM0": "1"}}', "weights are finite numbers"),
         (b'{"schema": 1, "weights": [1]}', "found no object at 'weights'"),
-        (b'{"schema": 1, "weights": {"LM0": 1, "LM0": 2}}', "the same key twice"),
+        (
+            b'{"schema": 1, "weights": {"LM0": 1, "LM0": 2}}',
+            "found the key 'LM0' twice in one object",
+        ),
         (b'{"schema": 1, "weigths": {"LM0": 1}}', "did you mean 'weights'"),
         (b'{"schema": 2, "weights": {"LM0": 1}}', "found schema 2; this version reads 1"),
         (b'{"schema": 1, "weights": {"LM0": 1}, "alpha": 0}', "found alpha 0"),
@@ -270,7 +274,7 @@ def test_a_default_stands_for_weights_that_are_missing_and_is_counted() -> None:
         0,
         0,
     ]
-    assert notices.lines() == ["1 x feature 'TM0' without weight; 0 is used"]
+    assert notices.lines() == ["1 x feature without weight; 0 is used: TM0"]
 
 
 def test_the_weight_of_unknown_words_may_stand_in_a_moses_ini() -> None:

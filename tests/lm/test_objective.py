@@ -39,6 +39,17 @@ def test_with_every_word_sampled_the_loss_is_the_exact_one() -> None:
     torch.testing.assert_close(sampled, exact_nll(features, weight, bias, targets))
 
 
+def test_an_update_for_which_no_negative_is_drawn_changes_nothing() -> None:
+    """The target is the only word that the sampled softmax sums over: log 1, whatever its logit."""
+    features = torch.randn(5, 3, requires_grad=True)
+    weight, bias = torch.randn(20, 3, requires_grad=True), torch.randn(20, requires_grad=True)
+    targets, generator = torch.tensor([0, 3, 19, 7, 7]), torch.Generator().manual_seed(2)
+    found = Proposal(torch.full((20,), 1e-9)).nll(features, weight, bias, targets, generator)
+    assert found.tolist() == [0] * 5
+    (gradient,) = torch.autograd.grad(found.sum(), [features])
+    assert not gradient.any()
+
+
 def test_chances_add_up_to_the_number_of_samples_and_rise_with_the_counts() -> None:
     counts = torch.tensor([0, 1, 10, 100, 1000, 10_000])
     inclusion = Proposal.from_counts(counts, 3).inclusion

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -169,6 +170,13 @@ def test_shards_outside_the_folder_are_not_opened(manifest: Path, name: str) -> 
     (manifest.parents[1] / "secret").write_bytes(shard_of(manifest).read_bytes())
     edit(manifest, lambda content: content["shards"][0].update(file=name))
     with pytest.raises(ModelError, match="not the name of a shard"):
+        read_tensors(manifest)
+
+
+def test_a_fault_in_the_json_of_the_manifest_has_its_line(manifest: Path) -> None:
+    manifest.write_text('{\n "format": 1\n "shards": []\n}\n')
+    message = rf"{re.escape(str(manifest))}:3: expected JSON: .*; copy the whole folder again"
+    with pytest.raises(ModelError, match=message):
         read_tensors(manifest)
 
 

@@ -585,8 +585,24 @@ def test_score_searches_only_with_weights(
     here: Path, model_folders: Mapping[str, Path], search: Search
 ) -> None:
     lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
-    with pytest.raises(UsageError, match=r"--search and its options are .* --weights"):
-        score(lists, "out.scored", search=search, notices=Notices())
+    for given in ({"search": search}, {"default_weight": 0.0}):
+        with pytest.raises(UsageError, match=r"--search, its options and .* with --weights; give"):
+            score(lists, "out.scored", notices=Notices(), **given)
+
+
+def test_score_takes_a_weight_for_features_that_the_file_lacks(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    """As the message of the fault says."""
+    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
+    write_weights("w.json", {name: value for name, value in WEIGHTS.items() if name != "lm"})
+    with pytest.raises(InputError, match=r"found none for 'lm'.* or --default-weight 0"):
+        score(lists, "out.scored", weights="w.json", notices=Notices())
+    score(lists, "out.scored", weights="w.json", default_weight=0.0, notices=Notices())
+    zero = lines_of("out.scored")
+    write_weights("w.json", {**WEIGHTS, "lm": [0.0]})
+    score(lists, "out.scored", weights="w.json", notices=Notices())
+    assert lines_of("out.scored") == zero
 
 
 def test_score_refuses_a_search_that_does_not_serve(

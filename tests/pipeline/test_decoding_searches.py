@@ -329,7 +329,7 @@ def test_the_scale_is_that_of_the_option_or_else_of_the_weights_file(
     model_folders: Mapping[str, Path], method: str, name: str
 ) -> None:
     folder, options = model_folders[name], drawing(method, name)
-    with pytest.raises(UsageError, match=r"--alpha A, or --weights of a file with an alpha"):
+    with pytest.raises(UsageError, match=r"--alpha A, or a weights file with an alpha"):
         decoded(folder, Search(method, options))
     assert not Path("out.txt").exists()
     given = decoded(folder, Search(method, replace(options, alpha=ALPHA)))

@@ -1,10 +1,13 @@
 """Where tensors live: what is chosen, and what is refused with a cure."""
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 
 from rerank.errors import UsageError
-from rerank.pipeline.devices import choose_device, choose_precision
+from rerank.pipeline.devices import choose_device, choose_precision, memory_bytes
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -77,3 +80,14 @@ def test_threads_are_those_asked_for_or_stay_as_they_are() -> None:
             assert torch.get_num_threads() == found
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs Linux")
+def test_the_memory_of_the_machine_is_that_which_the_kernel_states() -> None:
+    (kib,) = re.findall(r"MemTotal: +(\d+) kB", Path("/proc/meminfo").read_text())
+    assert memory_bytes(CPU) == pytest.approx(1024 * int(kib), rel=0.01)
+
+
+def test_the_memory_of_a_gpu_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1, 80))
+    assert memory_bytes(CUDA) == 80

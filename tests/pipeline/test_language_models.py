@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -228,10 +229,9 @@ def test_a_folder_that_holds_something_is_not_written_to(here: Path) -> None:
 
 
 def test_a_file_is_no_folder_for_a_model(here: Path) -> None:
-    with pytest.raises(UsageError, match=r"train\.txt: expected a folder .* found a file"):
-        trained(out="train.txt")
-    with pytest.raises(RerankError, match=r"train\.txt/lm: the model cannot be saved: not a dir"):
-        trained(out="train.txt/lm")
+    for out in ("train.txt", "train.txt/lm"):
+        with pytest.raises(UsageError, match=rf"{out}: train\.txt is not a folder; name another"):
+            trained(out=out)
 
 
 @pytest.mark.parametrize("role", ["train", "valid"])
@@ -268,6 +268,17 @@ def test_a_text_of_one_document_is_told(here: Path) -> None:
 def test_a_run_that_diverges_is_told(here: Path, rate: float) -> None:
     with pytest.raises(RerankError, match=r"lm: training diverged: .*lower --learning-rate"):
         trained(replace(QUICK, learning_rate=rate))
+
+
+def test_a_model_that_no_memory_holds_is_refused_before_the_text_is_read(here: Path) -> None:
+    """An LSTM of H cells with E inputs has 4 H (E + H) weights or more, each of 16 bytes here."""
+    huge = replace(SMALL, model="rnnlm", hidden=1 << 16, layers=64)
+    least = 16 * 64 * 4 * (1 << 16) ** 2 / 1e9
+    with pytest.raises(UsageError, match=r"training needs more than .* GB, cpu has") as fault:
+        train_lm(huge, "no text", "no text", Path("lm"), notices=Notices())
+    (needed,) = re.findall(r"more than ([0-9,]+) GB", str(fault.value))
+    assert least < float(needed.replace(",", "")) < 3 * least
+    assert not Path("lm").exists()
 
 
 # Perplexity

@@ -2,20 +2,25 @@
 
 import gzip
 import io
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import write
 from support.gap import DOCS, LINES
 
+from rerank.cli import run
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, StoppedEarly, UsageError
+from rerank.files.inputs import FilePath
 from rerank.files.interrupts import Terminated
 from rerank.notices import Notices
 from rerank.pipeline import Scoring, sources
+from rerank.pipeline import lists as reading_of_lists
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.registry import SCORE_FILES
 
@@ -167,8 +172,8 @@ def test_standard_input_is_copied_and_read_as_often_as_needed(
             (((_, kbest),),) = opened.batches()
             assert (kbest.n, kbest.source) == (len(LINES), "<stdin>")
         copy = opened.file.path
-        assert copy.exists()
-    assert not copy.exists()
+        assert os.path.exists(copy)
+    assert not os.path.exists(copy)
 
 
 def test_the_copy_of_standard_input_goes_after_a_fault_too(
@@ -256,3 +261,54 @@ def test_a_list_without_the_columns_of_one_is_refused(folder: Path) -> None:
     write("dev.kbest", ("", "the lamp is lit"))
     with pytest.raises(InputError, match=r"dev\.kbest:2: expected a k-best list"):
         read(Lists("dev.kbest", no_docs="each"))
+
+
+# Lists that change
+
+
+def twice(content: bytes) -> bytes:
+    return content + content
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) // 2]
+
+
+def other_case(content: bytes) -> bytes:
+    return content.replace(b"lamp", b"LAMP")
+
+
+@pytest.mark.parametrize(
+    ("reading", "rewritten"),
+    [
+        *(("survey_of", change) for change in (twice, cut, other_case)),
+        *(("read_documents", change) for change in (twice, cut)),
+    ],
+)
+def test_a_list_that_changes_while_it_is_read_ends_the_run_without_an_output(
+    rewritten: Callable[[bytes], bytes],
+    reading: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without document ids it is read for its ids, and again for its candidates."""
+    read = getattr(reading_of_lists, reading)
+
+    def changing(path: FilePath, *options: Any) -> Any:
+        before, content = os.stat(path), Path(path).read_bytes()
+        found = read(path, *options) if reading == "survey_of" else iter([*read(path, *options)])
+        Path(path).write_bytes(rewritten(content))
+        if rewritten is other_case:  # its time is restored, so that the digest alone differs
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        return found
+
+    monkeypatch.setattr(reading_of_lists, reading, changing)
+    Path("w.json").write_text('{"LM0": 1}')
+    words = "decode --kbest dev.kbest --no-docs one --weights w.json --out out"
+    assert run([*words.split(), "-q"]) == 1
+    assert capsys.readouterr().err == (
+        "rerank: dev.kbest has changed while it was read; run the command again when no other "
+        "program writes the file, or on a copy\n"
+    )
+    assert not Path("out").exists()

@@ -198,6 +198,17 @@ def test_features_that_are_not_named_keep_their_weights(here: Path) -> None:
     assert dense["LM0"] > (0.0,)
 
 
+def test_a_feature_is_named_by_the_option_of_the_command(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--features` are files here."""
+    files = "tune-moses --features features.dat --scores scores.dat --out out.json -q"
+    assert run(f"{files} --tune LM1".split()) == 2
+    assert "rerank: --tune LM1: no such feature; there are LM0, TM0" in capsys.readouterr().err
+    assert run(f"{files} --tune LM0 --range TM0=0:1".split()) == 2
+    assert "name its feature in --tune\n" in capsys.readouterr().err
+
+
 def test_weights_keep_to_their_ranges(here: Path) -> None:
     ranges = {"LM0": (0.75, 1.25), "TM0": (0.25, 0.5)}
     weights = tuned(init="init.opt", ranges=ranges).weights

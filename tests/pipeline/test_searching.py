@@ -202,7 +202,7 @@ def test_a_decoder_that_needs_a_scale_and_has_none_names_both_cures(method: str)
     if method not in NEEDING:
         choose_search(opened(0), how, lambda line: None)
         return
-    with pytest.raises(UsageError, match=r"--alpha A, or --weights of a file with an alpha"):
+    with pytest.raises(UsageError, match=r"--alpha A, or a weights file with an alpha"):
         choose_search(opened(0), how, lambda line: None)
     choose_search(opened(0), how.at(0.5), lambda line: None)
     choose_search(opened(0), asked(method, alpha=0.5, **NEEDING[method]), lambda line: None)

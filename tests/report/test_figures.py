@@ -25,7 +25,7 @@ def test_another_kind_of_file_is_refused() -> None:
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(UsageError, match=r"pip install 'rerank\[figures\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'rerank-mt\[figures\]'"):
         check_figure("surface.svg")
 
 

@@ -58,6 +58,7 @@ class PoolResult:
 
 Report = Callable[[Optimum], None]
 """Called with each local optimum as it is found; with several threads in any order."""
+CONSTANT = "constant feature, whose weight stays as given"
 
 
 def optimise(
@@ -193,15 +194,17 @@ def silence(axes: Axes) -> str:
 
 def report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None:
     """Notices of features that cannot be tuned, or not apart from others."""
-    for feature in sorted(set(range(len(names))) - set(axes.features.tolist())):
-        notices.add(f"constant feature {names[feature]}: its weight stays as given")
-    spreads = axes.spreads
+    if constant := sorted(set(range(len(names))) - set(axes.features.tolist())):
+        notices.add(CONSTANT, names=[names[feature] for feature in constant])
+    spreads, equal = axes.spreads, list[str]()
     for g in range(len(axes.features)):
         for h in np.flatnonzero(spreads[:g] == spreads[g]):
             if np.array_equal(axes.columns[h], axes.columns[g]):
-                same, this = names[axes.features[h]], names[axes.features[g]]
-                notices.add(f"feature {this} equals {same}: only the sum of their weights counts")
+                equal.append(f"{names[axes.features[g]]} = {names[axes.features[h]]}")
                 break
+    if equal:
+        kind = "feature that equals another, so that only the sum of their weights counts"
+        notices.add(kind, names=equal)
 
 
 def unit_norm(

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus import LARGEST
 from rerank.errors import InputError
 from rerank.files.lines import display, read_lines
 from rerank.formats.tokens import NUMBER, shown
@@ -76,6 +77,6 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> I
 def _finite(token: bytes) -> float:
     """A finite decimal number."""
     value = float(token) if NUMBER.fullmatch(token) else math.nan
-    if not math.isfinite(value):
+    if not abs(value) <= LARGEST:
         raise InputError(f"expected a finite decimal number, found {shown(token)}")
     return value

@@ -12,7 +12,7 @@ from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.tuning.exact.ascent import document_ascent
 from rerank.tuning.exact.documents import document_rounds
-from rerank.tuning.mert.mert import unit_norm
+from rerank.tuning.mert.mert import CONSTANT, unit_norm
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.pools.sentence_pools import conditional_pools, one_pool
@@ -56,8 +56,8 @@ def exact(task: Task) -> Rounds:
     refuse_orders(task.orders)
     chains, tuned, start = task.corpus.chains(), task.tuned, task.start
     spreads = chains.spreads[tuned]
-    for g in np.flatnonzero(spreads == 0):
-        task.notices.add(f"constant feature {task.names[g]}: its weight stays as given")
+    if constant := [task.names[g] for g in np.flatnonzero(spreads == 0)]:
+        task.notices.add(CONSTANT, names=constant)
     shrinkage = task.goal.shrinkage
     goal = SearchGoal(task.goal.objective, shrinkage and shrinkage.among(tuned, len(start)))
     tune = task.pool_tuner(Notices())  # a feature may be constant on the first pool alone

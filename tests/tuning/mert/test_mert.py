@@ -133,7 +133,7 @@ def test_constant_features_keep_their_share_of_the_weights_with_a_notice() -> No
     best = tuned(replace(pool, features=features), [1.0, 2.0, 4.0, 1.0], notices).best
     assert best.weights[1] == pytest.approx(0.25)
     assert np.abs(best.weights).sum() == pytest.approx(1)
-    assert [n.kind for n in notices] == ["constant feature F1: its weight stays as given"]
+    assert notices.lines() == ["1 x constant feature, whose weight stays as given: F1"]
 
 
 @pytest.mark.parametrize("start", [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -158,8 +158,9 @@ def test_duplicated_features_are_reported() -> None:
     features = np.hstack([pool.features, pool.features[:, 1:2], pool.features[:, 1:2]])
     notices = Notices()
     tuned(replace(pool, features=features), np.ones(5), notices)
-    assert [n.kind for n in notices] == [
-        f"feature F{f} equals F1: only the sum of their weights counts" for f in (3, 4)
+    assert notices.lines() == [
+        "2 x feature that equals another, so that only the sum of their weights counts: "
+        "F3 = F1, F4 = F1"
     ]
 
 

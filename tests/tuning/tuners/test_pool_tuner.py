@@ -71,9 +71,7 @@ def test_other_tuners_are_called_with_the_seed_and_normed(algorithm: str) -> Non
     assert np.isclose(found.best.weights[2], 0.25)
     assert found.optima == (found.best,)
     assert found.best.bleu >= found.start.bleu
-    assert [notice.kind for notice in notices] == [
-        "constant feature one: its weight stays as given"
-    ]
+    assert notices.lines() == ["1 x constant feature, whose weight stays as given: one"]
 
 
 def test_weights_are_not_normed_where_a_fixed_part_settles_their_scale() -> None:

@@ -1,0 +1,210 @@
+"""Types of the values of options and arguments: bounded numbers, text, files, NAME=VALUE pairs.
+
+Every number is finite and has a least and a greatest value, which the help shows. No text is empty:
+an empty value is most often a variable of the shell that is not set. No path is longer than the
+file system allows. Other values are usage errors (exit code 2) before any work.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from rerank.corpus import LARGEST
+from rerank.errors import UsageError
+from rerank.files.paths import refuse_long
+from rerank.formats.tokens import NUMBER, shown
+
+MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
+MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words
+_WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+
+
+def _shown(value: str) -> str:
+    """A value in a message, quoted and not too long."""
+    return shown(os.fsencode(value))
+
+
+class Whole(click.IntRange):
+    """A whole number between bounds, in ASCII digits."""
+
+    def __init__(self, least: int = 1, most: int = MOST) -> None:
+        super().__init__(least, most)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; `1_000` and `١`, which Python takes, are refused."""
+        if isinstance(value, str) and not _WHOLE.fullmatch(value):
+            self.fail(f"expected a whole number, found {_shown(value)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+    def _describe_range(self) -> str:
+        text = super()._describe_range()
+        for bits in (31, 63):
+            text = text.replace(f"<={2**bits - 1}", f"<2^{bits}")
+        return text
+
+
+class Real(click.FloatRange):
+    """A finite number between bounds, in ASCII decimals; above, below: without the bound itself."""
+
+    def __init__(
+        self, least: float, most: float, *, above: bool = False, below: bool = False
+    ) -> None:
+        super().__init__(least, most, min_open=above, max_open=below)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; `nan`, `inf` and `1_0`, which Python takes, are refused."""
+        if isinstance(value, str) and not NUMBER.fullmatch(os.fsencode(value)):
+            self.fail(f"expected a finite decimal number, found {_shown(value)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+SEED = Whole(0, 2**63 - 1)
+SHARE = Real(0, 1)
+SCALE = Real(0, LARGEST, above=True)
+PRICE = Real(0, 1_000_000)
+WEIGHT = Real(-(10**9), 10**9)  # larger ones leave no digits of the other features in a sum
+METRIC_WEIGHT = Real(1e-6, 1_000_000)
+LENGTH_RATIO = Real(0, 100, above=True)
+
+
+class Text(click.types.StringParamType):
+    """Text that is not empty."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text."""
+        if not value:
+            self.fail(
+                "expected a value, found an empty one; is a variable of the shell not set?",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+class FileName(Text):
+    """Name of a file or `-`, which the shell completes; whoever opens the file checks it."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name as it is given."""
+        try:
+            refuse_long(super().convert(value, param, ctx))
+        except UsageError as fault:
+            self.fail(str(fault), param, ctx)
+        return value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The request that the shell complete a file name."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+class FolderName(FileName):
+    """Name of a folder, as a path; a file is refused."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        name = super().convert(value, param, ctx)
+        if os.path.exists(name) and not os.path.isdir(name):
+            self.fail(f"expected a folder, found the file {_shown(name)}; name another", param, ctx)
+        super().convert(os.path.join(name, "x" * 100, "x" * 100), param, ctx)  # room for files
+        return Path(name)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The request that the shell complete a folder name."""
+        return [CompletionItem(incomplete, type="dir")]
+
+
+TEXT, FILE, FOLDER = Text(), FileName(), FolderName()
+
+
+class NameList(Text):
+    """Names between commas, none of them empty, as a tuple."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The names."""
+        names = tuple(super().convert(value, param, ctx).split(","))
+        if not all(names):
+            self.fail(f"expected names with commas between them, found {_shown(value)}", param, ctx)
+        return names
+
+
+class Pair(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """NAME=VALUE as a tuple; a VALUE alone where there is a label, a NAME alone with a default.
+
+    form: what is expected, for messages; last: whether a NAME may hold a `=`, and no VALUE does.
+    A file with a `=` in its name can be given as ./FILE.
+    """
+
+    name = "pair"
+
+    def __init__(
+        self,
+        form: str,
+        value: click.ParamType[Any],
+        *,
+        label: str = "",
+        default: Any = None,
+        last: bool = False,
+    ) -> None:
+        self.form, self.value, self.label, self.default = form, value, label, default
+        self.last = last
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name and the value."""
+        name, mark, text = value.rpartition("=") if self.last else value.partition("=")
+        if self.label and (not mark or "/" in name):
+            name, text = self.label, value
+        elif name and not mark and self.default is not None:
+            return name, self.default
+        if not (name and text):
+            self.fail(f"expected {self.form}; found {_shown(value)}", param, ctx)
+        return name, self.value.convert(text, param, ctx)
+
+
+class Interval(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """LOW:HIGH as a tuple, infinite where one is left out."""
+
+    name = "interval"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The least and the greatest number."""
+        low, colon, high = value.partition(":")
+        if not colon or not (low or high):
+            self.fail(f"expected LOW:HIGH, as 0: or -1:1, found {_shown(value)}", param, ctx)
+        least = WEIGHT.convert(low, param, ctx) if low else -math.inf
+        greatest = WEIGHT.convert(high, param, ctx) if high else math.inf
+        if least > greatest:
+            self.fail(f"expected the least value first, found {_shown(value)}", param, ctx)
+        return least, greatest
+
+
+class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """One of some words, or a number."""
+
+    name = "word or number"
+
+    def __init__(self, words: tuple[str, ...], number: Real) -> None:
+        self.words, self.number = words, number
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word as it is, or the number."""
+        if value in self.words:
+            return value
+        if not NUMBER.fullmatch(os.fsencode(value)):
+            words = ", ".join(self.words)
+            self.fail(f"expected {words} or a number, found {_shown(value)}", param, ctx)
+        return self.number.convert(value, param, ctx)
