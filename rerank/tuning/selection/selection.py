@@ -4,8 +4,8 @@ Only shares that are better than the start weights on held-out text are taken, a
 one standard error of the best (Breiman, Friedman, Olshen and Stone 1984, Classification and
 Regression Trees, section 3.4.3). The differences between these are noise, so the one nearest to
 `USUAL` is chosen: the share that was best on average over eight tuning sets. The standard error is
-that of the difference to the best candidate, on the same documents, whose difficulty cancels out; it
-is a delete-one jackknife over documents (Efron and Stein 1981,
+that of the difference to the best candidate, on the same documents, whose difficulty cancels out,
+by a delete-one jackknife over documents (Efron and Stein 1981,
 https://doi.org/10.1214/aos/1176345462).
 """
 
