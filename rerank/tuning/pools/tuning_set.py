@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -39,6 +39,7 @@ class TuningSet:
     groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
+    _pools: dict[tuple[bytes, bytes], Pool] = field(default_factory=dict, init=False, repr=False)
 
     def take(self, numbers: Sequence[int]) -> TuningSet:
         """The documents with these numbers, in their order here, repeated as often as named.
@@ -77,8 +78,17 @@ class TuningSet:
     def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
         """All candidates under a path; columns that are not tuned go into the fixed scores.
 
-        The gaps of each document are one more list, with a single candidate without features.
+        The gaps of each document are one more list, with a single candidate without features. A
+        pool that does not depend on the path is made once.
         """
+        if any(document.problems for document in self.documents):
+            return self._pool(path, tuned, start)
+        key = tuned.tobytes(), start.tobytes()
+        if key not in self._pools:
+            self._pools[key] = self._pool(path, tuned, start)
+        return self._pools[key]
+
+    def _pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
         held = np.setdiff1d(np.arange(len(start)), tuned)
         features, fixed, counts = [], [], []
         for document, choices in zip(self.documents, path, strict=True):
