@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from rerank.corpus.columns import offsets_of
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
-from rerank.tuning.exact.chain import DocumentChain
-from rerank.tuning.exact.line_search import ChainSet
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.scale import Scale, fit_scale_to_bleu
+
+if TYPE_CHECKING:
+    from rerank.tuning.exact.line_search import ChainSet
 
 Choices: TypeAlias = tuple[tuple[int, ...], ...]
 """The choices of each document."""
@@ -107,6 +108,9 @@ class TuningSet:
 
     def chains(self) -> ChainSet:
         """The documents for exact line searches; ValueError above order 1."""
+        from rerank.tuning.exact.chain import DocumentChain
+        from rerank.tuning.exact.line_search import ChainSet
+
         pairs = zip(self.documents, self.statistics, strict=True)
         return ChainSet.of([DocumentChain.of(*pair) for pair in pairs], self.gaps)
 
