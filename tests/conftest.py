@@ -1,6 +1,5 @@
 """What several test files need: one thread, and tiny language models with chance weights."""
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,15 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import settings
+from support.files import write, write_weights
+from support.words import WORDS
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tensors so small that threads wait for each other
-settings.register_profile("suite", max_examples=40)  # tests that need fewer or more say so
+# of each law; tests that need more say so
+settings.register_profile("suite", max_examples=30, deadline=None)
 settings.load_profile("suite")
-
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 
 
 @pytest.fixture(autouse=True)
@@ -34,21 +34,12 @@ def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path
 
     Its weights are large enough that contexts matter.
     """
-    import torch
+    from support.models import save_models
 
-    from lm.checkpoint import save_model
-    from lm.model import Config, DocumentLM
-    from lm.vocabulary import Vocabulary
     from lm.zoo import ZOO
 
-    vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
     folders = {name: tmp_path_factory.mktemp(name) for name in ZOO}
-    for seed, (name, folder) in enumerate(folders.items()):
-        model = DocumentLM.seeded(Config(name, len(vocabulary), 6, 8), seed)
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.mul_(3.0)
-        save_model(folder, model, vocabulary, {"oov_rate": 0.25})
+    save_models(folders, WORDS, 6, 8, oov_rate=0.25)
     return folders
 
 
@@ -91,9 +82,8 @@ def tuning_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
                 values = rng.standard_normal(n).round(3).tolist()
                 pairs += [f"{name}\t{sentence}\t{i}\t{k}\t{v}" for k, v in enumerate(values)]
             before = name, n
-    start = {"schema": 1, "weights": {"LM0": [0.5], "TM0": [0.25, 0.25]}}
     files = {"kbest": lines, "docs": documents, "ref": references, "m": numbers, "pairs": pairs}
     for end, content in files.items():
-        Path(f"dev.{end}").write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
-    Path("start.json").write_text(json.dumps(start), encoding="utf-8")
+        write(f"dev.{end}", map(str, content))
+    write_weights("start.json", {"LM0": [0.5], "TM0": [0.25, 0.25]})
     return tmp_path

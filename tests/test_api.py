@@ -116,9 +116,7 @@ def written(folder: Path, lists: Sequence[Sentences], scores: Sequence[Sequence[
     return Lists(folder / "kbest", folder / "docs", score_files=score_files)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # empty and equal candidates
 @given(documents, st.sampled_from(["auto", "beam", "smc", "mbr"]), st.integers(0, 3))
 def test_results_are_those_of_the_same_documents_in_files(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.files import write_weights
 
 from rerank.cli import run
 
@@ -55,7 +56,7 @@ DECODE = "decode --kbest dev.kbest --no-docs one --weights w.json --out out --su
 
 def decoded(options: str, weights: dict[str, list[float]]) -> str:
     """The 1-best output of `decode`."""
-    Path("w.json").write_text(json.dumps({"schema": 1, "weights": weights}))
+    write_weights("w.json", weights)
     assert run([*DECODE.split(), *options.split()]) == 0
     return Path("out").read_text()
 

@@ -208,9 +208,10 @@ def written(data: Path, name: str, folder: Path, sentences: int | None) -> list[
 def whole_command(arguments: Sequence[str | Path], folder: Path, seed: int) -> float:
     """CPU seconds of a process `rerank tune-mert` for BLEU alone; its weights go to `folder`."""
     out = folder / "weights.json"
-    command = [sys.executable, "-m", "rerank", "tune-mert", "-q", "--shrink", "0", "--out", out]
+    command = [sys.executable, "-m", "rerank", "tune-mert", "-q", "--out", out]
+    plan = ["--select", "none", "--shrink", "0", "--seed", str(seed)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*command, *arguments, "--seed", str(seed)], check=True)
+    subprocess.run([*command, *plan, *arguments], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

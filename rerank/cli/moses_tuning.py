@@ -72,6 +72,7 @@ def tune_moses(
     base: str | None,
     tune: str | None,
     algorithm: str,
+    select: str,
     plot: str | None,
     messages: Messages,
     **options: Any,
@@ -94,7 +95,9 @@ def tune_moses(
                 out, names_of(tune), start, ranges_of(options), base=base, plot=plot
             ),
             init=init,
-            plan=pipeline.Plan(algorithm=algorithm, objective=objective, settings=settings),
+            plan=pipeline.Plan(
+                algorithm=algorithm, objective=objective, settings=settings, select=select
+            ),
             notices=notices,
             announce=messages.announce,
         )

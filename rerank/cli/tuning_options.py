@@ -12,7 +12,8 @@ import click
 from rerank.cli.options import SEED, all_of
 from rerank.errors import UsageError
 from rerank.registry import METRICS
-from rerank.tuning.tuners.table import ALGORITHMS, MERT
+from rerank.tuning.selection import CV, SELECTIONS
+from rerank.tuning.tuners.table import ALGORITHMS, AUTO, MERT
 
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions
@@ -78,17 +79,31 @@ price_options = all_of(
             metavar="POINTS",
             help="Price of leaving the direction of the start weights, in points of the "
             "objective: POINTS · (1 − cosine); features that start at 0 are free. 0 maximises the "
-            "metric alone [default: 1, with a --metric 0].",
+            "metric alone [default: 0; with --select none 1, but 0 with a --metric].",
         ),
     ]
 )
 
-algorithm_option = click.option(
-    "--algorithm",
-    type=click.Choice([MERT, *ALGORITHMS]),
-    default=MERT,
-    show_default=True,
-    help="The tuner; all but mert maximise corpus BLEU and nothing else.",
+algorithm_option = all_of(
+    [
+        click.option(
+            "--algorithm",
+            type=click.Choice([AUTO, MERT, *ALGORITHMS]),
+            default=AUTO,
+            show_default=True,
+            help="The tuner; all but mert maximise corpus BLEU and nothing else. auto is mert or, "
+            "with --select cv and corpus BLEU, mert or pro.",
+        ),
+        click.option(
+            "--select",
+            type=click.Choice(SELECTIONS),
+            default=CV,
+            show_default=True,
+            help="cv: choose weights between the start weights and the tuned ones by five-fold "
+            "cross-validation over documents (blocks of lines, under four documents); keep the "
+            "start weights unless others are better on held-out text. none: take the tuned ones.",
+        ),
+    ]
 )
 
 out_options = all_of(

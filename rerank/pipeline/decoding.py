@@ -204,8 +204,8 @@ def _written(
             yield DocumentResult.of(name, kbest, replace(result, posterior=None))
     if overtaken:
         announce(
-            f"--kbest-out: in {overtaken} sentences another candidate has a larger total than the "
-            "chosen one; totals leave out what a candidate changes in later sentences"
+            "--kbest-out: sentences in which another candidate has a larger total than the chosen "
+            f"one: {overtaken}; totals leave out what a candidate changes in later sentences"
         )
 
 

@@ -29,6 +29,7 @@ from rerank.tuning.bounds import Bounds
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.mert import PoolResult
+from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.moses.extracted import read_extracted
 from rerank.tuning.moses.init_opt import read_init_opt
 from rerank.tuning.objectives.goal import SearchGoal
@@ -37,24 +38,33 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.run import ZEROS
 from rerank.tuning.scale import fit_scale_to_bleu
+from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
+from rerank.tuning.selection.selection import Selection
 from rerank.tuning.tuners.pool_tuner import tune_pool
 
 
 @dataclass(frozen=True, slots=True)
 class MosesTuning:
-    """The weights that `tune_moses` has written, and the result on the pool that they come from."""
+    """The weights that `tune_moses` has written, and where they come from.
+
+    result: of the search on the pool; best: what the weights choose; selection: what
+    cross-validation chose between the start and the result
+    """
 
     weights: Weights
     goal: SearchGoal
     result: PoolResult
+    best: Optimum
+    selection: Selection | None
 
     def to_text(self) -> str:
         """One line for people."""
-        best, start = self.result.best, self.result.start
-        return (
+        best, start = self.best, self.result.start
+        line = (
             f"tuned BLEU {best.bleu:.2f} (length ratio {best.ratio:.3f}); start "
             f"{start.bleu:.2f} ({start.ratio:.3f}){price_note(self.goal)}"
         )
+        return f"{self.selection.to_text()}; on the tuning set, {line}" if self.selection else line
 
 
 def tune_moses(
@@ -110,24 +120,32 @@ def tune_moses(
     )
     announce(f"maximised: {goal.name}")
     bounds = Bounds(bounds.low[columns], bounds.high[columns])
+    tuning = PoolTuning(full[columns], plan, goal, bounds, names)
+    selection = cross_validate(pool, tuning, notices, announce)
+    if selection:
+        plan = plan.with_algorithm(selection.chosen.candidate.algorithm)
     found = tune_pool(pool, full[columns], plan, notices, names=names, goal=goal, bounds=bounds)
     best = found.best
+    if selection:
+        best = Optimum.at(pool, selection.weights(best.weights), goal)
     full[columns] = best.weights
     if not full.any():
         raise RerankError(ZEROS)
     scale = fit_scale_to_bleu(pool.scores(best.weights), pool.statistics, pool.offsets, notices)
     made: dict[str, object] = {
         **plan_entries(plan, goal, [*files, *weights.inputs]),
-        **_result_entries(found),
+        **_result_entries(found, best),
         **feature_entries(names, tuned.ranges),
         "flat": surface(pool, best.weights, goal.objective, names, plot=weights.plot),
     }
+    if selection:
+        made["selection"] = selection.to_dict()
     if scale:
         announce(scale.to_text())
         made |= scale.to_provenance()
     result = Weights(by_name(full, space), sparse, scale.alpha if scale else None, made)
     write_weights(weights.out, result, base=frame, notices=notices)
-    return MosesTuning(result, goal, found)
+    return MosesTuning(result, goal, found, best, selection)
 
 
 def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
@@ -135,7 +153,9 @@ def _check(plan: Plan, *, ranges: bool, start: bool) -> None:
     plan.check(ranges=ranges, start=start)
     asked = plan.objective
     possible = ObjectiveOptions(length=asked.length, price=asked.price, shrinkage=asked.shrinkage)
-    if plan != Plan(algorithm=plan.algorithm, objective=possible, settings=plan.settings):
+    if plan != Plan(
+        algorithm=plan.algorithm, objective=possible, settings=plan.settings, select=plan.select
+    ):
         raise UsageError(
             "files of Moses' extractor hold neither documents nor other metrics: objectives, "
             "pools, replicates and held-out documents are for tune-mert"
@@ -191,13 +211,13 @@ def _held(pool: Pool, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> P
     return replace(pool, features=pool.features[:, tuned], fixed=fixed)
 
 
-def _result_entries(found: PoolResult) -> Mapping[str, object]:
+def _result_entries(found: PoolResult, best: Optimum) -> Mapping[str, object]:
     """Entries of the weights file about the best optimum, and the spread of all optima."""
     optima = np.array([optimum.bleu for optimum in found.optima])
     spread = np.quantile(optima, [0, 0.5, 1]).tolist() if len(optima) else []
     return {
         "statistics": "Moses' extractor",
-        "bleu": found.best.bleu,
-        "length_ratio": found.best.ratio,
+        "bleu": best.bleu,
+        "length_ratio": best.ratio,
         "optima": {"found": len(optima), "bleu": spread},
     }

@@ -131,6 +131,8 @@ def tune_mert(
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)
+    if result.selection:
+        made["selection"] = result.selection.to_dict()
     if result.held_out:
         made["held_out"] = result.held_out.to_dict()
     if result.scale:

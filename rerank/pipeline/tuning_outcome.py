@@ -41,6 +41,8 @@ class Tuning:
             f"tuned BLEU {result.bleu:.2f} (length ratio {result.length_ratio:.3f}); first "
             f"candidates {result.baseline_bleu:.2f} ({result.baseline_ratio:.3f})"
         )
+        if result.selection:
+            line = f"{result.selection.to_text()}; on the tuning set, {line}"
         if result.held_out:
             line += f"; {result.held_out.to_text()}"
         return line + price_note(result.task.goal)
@@ -138,11 +140,12 @@ def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[str | Path]) -> d
     """Entries of every weights file about its making: tuner, objective, seed, inputs."""
     entries: dict[str, object] = {
         "rerank": rerank.__version__,
-        "algorithm": plan.algorithm,
+        "algorithm": plan.algorithms[0],
+        "select": plan.select,
         "objective": goal.name,
         "seed": plan.settings.seed,
     }
-    if plan.algorithm == MERT:
+    if plan.algorithms[0] == MERT:
         entries["random_starts"] = plan.settings.random_starts
     entries["threads"] = plan.settings.threads
     entries["inputs"] = [  # what is not a file cannot be read a second time

@@ -8,6 +8,7 @@ any `Scorer`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -60,13 +61,13 @@ class ScoredDocument:
     keep: Callable[[], None] = lambda: None
 
 
-class FeatureSource:
+class FeatureSource(ABC):
     """One contextual feature of a run, called `name`, and static features `columns` beside it.
 
     order: number of earlier sentences that the contextual feature depends on, None if unbounded;
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
-    `cpu`, `cuda`, or `file` if they are only read. Subclasses define `problem`, or `score` if
-    documents are scored together. The other members have defaults for scores that cost nothing.
+    `cpu`, `cuda`, or `file` if they are only read. Members other than `score` have defaults for
+    scores that cost nothing.
     """
 
     columns: Sequence[str] = ()
@@ -87,16 +88,9 @@ class FeatureSource:
         """Time spent on computing scores so far, including time inside searches."""
         return 0.0
 
-    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
-        """Scores of one document's candidates; the name is for messages."""
-        raise NotImplementedError
-
+    @abstractmethod
     def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
-        return [
-            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, len(self.columns))))
-            for name, kbest in documents
-        ]
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""
@@ -104,6 +98,7 @@ class FeatureSource:
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if that saves passes."""
+        return None
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether some scores of these lists are in the cache."""
@@ -115,6 +110,7 @@ class FeatureSource:
 
     def finish(self, source: str, notices: Notices) -> None:
         """Add warnings that need the whole run; `source` is the name of the list."""
+        return None
 
     def report(self) -> str:
         """What was done, in a line: `codclm: 12 documents from the cache`."""
@@ -125,7 +121,22 @@ class FeatureSource:
         return ""
 
 
-class ZeroScores(FeatureSource):
+class ProblemSource(FeatureSource):
+    """A source that scores documents one by one, without static features of its own."""
+
+    @abstractmethod
+    def problem(self, name: str, kbest: KBest) -> DocumentProblem:
+        """Scores of one document's candidates; the name is for messages."""
+
+    def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
+        """Features of each document (name, lists); its static columns are 0."""
+        return [
+            ScoredDocument(self.problem(name, kbest), np.zeros((kbest.n, len(self.columns))))
+            for name, kbest in documents
+        ]
+
+
+class ZeroScores(ProblemSource):
     """The score 0 for every candidate, as a problem of order 1 for sources of order 1, else 0."""
 
     def __init__(self, name: str, columns: Sequence[str], order: int | None) -> None:

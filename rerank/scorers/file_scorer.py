@@ -13,7 +13,7 @@ from rerank.errors import InputError
 from rerank.files.lines import digest, display
 from rerank.formats import tokens
 from rerank.notices import Notices
-from rerank.scorers import FeatureSource, ScoredDocument
+from rerank.scorers import ProblemSource, ScoredDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class ListInfo:
     clip_inf: float | None = None
 
 
-class FileScorer(FeatureSource):
+class FileScorer(ProblemSource):
     """A feature `name` whose values another tool has written to a file; nothing is rounded.
 
-    Subclasses define `problem`. Documents are read in their order; asking for an earlier one reads
+    Documents are read in their order; asking for an earlier one reads
     the file again from its beginning. Warnings are given for the first reading only.
     """
 

@@ -35,11 +35,11 @@ from rerank.cache import Cache
 from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.scorers import FeatureSource, PlainScorer, Scorer, ZeroScores
+from rerank.scorers import PlainScorer, ProblemSource, Scorer, ZeroScores
 from rerank.scorers.cached_scores import ListTexts, ScorerCache, flat
 
 
-class PluginScorer(FeatureSource):
+class PluginScorer(ProblemSource):
     """The feature `name` computed by a `Scorer` or a function.
 
     identity: where the scorer comes from, part of its digest; cache: for scorers with a digest.

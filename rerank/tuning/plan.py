@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from rerank.errors import UsageError
 from rerank.tuning.mert.mert import MertSettings
 from rerank.tuning.objectives.options import CORPUS_BLEU_ALONE, ObjectiveOptions
-from rerank.tuning.tuners.table import MERT, load
+from rerank.tuning.selection import CV, SELECTIONS
+from rerank.tuning.tuners.table import AUTO, MERT, PRO, load
 
 POOLS = ("auto", "sentences", "conditional", "exact")
 
@@ -16,18 +17,22 @@ POOLS = ("auto", "sentences", "conditional", "exact")
 class Plan:
     """How weights are tuned.
 
-    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners.table`
+    select: `cv` compares tuned weights with the start weights by cross-validation; `none` takes
+    the tuned weights
+    pools: one of `POOLS`; algorithm: `mert`, or a name of `rerank.tuning.tuners.table`; `auto` is
+    `mert`, and with `cv` and corpus BLEU alone `mert` or `pro`
     settings: of MERT; other tuners use the seed alone
     replicates: number of tunings on resampled documents, whose weights are averaged
     held_out: share of the documents that is held out from tuning
     """
 
     pools: str = "auto"
-    algorithm: str = MERT
+    algorithm: str = AUTO
     objective: ObjectiveOptions = field(default_factory=ObjectiveOptions)
     settings: MertSettings = field(default_factory=MertSettings)
     replicates: int = 1
     held_out: float = 0.0
+    select: str = CV
 
     def check(self, *, ranges: bool = False, start: bool = True) -> None:
         """UsageError for unknown names and for options without effect, before any work.
@@ -48,7 +53,9 @@ class Plan:
                 f"--shrink {self.objective.shrinkage:g}: there are no start weights whose "
                 "direction could be kept; give some by --start"
             )
-        if self.algorithm == MERT:
+        if self.select not in SELECTIONS:
+            raise UsageError(f"--select {self.select}: expected {' or '.join(SELECTIONS)}")
+        if self.algorithm in (AUTO, MERT):
             return
         load(self.algorithm)
         if self.pools == "exact":
@@ -61,9 +68,29 @@ class Plan:
             )
 
     @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The tuners in use; the first one is used where nothing is selected."""
+        if self.algorithm != AUTO:
+            return (self.algorithm,)
+        plain = self.select == CV and self.objective_options == CORPUS_BLEU_ALONE
+        return (MERT, PRO) if plain and self.pools != "exact" else (MERT,)
+
+    @property
     def objective_options(self) -> ObjectiveOptions:
-        """The objective in use: tuners other than MERT maximise corpus BLEU alone."""
-        return self.objective if self.algorithm == MERT else CORPUS_BLEU_ALONE
+        """The objective in use.
+
+        Tuners other than MERT maximise corpus BLEU alone. With cross-validation the price on
+        direction is 0 unless it is asked for: the share of the way takes its place.
+        """
+        if self.algorithm not in (AUTO, MERT):
+            return CORPUS_BLEU_ALONE
+        if self.select == CV and self.objective.shrinkage is None:
+            return replace(self.objective, shrinkage=0.0)
+        return self.objective
+
+    def with_algorithm(self, name: str) -> Plan:
+        """The plan with another tuner."""
+        return replace(self, algorithm=name)
 
     def seeded(self, seed: int) -> Plan:
         """The plan with another seed."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from rerank.tuning.pools.tuning_set import Choices, TuningSet
 from rerank.tuning.replicates import Replicates, held_out, resampled
 from rerank.tuning.rounds import describe_bleu
 from rerank.tuning.scale import Scale
+from rerank.tuning.selection import NONE
+from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
+from rerank.tuning.selection.selection import Selection
 from rerank.tuning.task import Decode, Task
 
 Announce = Callable[[str], None]
@@ -60,7 +63,8 @@ class TuningResult:
     """Tuned weights, and what they decode to on the documents that they were tuned on.
 
     task: on these documents; weights: (G,) of its tuned columns; path, statistics: of what they
-    decode to, (D, W); scale: of p(path) ∝ exp(α · score), None where it could not be fitted
+    decode to, (D, W); selection: what cross-validation chose, None without it; scale: of p(path) ∝
+    exp(α · score), None where it could not be fitted
     """
 
     task: Task
@@ -68,6 +72,7 @@ class TuningResult:
     path: Choices
     statistics: Sums
     replicates: Replicates | None
+    selection: Selection | None
     held_out: HeldOutScores | None
     scale: Scale | None
 
@@ -119,6 +124,7 @@ def tune(
 
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
     and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
+    With `select` of the plan, cross-validation then chooses weights between the start and these.
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
@@ -127,19 +133,38 @@ def tune(
     task, rest = _divided(whole)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
+    selection = None if plan.select == NONE else _selected(task, announce)
+    if selection:
+        task = replace(task, plan=plan.with_algorithm(selection.chosen.candidate.algorithm))
     replicates = None
-    if plan.replicates == 1:
+    if selection and selection.kept:
+        weights = selection.anchor.weights
+    elif plan.replicates == 1:
         weights = _tuned(task, announce)
     else:
         replicates = _replicates(task, announce)
         announce(replicates.to_text(task.names))
         weights = replicates.mean
+    if selection:
+        weights = selection.weights(weights)
     path, sums = task.decode(weights)
     held = None if rest is None else _held_out_scores(rest, weights, announce)
     scale = task.corpus.scale(path, task.full(weights), notices)
     if scale is not None:
         announce(scale.to_text())
-    return TuningResult(task, weights, path, sums, replicates, held, scale)
+    return TuningResult(task, weights, path, sums, replicates, selection, held, scale)
+
+
+def _selected(task: Task, announce: Announce) -> Selection | None:
+    """What cross-validation chooses, if the plan asks for it and the lists allow it.
+
+    Features that depend on context are scored after the path of the start weights.
+    """
+    start, path = task.start[task.tuned], task.corpus.first
+    if task.contextual and task.full(start).any():
+        path = task.decode(start)[0]
+    tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names)
+    return cross_validate(task.pool(path), tuning, task.notices, announce)
 
 
 def _tuned(task: Task, announce: Announce) -> NDArray[np.float64]:

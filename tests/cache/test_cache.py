@@ -89,7 +89,6 @@ def some_arrays(draw: st.DrawFn) -> dict[str, NDArray[Any]]:
     return found
 
 
-@settings(max_examples=30, deadline=None)
 @given(some_arrays())
 def test_any_arrays_come_back_bit_for_bit(arrays: dict[str, NDArray[Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -300,7 +299,7 @@ entry_like = st.builds(
 header_like = st.dictionaries(st.text(max_size=3), entry_like | json_like, max_size=3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=40) | st.builds(payload_of, header_like, st.binary(max_size=9)))
 def test_any_bytes_with_a_right_digest_are_arrays_as_safetensors_sees_them_or_damage(
     payload: bytes,

@@ -42,8 +42,9 @@ TM0= 0.25 0.25
 @pytest.mark.parametrize(
     "options",
     [
-        *("", f"{PAIRS} --pools exact", "--objective chrf --per-document"),
-        *(f"{PAIRS} --threads 2", f"{PAIRS} --hold-out 0.3 --replicates 2"),
+        f"{PAIRS} --pools exact",
+        "--objective chrf --per-document",
+        f"{PAIRS} --hold-out 0.3 --replicates 2",
         "--objective m=3 --objective ter --metric m=dev.m --worst 25 --length-ratio 0.97",
         "--range LM0=0: --range TM0_1=-1:1 --shrink 0.5",
     ],
@@ -139,12 +140,13 @@ def test_a_moses_ini_keeps_all_but_its_weights(tuning_lists: Path) -> None:
     assert run([*words[:-1], "--out", "tuned.json"]) == 2
 
 
-def test_standard_input_may_be_the_list(tuning_lists: Path) -> None:
+def test_standard_input_may_be_the_list(
+    tuning_lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = TUNE.replace("dev.kbest", "-").split()
-    command = [sys.executable, "-m", "rerank", *words, "--out", "piped.json", "-q"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with open("dev.kbest") as file:
-        subprocess.run(command, stdin=file, check=True, env=environment)
+        monkeypatch.setattr(sys, "stdin", file)
+        assert run([*words, "--out", "piped.json", "-q"]) == 0
     assert run([*TUNE.split(), "--out", "out.json", "-q"]) == 0
     one, two = (read_weights(name, Notices()) for name in ("piped.json", "out.json"))
     assert one.dense == two.dense
@@ -203,11 +205,11 @@ def test_the_help_waits_for_nothing_heavy() -> None:
         "sys.exit(any(name in sys.modules for name in ('numpy', 'numba', 'torch', 'scipy')))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    seconds = []
-    for _ in range(3):
+
+    def seconds() -> float:
         began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-c", program], check=True, env=environment, stdout=subprocess.DEVNULL
-        )
-        seconds.append(time.perf_counter() - began)
-    assert min(seconds) < 0.6  # 0.12 s on a machine at rest
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - began
+
+    assert any(seconds() < 0.6 for _ in range(3))  # 0.12 s on a machine at rest

@@ -1,7 +1,7 @@
 """Columns of k-best lists: plain lists and dictionaries are the truth."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.columns import SparseColumns, TextColumn, joined_spans, places_of
@@ -31,7 +31,6 @@ def test_spans_are_those_of_texts_joined_by_one_byte() -> None:
     assert joined_spans(np.array([2, 0, 1])).tolist() == [[0, 2], [3, 3], [4, 5]]
 
 
-@settings(deadline=None)
 @given(sparse_rows, st.dictionaries(st.sampled_from("abcdef"), st.integers(-9, 9).map(float)))
 def test_a_sparse_product_is_that_of_dictionaries(
     rows: list[dict[str, float]], weights: dict[str, float]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.diversity import Diversity, Tokens, diversity, farthest_first
@@ -43,7 +43,6 @@ def distances(candidates: list[list[Any]]) -> list[list[float | None]]:
     return [[diversity([a, b]).distance for b in candidates] for a in candidates]
 
 
-@settings(deadline=None)
 @given(lists)
 def test_distances_are_those_of_the_table(candidates: list[list[str]]) -> None:
     expected = [[by_the_table(a, b) for b in candidates] for a in candidates]
@@ -60,7 +59,6 @@ def test_distances_of_long_candidates_are_those_of_the_table(n_words: int) -> No
     assert distances(candidates) == expected
 
 
-@settings(deadline=None)
 @given(st.lists(words, min_size=2, max_size=8))
 def test_figures_are_means_over_all_pairs(candidates: list[list[str]]) -> None:
     pairs = list(combinations(candidates, 2))
@@ -89,7 +87,6 @@ def test_a_list_worked_out_by_hand() -> None:
     assert farthest_first(candidates, 3).tolist() == [0, 2, 3]
 
 
-@settings(deadline=None)
 @given(lists, st.integers(1, 9))
 def test_the_choice_is_that_of_one_who_looks_at_all_pairs(
     candidates: list[list[str]], k: int
@@ -97,7 +94,6 @@ def test_the_choice_is_that_of_one_who_looks_at_all_pairs(
     assert farthest_first(candidates, k).tolist() == chosen_by_hand(candidates, k)
 
 
-@settings(deadline=None)
 @given(lists)
 def test_choices_begin_with_the_first_grow_by_one_and_end_with_all(
     candidates: list[list[str]],
@@ -112,7 +108,6 @@ def test_choices_begin_with_the_first_grow_by_one_and_end_with_all(
     assert farthest_first(candidates, len(candidates) + 1).tolist() == sorted(smaller)
 
 
-@settings(deadline=None)
 @given(lists, st.integers(1, 4))
 def test_no_candidate_is_farther_than_twice_what_it_must_be(
     candidates: list[list[str]], k: int
@@ -124,7 +119,6 @@ def test_no_candidate_is_farther_than_twice_what_it_must_be(
     assert radius(candidates, chosen) <= 2 * best
 
 
-@settings(deadline=None)
 @given(lists)
 def test_doubles_are_chosen_when_nothing_else_is_left(candidates: list[list[str]]) -> None:
     distinct = len(set(map(tuple, candidates)))

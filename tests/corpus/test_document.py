@@ -1,21 +1,18 @@
 """A document in memory, and one read from a file, look alike to a scorer."""
 
+from support.lists import kbest_of_lines
+
 from rerank.corpus.document import Document
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
-from rerank.formats.moses import read_rows
-from rerank.notices import Notices
 
 LINES = (
-    b"0 ||| the  cat ||| LM0= -1 TM0= 2 3 sp_x= 0.5 ||| 1",
-    "0 ||| é ||| LM0= -2 TM0= 4 5 ||| 1".encode(),
-    b"2 ||| it ||| LM0= -3 TM0= 6 7 ||| 1",
+    "0 ||| the  cat ||| LM0= -1 TM0= 2 3 sp_x= 0.5 ||| 1",
+    "0 ||| é ||| LM0= -2 TM0= 4 5 ||| 1",
+    "2 ||| it ||| LM0= -3 TM0= 6 7 ||| 1",
 )
 
 
 def read() -> Document:
-    (kbest,) = documents_of(read_rows(LINES, Notices()), Documents(("talk",), (0, 3)), Notices())
-    return Document.of("talk", kbest)
+    return Document.of("talk", kbest_of_lines(LINES, 3))
 
 
 def test_texts_have_an_empty_list_for_a_sentence_without_candidates() -> None:

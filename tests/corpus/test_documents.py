@@ -4,7 +4,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.documents import Documents
@@ -18,7 +18,6 @@ ids = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1,
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(ids, st.integers(1, 4), min_size=1, max_size=6))
 def test_documents_read_back_from_a_line_per_sentence(sizes: dict[str, int]) -> None:
     lines = [name.encode() for name, size in sizes.items() for _ in range(size)]
@@ -30,7 +29,6 @@ def test_documents_read_back_from_a_line_per_sentence(sizes: dict[str, int]) -> 
     assert documents.n_lines == len(lines)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"a", b" a ", b"b", b"c\r", b"", b"\x00"]), max_size=8))
 def test_any_lines_are_documents_or_an_input_error(lines: list[bytes]) -> None:
     names = [line.strip() for line in lines]

@@ -62,7 +62,6 @@ def corpora(draw: st.DrawFn) -> tuple[Documents, list[int]]:
 
 
 @pytest.mark.parametrize("chunk", [1, 60, 1 << 20])
-@settings(deadline=None, max_examples=30)
 @given(corpora(), st.integers(1, 9) | st.none())
 def test_each_document_has_its_lists_in_the_order_of_the_file(
     chunk: int, corpus: tuple[Documents, list[int]], top: int | None
@@ -152,7 +151,6 @@ def test_a_long_list_is_cut_before_its_length_is_judged() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 60, 1 << 20])
-@settings(deadline=None, max_examples=30)
 @given(corpora(), st.integers(1, 5), st.data())
 def test_diverse_candidates_are_chosen_from_the_whole_list(
     chunk: int, corpus: tuple[Documents, list[int]], top: int, data: st.DataObject
@@ -281,7 +279,7 @@ files = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=50)
 @given(files)
 def test_any_file_is_a_list_or_an_input_error(content: bytes) -> None:
     try:

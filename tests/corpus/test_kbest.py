@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of
@@ -47,7 +47,6 @@ def test_a_row_has_its_line_text_and_tokens() -> None:
 texts = st.lists(st.lists(st.sampled_from([b"a", b"b  c", b"", b"\xe3\x80\x80"]), max_size=4))
 
 
-@settings(deadline=None)
 @given(texts, st.integers(1, 5))
 def test_the_head_of_lists_is_their_first_sentences(lists: list[list[bytes]], n: int) -> None:
     whole, head = of_file(lists), of_file(lists).head(n)

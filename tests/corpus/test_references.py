@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.references import (
@@ -26,7 +26,6 @@ def test_each_sentence_has_a_reference_of_each_file(tmp_path: Path) -> None:
     assert found == [[b"a", b"d"], [b"b c", b"e"]]
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=5), max_size=5), st.integers(0, 6))
 def test_any_other_number_of_lines_is_an_input_error(lines: list[bytes], n: int) -> None:
     if n == len(lines):

@@ -126,7 +126,7 @@ def decode_cheaply(name: str, problem: DocumentProblem) -> SearchResult:
     return decode(problem, name, options, utility=ExactMatch())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50)
 @given(
     build=st.sampled_from(FINITE), lengths=LENGTHS, seed=SEEDS, values=VALUES, n=st.integers(1, 30)
 )
@@ -142,7 +142,7 @@ def test_viterbi_equals_enumeration_ties_and_lists_included(
     assert beam(problem, width=n % 9 + 1)[0].score <= paths[0].score
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50)
 @given(build=st.sampled_from(ANY_ORDER), lengths=LENGTHS, seed=SEEDS, values=VALUES, n=SEEDS)
 def test_a_full_beam_lists_what_enumeration_lists_in_the_same_order(
     build: Build, lengths: list[int], seed: int, values: Values, n: int
@@ -182,7 +182,7 @@ def test_a_tie_is_broken_alike_by_all() -> None:
     assert random_beam(problem, width=4, alpha=1.0, rng=rng())[0] == expected
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=50)
 @given(
     name=st.sampled_from(list(DECODERS)),
     build=st.sampled_from(ANY_ORDER),
@@ -211,7 +211,7 @@ def test_the_comparison_with_the_best_known_path_is_right(
         assert found.gap == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     build=st.sampled_from(ANY_ORDER),
     lengths=SOME_LENGTHS,

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import SEEDS, SOME_LENGTHS, random_pairwise, random_problem, random_unary, rng
 
@@ -18,7 +18,6 @@ from decoders.problem import DocumentProblem, ScoreError, UnsuitedDecoder
 QUARTERS = tuple(np.arange(-9, 9) / 4)
 
 
-@settings(max_examples=30, deadline=None)
 @given(lengths=SOME_LENGTHS, order=st.none() | st.integers(0, 5), seed=SEEDS)
 def test_a_path_scores_the_sum_of_its_entries(
     lengths: list[int], order: int | None, seed: int
@@ -34,7 +33,6 @@ def test_a_path_scores_the_sum_of_its_entries(
         assert scores[choices] == path_score(problem, choices) == sum(entries)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     lengths=SOME_LENGTHS,
     order=st.none() | st.integers(0, 5),

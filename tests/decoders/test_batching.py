@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import (
     DYADIC,
@@ -86,7 +86,6 @@ class Recording(Chain):
         return super().extend_together(requests)
 
 
-@settings(max_examples=40, deadline=None)
 @given(batch=BATCHES, seed=SEEDS, width=st.integers(1, 9))
 def test_in_a_batch_each_finds_what_it_finds_alone(
     batch: list[tuple[Build, list[int]]], seed: int, width: int

@@ -15,7 +15,6 @@ from decoders.greedy import greedy
 from decoders.problem import Floats, Indices, Path, ScoreError
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     scores=st.lists(st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30),
     width=st.integers(1, 35),
@@ -53,7 +52,7 @@ def test_equal_prefixes_are_cut_by_the_rule_of_ties() -> None:
     assert beam(HistoryTable(tables), width=3)[0].choices == (0, 1, 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=SEEDS)
 def test_width_1_is_greedy_search(seed: int) -> None:
     problem = random_problem(None, rng(seed).integers(1, 4, size=5).tolist(), rng(seed), DYADIC[0])
@@ -95,7 +94,6 @@ def test_invalid_options_are_refused(width: int, n_best: int, threshold: float) 
         beam(Unary([]), width=width, n_best=n_best, threshold=threshold)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=SEEDS,
     shape=st.tuples(st.integers(1, 4), st.integers(1, 8)),
@@ -146,7 +144,6 @@ def test_more_paths_than_the_width_come_out_where_the_beam_has_seen_them() -> No
     assert [path.choices for path in beam(problem, width=1, n_best=3)] == [(1, 1), (1, 0)]
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     order=ORDERS, seed=SEEDS, width=st.integers(1, 6), threshold=st.sampled_from([0.0, 1.0, np.inf])
 )

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import SEEDS, random_problem, rng
 
@@ -15,7 +15,6 @@ from decoders.exhaustive import MAX_PATHS, exhaustive
 from decoders.problem import Path, UnsuitedDecoder
 
 
-@settings(max_examples=40, deadline=None)
 @given(lengths=st.lists(st.integers(1, 4), max_size=4), seed=SEEDS)
 def test_it_lists_all_paths_by_score_and_then_read_from_the_last_sentence(
     lengths: list[int], seed: int

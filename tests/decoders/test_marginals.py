@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import LENGTHS, SEEDS, random_problem, rng
 
@@ -43,7 +43,6 @@ def enumerate_paths(
     return sums, log_z, best
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     lengths=LENGTHS,
     order=st.integers(0, 1),

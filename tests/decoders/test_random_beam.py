@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import CHI2_999, ORDERS, SEEDS, chi2, probabilities, random_problem, rng
 
@@ -41,7 +41,6 @@ def test_on_order_0_the_first_draw_has_the_probability_of_its_path() -> None:
     assert chi2(paths, probabilities(problem, 2.0)) < CHI2_999[3]
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     order=ORDERS,
     lengths=st.lists(st.integers(1, 3), max_size=4),
@@ -58,7 +57,6 @@ def test_draws_are_distinct_and_their_scores_those_of_the_paths(
     assert scores.tolist() == [path_score(problem, row) for row in rows]
 
 
-@settings(max_examples=40, deadline=None)
 @given(order=ORDERS, lengths=st.lists(st.integers(1, 3), max_size=4), seed=SEEDS)
 def test_a_width_that_covers_all_paths_lists_what_enumeration_lists(
     order: int | None, lengths: list[int], seed: int

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import SEEDS
 
@@ -30,7 +30,6 @@ def shares_of(weights: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]
 
 
 @SCHEMES
-@settings(max_examples=40, deadline=None)
 @given(weights=WEIGHTS, n=st.integers(1, 40), seed=SEEDS)
 def test_offspring_number_n_and_none_come_from_a_share_of_0(
     scheme: Resampling, weights: list[int], n: int, seed: int
@@ -60,7 +59,6 @@ def test_the_order_of_the_particles_does_not_leak(scheme: Resampling) -> None:
     assert (abs(means - 0.6) <= 4 * math.sqrt(3 * 0.2 * 0.8 / runs)).all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(weights=WEIGHTS, n=st.integers(1, 40), seed=SEEDS)
 def test_counts_keep_the_bounds_of_their_scheme(weights: list[int], n: int, seed: int) -> None:
     shares = shares_of(weights)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import (
     SEEDS,
@@ -97,7 +97,6 @@ def test_many_particles_weigh_paths_by_their_probability(order: int | None, temp
     assert list(found.paths) == possible
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 3), max_size=4),
     seed=SEEDS,

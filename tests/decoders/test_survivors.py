@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import (
     CHI2_999,
@@ -94,7 +94,6 @@ def test_the_mean_is_the_recursion_of_the_memo_and_its_path_is_scored_again(alph
     assert found == {True, False}  # the mean is not the best in disguise
 
 
-@settings(max_examples=30, deadline=None)
 @given(lengths=LENGTHS, order=st.integers(0, 1), seed=SEEDS, values=st.sampled_from(DYADIC))
 def test_the_best_of_each_candidate_is_viterbi_on_order_0_and_1(
     lengths: list[int], order: int, seed: int, values: tuple[float, ...]

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.problems import (
     CHI2_999,
@@ -32,7 +32,6 @@ LENGTHS = st.lists(st.integers(1, 3), max_size=5)
 VALUES = (-np.inf, -1.0, -0.25, 0.0, 0.5, 2.0)  # dyadic
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     lengths=LENGTHS,
     order=ORDERS,
@@ -56,7 +55,6 @@ def test_no_change_of_a_block_improves_what_is_found(
             assert path_score(problem, changed) <= found.score
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     lengths=LENGTHS, order=ORDERS, seed=SEEDS, horizon=st.integers(0, 2), gibbs=st.integers(0, 2)
 )
@@ -69,7 +67,6 @@ def test_whatever_the_horizon_the_start_is_not_lost(
     assert found.score == path_score(problem, found.choices) >= start.score
 
 
-@settings(max_examples=40, deadline=None)
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
 def test_a_block_as_long_as_the_document_finds_the_best_path(
     lengths: list[int], order: int | None, seed: int

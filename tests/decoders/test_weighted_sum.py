@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from support.problems import frozen
+from support.problems import PAIRWISE, TABLE, UNARY, frozen
 
 from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
 from decoders.batching import conditional_scores, path_score
@@ -19,10 +19,6 @@ from decoders.problem import (
     UnsuitedDecoder,
 )
 from decoders.weighted_sum import WeightedSum
-
-UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
-PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
-TABLE = HistoryTable([frozen([1, 2]), frozen([[1, 2, 3], [4, 5, 6]])])
 
 
 class Untouchable(Chain):

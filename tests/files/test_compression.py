@@ -10,13 +10,12 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.files import compression
 from rerank.files.compression import DamagedError, packing, unpacked
 
-quick = settings(deadline=None, max_examples=35)
 Pack = Callable[[bytes], bytes]
 PACK: dict[str, Pack] = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
 any_format = pytest.mark.parametrize("pack", PACK.values(), ids=PACK)
@@ -33,20 +32,12 @@ def unpack(data: bytes) -> tuple[bytes, str]:
             return b"".join(pieces), end.value
 
 
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every boundary of members and reads falls inside a small file."""
-    monkeypatch.setattr(compression, "_CHUNK_BYTES", 7)
-    monkeypatch.setattr(compression, "_PACKED_BYTES", 5)
-
-
 @given(
     members=st.lists(st.binary(max_size=60), min_size=1, max_size=4),
     pack=st.sampled_from(list(PACK.values())),
     padding=st.integers(0, 12),
     chunk=st.integers(1, 20),
 )
-@quick
 def test_members_one_after_another_are_one_content_at_any_chunk_size(
     members: list[bytes], pack: Pack, padding: int, chunk: int
 ) -> None:
@@ -59,7 +50,6 @@ def test_members_one_after_another_are_one_content_at_any_chunk_size(
 
 @given(content=st.binary(max_size=100), place=st.integers(0, 999), bit=st.integers(0, 7))
 @any_format
-@quick
 def test_a_flipped_bit_never_changes_the_content_unnoticed(
     pack: Pack, content: bytes, place: int, bit: int
 ) -> None:

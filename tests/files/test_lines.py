@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rerank.errors import InputError, RerankError, UsageError
@@ -22,7 +22,6 @@ from rerank.files import compression, lines
 from rerank.files.lines import digest, display, read_lines, spool
 from rerank.notices import Notices
 
-quick = settings(deadline=None, max_examples=30)
 # what has no notice and no error: neither controls, nor special spaces, nor marks
 plain_text = st.text(st.sampled_from("ab é字𝄞|=-1.\n"), max_size=80)
 
@@ -54,13 +53,6 @@ def refusal(content: bytes, folder: Path, **options: int) -> str:
     return str(fault.value).removeprefix(str(folder) + "/")
 
 
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every boundary of blocks, members and reads falls inside a small file."""
-    monkeypatch.setattr(compression, "_CHUNK_BYTES", 7)
-    monkeypatch.setattr(compression, "_PACKED_BYTES", 5)
-
-
 # Properties
 
 
@@ -72,7 +64,6 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @example(content=b"\x1f\x8b", limit=1)
 @example(content=b"BZh91AY&SY", limit=1)
 @example(content=b"\xfd7zXZ\0", limit=1)
-@quick
 def test_any_bytes_give_lines_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, limit: int
 ) -> None:
@@ -87,7 +78,6 @@ def test_any_bytes_give_lines_or_an_input_error(
 
 
 @given(text=plain_text)
-@quick
 def test_lines_joined_by_lf_are_the_text(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
@@ -99,7 +89,6 @@ def test_lines_joined_by_lf_are_the_text(
 
 
 @given(text=st.text(st.sampled_from("a\n\r\u2028\xa0\u202e\v字"), max_size=60))
-@quick
 def test_lines_places_and_counts_do_not_depend_on_the_chunk_size(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:

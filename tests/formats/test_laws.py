@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -88,7 +88,6 @@ documents = st.tuples(full, st.lists(lists, max_size=2), full).map(
 
 
 @pytest.mark.parametrize("known", [*formats(), JsonLines()], ids=lambda known: known.name)
-@settings(deadline=None, max_examples=30)
 @given(documents)
 def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) -> None:
     check_format(known, kbest)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.rows import KBestRows, concatenate
@@ -55,7 +55,6 @@ def check(found: KBestRows, lines: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("chunk", "kernel"), [(1, ""), (100, ""), (1 << 20, ""), (1 << 20, moses._KERNEL)]
 )
-@settings(deadline=None, max_examples=30)
 @given(lists)
 def test_rows_are_the_lines_whatever_reads_them(
     chunk: int, kernel: str, lines: list[bytes]
@@ -70,7 +69,6 @@ def test_rows_are_the_lines_whatever_reads_them(
     check(concatenate(pieces), lines)
 
 
-@settings(deadline=None, max_examples=30)
 @given(lists, st.data())
 def test_taken_rows_keep_their_lines_only(lines: list[bytes], data: st.DataObject) -> None:
     (piece,) = read_rows(lines, Notices())

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.errors import InputError, UsageError
@@ -172,7 +172,6 @@ noise = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(dense_weights, tags, st.none() | positive, noise, noise, st.data())
 def test_weights_written_into_an_ini_read_back_and_the_rest_stays(
     dense: dict[str, tuple[float, ...]],

@@ -71,7 +71,6 @@ def assert_python_bits(tokens: list[str]) -> float:
     return float(taken_rows.mean())
 
 
-@settings(deadline=None)
 @given(st.lists(printed, min_size=1, max_size=10))
 def test_numbers_have_the_bits_of_python(tokens: list[str]) -> None:
     assert_python_bits(tokens)
@@ -89,7 +88,6 @@ def test_a_hundred_thousand_random_decimals_have_the_bits_of_python() -> None:
     assert assert_python_bits(tokens) > 0.4
 
 
-@settings(deadline=None)
 @given(st.floats(-1e6, 1e6).map("{:.6g}".format).filter(lambda text: "e" not in text) | plain)
 def test_numbers_as_moses_prints_them_need_no_python(token: str) -> None:
     assert stored(b"0 ||| a ||| A= %s" % token.encode(), b"0 ||| a ||| A= 1")
@@ -168,7 +166,7 @@ firsts = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=50)
 @given(firsts, st.data())
 def test_a_line_is_as_the_grammar_reads_it_or_left(first: bytes, data: st.DataObject) -> None:
     parts = data.draw(st.lists(st.sampled_from(first.split(b" ")) | pieces, max_size=20))

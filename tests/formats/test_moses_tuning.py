@@ -119,7 +119,6 @@ def written(rows: Iterable[tuple[list[float], dict[str, float]]]) -> str:
     )
 
 
-@settings(deadline=None)
 @given(blocks)
 def test_what_is_written_is_read(
     content: list[tuple[int, list[tuple[list[float], dict[str, float]]]]],
@@ -206,7 +205,7 @@ def test_a_file_may_end_nowhere_but_between_blocks() -> None:
         assert str(caught.value).startswith(f"f.dat:{n}: " if n else "f.dat: ")
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=50)
 @given(
     st.lists(
         st.sampled_from(

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.labels import Label
@@ -20,7 +20,6 @@ texts = st.one_of(
 ).map(lambda text: text.strip(" ").encode())
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 2**31 - 1),
     texts,
@@ -126,7 +125,6 @@ def test_nothing_appended_is_the_same_line() -> None:
     assert append_features(line, []) == line
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(names.map("Z".__add__), finite), max_size=3), finite)
 def test_appended_features_read_back_to_nine_digits(
     features: list[tuple[str, float]], total: float

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.formats.number_kernel import read_numbers
@@ -12,7 +12,6 @@ odd = st.sampled_from(["nan", "inf", "x=1", "", "1e", "1_0", "1,5", "--1", "0x1"
 blanks = st.sampled_from([" ", "  "])
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(numbers | odd, max_size=4), max_size=6), blanks, st.booleans())
 def test_lines_taken_are_those_of_float_and_no_wrong_line_is_taken(
     rows: list[list[str]], blank: str, trailing: bool

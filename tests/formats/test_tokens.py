@@ -4,7 +4,7 @@ import math
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.errors import InputError, RerankError
@@ -17,7 +17,6 @@ def bits(value: float) -> bytes:
     return struct.pack("d", value)
 
 
-@settings(deadline=None)
 @given(finite)
 def test_a_number_reads_back_to_the_bits_that_were_written(value: float) -> None:
     token = written(value, "LM0")
@@ -26,13 +25,11 @@ def test_a_number_reads_back_to_the_bits_that_were_written(value: float) -> None
     assert token == token.lower()
 
 
-@settings(deadline=None)
 @given(finite)
 def test_nine_digits_are_nine_digits(value: float) -> None:
     assert float(written(value, "LM0", digits=9)) == float(f"{value:.9g}")
 
 
-@settings(deadline=None)
 @given(st.text("0123456789+-.eE", max_size=24))
 def test_what_is_read_is_what_python_reads(text: str) -> None:
     try:
@@ -86,7 +83,6 @@ def test_what_is_not_finite_is_not_written(value: float) -> None:
         written(value, "LM0")
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_bytes_in_a_message_are_printable_and_short(data: bytes) -> None:
     text = shown(data)

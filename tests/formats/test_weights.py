@@ -47,20 +47,17 @@ def read(content: bytes, notices: Notices | None = None) -> Weights:
     return weights_from_lines(content.split(b"\n"), notices or Notices(), source="w.ini")
 
 
-@settings(deadline=None)
 @given(all_weights)
 def test_json_reads_back_equal(weights: Weights) -> None:
     assert read(to_json(weights)) == weights
 
 
-@settings(deadline=None)
 @given(all_weights)
 def test_an_ini_file_reads_back_its_weights_and_alpha(weights: Weights) -> None:
     found = read(to_ini(weights))
     assert found == replace(weights, provenance={})
 
 
-@settings(deadline=None)
 @given(all_weights)
 def test_an_ini_file_is_what_the_rescoring_script_of_moses_takes(weights: Weights) -> None:
     """Its reader: lines after the first `[weight]`, a label with `=`, then what `float` reads."""
@@ -228,7 +225,7 @@ noise = st.lists(
 ).map(b"".join)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(noise | st.binary(max_size=30))
 def test_any_bytes_are_weights_or_an_input_error(content: bytes) -> None:
     try:

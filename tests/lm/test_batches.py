@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.batches import PackedBatch, Segment, epoch_order, segments
@@ -27,7 +27,6 @@ def corpus_of_documents(lengths: list[int]) -> Corpus:
 
 
 @given(sentences_of_words, st.data())
-@settings(deadline=None)
 def test_a_packed_batch_holds_every_sentence_and_nothing_else(
     sentences: list[list[int]], data: st.DataObject
 ) -> None:
@@ -45,7 +44,6 @@ def test_a_packed_batch_holds_every_sentence_and_nothing_else(
 
 
 @given(sentences_of_words)
-@settings(deadline=None)
 def test_a_time_step_is_the_rows_that_still_have_a_word_longest_first(
     sentences: list[list[int]],
 ) -> None:
@@ -83,7 +81,6 @@ def walk(parts: list[Segment]) -> list[list[int]]:
 
 
 @given(document_lengths, st.integers(1, 4), st.integers(1, 4), st.randoms())
-@settings(deadline=None)
 def test_streams_read_every_document_once_from_its_first_sentence_to_its_last(
     lengths: list[int], streams: int, length: int, random: object
 ) -> None:
@@ -99,7 +96,6 @@ def test_streams_read_every_document_once_from_its_first_sentence_to_its_last(
 
 
 @given(document_lengths, st.integers(1, 4), st.integers(1, 4))
-@settings(deadline=None)
 def test_a_segment_stays_within_one_document_a_stream_and_has_no_gaps(
     lengths: list[int], streams: int, length: int
 ) -> None:

@@ -180,9 +180,7 @@ def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(
-    deadline=None, max_examples=35, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=35, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_flipped_bit_is_a_fault_or_changes_nothing(folder: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(folder.iterdir())))
     whole = path.read_bytes()

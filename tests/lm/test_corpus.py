@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import groupby
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.corpus import Corpus, build_vocabulary, encode, intern
@@ -27,7 +27,6 @@ def nested(corpus: Corpus) -> list[list[list[int]]]:
 
 
 @given(text)
-@settings(deadline=None)
 def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes]) -> None:
     words, corpus = intern(lines)
     spelled = [[[words[i] for i in s] for s in d] for d in nested(corpus)]
@@ -38,7 +37,6 @@ def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes]) 
 
 
 @given(text)
-@settings(deadline=None)
 def test_an_encoded_text_holds_the_vocabularys_ids(lines: list[bytes]) -> None:
     vocabulary = Vocabulary((b"c", b"a"))
     corpus = encode(lines, vocabulary)
@@ -47,7 +45,6 @@ def test_an_encoded_text_holds_the_vocabularys_ids(lines: list[bytes]) -> None:
 
 
 @given(text, st.integers(0, 4))
-@settings(deadline=None)
 def test_a_built_vocabulary_has_the_words_that_a_counter_finds_most_common(
     lines: list[bytes], size: int
 ) -> None:

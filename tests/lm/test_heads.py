@@ -25,7 +25,7 @@ def head_of(kind: Kind, V: int, K: int, H: int, D: int) -> Softmax | TiedSoftmax
 
 @both_heads
 @given(V=sizes, K=sizes, H=sizes, D=sizes)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_features_are_linear_in_hidden_state_and_context(
     kind: Kind, V: int, K: int, H: int, D: int
 ) -> None:
@@ -36,7 +36,7 @@ def test_features_are_linear_in_hidden_state_and_context(
 
 
 @given(V=sizes, K=sizes, H=sizes, D=st.integers(0, 6))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_heads_have_the_stated_numbers_of_parameters(V: int, K: int, H: int, D: int) -> None:
     assert n_parameters(head_of(Softmax, V, K, H, D)) == V * (H + D + 1)
     tied = head_of(TiedSoftmax, V, K, H, D)

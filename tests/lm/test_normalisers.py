@@ -53,7 +53,7 @@ def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 10.0, 40.0]), st.floats(-90, 90))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_no_offset_of_a_node_or_a_context_deceives_the_guard(
     seed: int, spread: float, offset: float
 ) -> None:

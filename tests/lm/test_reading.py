@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from support.models import enlarged
 
 from lm.batches import segments
 from lm.corpus import Corpus
@@ -34,11 +35,7 @@ def as_documents_of_one_sentence(text: Corpus) -> Corpus:
 
 def model_of(name: str) -> DocumentLM:
     torch.manual_seed(1)
-    model = DocumentLM(Config(name, V, 4, 5, "lstm", 2)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2.0)
-    return model
+    return enlarged(DocumentLM(Config(name, V, 4, 5, "lstm", 2)), 2.0).eval()
 
 
 @torch.no_grad()

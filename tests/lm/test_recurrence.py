@@ -57,7 +57,7 @@ def test_two_cifg_layers_equal_a_scalar_computation() -> None:
 
 
 @given(st.integers(0, 999))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_input_and_forget_gates_of_a_cifg_add_up_to_one(seed: int) -> None:
     """Where the candidate g equals c, any mixture i g + (1 - i) c is c again."""
     generator = torch.Generator().manual_seed(seed)
@@ -92,7 +92,7 @@ def test_the_lstm_equals_torchs_own() -> None:
 
 
 @given(d=st.integers(1, 9), H=st.integers(1, 9))
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 def test_layers_have_the_published_numbers_of_parameters(d: int, H: int) -> None:
     cifg = {n: 3 * H * n + 5 * H * H + 3 * H for n in (d, H)}
     lstm = {n: 4 * H * (n + H) + 4 * H for n in (d, H)}

@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.models import enlarged
 from torch import Tensor
 
 from lm.backend import HELD, Backend
@@ -47,11 +48,7 @@ def model_of(
 ) -> DocumentLM:
     torch.manual_seed(5)
     config = Config(name, VOCABULARY, 6, 8, recurrence, layers, tied)
-    model = DocumentLM(config, zoo)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)
-    return model.eval()
+    return enlarged(DocumentLM(config, zoo)).eval()
 
 
 @torch.no_grad()
@@ -79,7 +76,7 @@ document = st.lists(k_best, min_size=1, max_size=4)
 
 @pytest.mark.parametrize(("recurrence", "layers", "tied"), SHAPES)
 @given(lists=document)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_independent_scores_equal_word_by_word_scores(
     lists: list[list[list[int]]], recurrence: str, layers: int, tied: bool
 ) -> None:
@@ -92,7 +89,7 @@ def test_independent_scores_equal_word_by_word_scores(
 
 @pytest.mark.parametrize("tied", [False, True])
 @given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_pairs_equal_every_candidate_scored_after_every_other(
     documents: list[list[list[list[int]]]], tied: bool
 ) -> None:
@@ -101,7 +98,7 @@ def test_pairs_equal_every_candidate_scored_after_every_other(
 
 @pytest.mark.parametrize("composition", FIRST_ORDER, ids=["bag-input", "bag", "attention"])
 @given(documents=st.lists(document, min_size=1, max_size=3))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_pairs_equal_them_under_any_context_and_fusion_of_order_1(
     documents: list[list[list[list[int]]]], composition: Composition
 ) -> None:
@@ -126,7 +123,7 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
 
 @pytest.mark.parametrize("name", sorted(ZOO))
 @given(lists=st.lists(k_best, min_size=1, max_size=3))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_scores_after_any_contexts_equal_word_by_word_scores(
     lists: list[list[list[int]]], name: str
 ) -> None:

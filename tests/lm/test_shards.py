@@ -21,9 +21,7 @@ from lm.shards import ModelError, read_tensors, replace, write_tensors
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float64, torch.int64]
 TENSORS = {"a": torch.arange(6.0).reshape(3, 2), "b": torch.tensor(2.5), "c": torch.zeros(4, 0)}
-lenient = settings(
-    deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+lenient = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from support.models import enlarged
 from torch import Tensor
 
 from lm.batches import epoch_order, segments
@@ -111,9 +112,7 @@ def interrupted(
         ("codclm", "lstm", "float32"),
         ("codclm", "lstm", "bfloat16"),
         ("ccdclm", "lstm", "float32"),
-        ("ccdclm", "lstm", "bfloat16"),
         ("ccdclm", "cifg", "float32"),
-        ("hrnnlm", "lstm", "float32"),
         ("hrnnlm", "lstm", "bfloat16"),
     ],
 )
@@ -127,7 +126,7 @@ def test_an_interrupted_run_makes_the_updates_of_an_uninterrupted_one(
     expected = [figures(report) for report in whole.run()]
     n = whole.updates_per_epoch
     assert len(expected) == 2 * n
-    for updates in (1, n // 2, n, 2 * n):
+    for updates in (n // 2, n, 2 * n):
         resumed, reports = interrupted(make, tmp_path / str(updates), updates)
         assert same(tensors(resumed), tensors(whole)), f"left after update {updates}"
         assert reports == expected, f"left after update {updates}"
@@ -149,8 +148,17 @@ def forget_noise(trainer: Trainer) -> None:
     trainer.progress.update -= 1
 
 
-@pytest.mark.parametrize("damage", [forget_contexts, forget_moments, forget_position, forget_noise])
-@pytest.mark.parametrize("name", ["codclm", "ccdclm", "hrnnlm"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("codclm", forget_contexts),
+        ("ccdclm", forget_contexts),
+        ("hrnnlm", forget_contexts),
+        ("codclm", forget_moments),
+        ("ccdclm", forget_position),
+        ("hrnnlm", forget_noise),
+    ],
+)
 def test_a_resumed_run_that_forgets_anything_is_another_run(
     name: str, damage: Callable[[Trainer], None], tmp_path: Path
 ) -> None:
@@ -200,8 +208,8 @@ def learn(name: str, negatives: int, epochs: int) -> tuple[Trainer, list[Report]
     [("rnnlm", 6), ("drnnlm", 6), ("codclm", 6), ("ccdclm", 6), ("hrnnlm", 6), ("codclm", 0)],
 )
 def test_the_loss_falls(name: str, negatives: int) -> None:
-    trainer, reports = learn(name, negatives, epochs=10)
-    assert len(reports) == 10
+    trainer, reports = learn(name, negatives, epochs=7)
+    assert len(reports) == 7
     assert reports[-1].training_nats < 0.5 * reports[0].training_nats
     assert reports[-1].valid_perplexity < 4 < len(VOCABULARY)
     best = min(reports, key=lambda report: report.valid_perplexity)
@@ -213,7 +221,7 @@ def test_the_loss_falls(name: str, negatives: int) -> None:
 
 def test_a_model_with_context_learns_what_a_model_without_it_cannot_know() -> None:
     """Without context a word costs ln 4 nats and `</s>` nothing: perplexity 2 at best."""
-    without, given = (learn(name, 0, epochs=30)[1][-1] for name in ("rnnlm", "codclm"))
+    without, given = (learn(name, 0, epochs=20)[1][-1] for name in ("rnnlm", "codclm"))
     assert 1.9 < without.valid_perplexity < 2.3
     assert given.valid_perplexity < 1.5
 
@@ -231,9 +239,7 @@ def test_training_reads_the_text_as_evaluation_does(name: str) -> None:
         negatives=0,
     )
     trainer = trainer_of(name, still)
-    with torch.no_grad():
-        for parameter in trainer.model.parameters():
-            parameter.mul_(3.0)
+    enlarged(trainer.model)
     report = [report for report in trainer.run() if report][-1]
     expected = perplexity(trainer.model, TRAIN).nats_per_token
     assert report.training_nats == pytest.approx(expected, rel=1e-5)

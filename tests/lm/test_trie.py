@@ -36,7 +36,6 @@ def written(lists: Lists) -> list[tuple[int, list[int]]]:
 
 
 @given(k_best_lists)
-@settings(deadline=None)
 def test_columns_hold_the_lists_and_their_parts(lists: Lists) -> None:
     columns = Candidates.of(lists)
     assert len(columns) == len(lists)
@@ -52,7 +51,6 @@ def test_columns_hold_the_lists_and_their_parts(lists: Lists) -> None:
 
 
 @given(k_best_lists)
-@settings(deadline=None)
 def test_the_nodes_are_the_distinct_prefixes_below_each_root(lists: Lists) -> None:
     forest = own_roots(lists)
     found = [prefix(forest, node) for node in range(len(forest))]
@@ -65,7 +63,6 @@ def test_the_nodes_are_the_distinct_prefixes_below_each_root(lists: Lists) -> No
 
 
 @given(k_best_lists)
-@settings(deadline=None)
 def test_levels_hold_the_prefixes_of_one_length_ordered_by_parent(lists: Lists) -> None:
     forest = own_roots(lists)
     assert forest.levels[:2] == (0, len(lists))
@@ -77,7 +74,6 @@ def test_levels_hold_the_prefixes_of_one_length_ordered_by_parent(lists: Lists) 
 
 
 @given(k_best_lists, st.data())
-@settings(deadline=None)
 def test_any_candidates_may_stand_below_any_roots(lists: Lists, data: st.DataObject) -> None:
     texts = [tuple(candidate) for _, candidate in written(lists)]
     rows = data.draw(st.lists(st.integers(0, len(texts) - 1), max_size=6)) if texts else []
@@ -89,7 +85,6 @@ def test_any_candidates_may_stand_below_any_roots(lists: Lists, data: st.DataObj
 
 
 @given(k_best_lists)
-@settings(deadline=None)
 def test_a_forest_restricted_to_one_list_is_the_trie_of_that_list(lists: Lists) -> None:
     columns = Candidates.of(lists)
     n = len(columns.offsets) - 1
@@ -108,7 +103,7 @@ def test_a_forest_restricted_to_one_list_is_the_trie_of_that_list(lists: Lists) 
 
 @pytest.mark.parametrize("columns", [1, 3], ids=["one score", "three contexts"])
 @given(lists=k_best_lists, seed=st.integers(0, 99))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_path_sums_equal_sums_over_each_candidates_words(
     lists: Lists, seed: int, columns: int
 ) -> None:

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary, words_of
@@ -18,7 +18,6 @@ def test_words_are_split_on_ascii_space_only() -> None:
 
 
 @given(st.lists(word, unique=True, max_size=8), st.lists(word, max_size=8))
-@settings(deadline=None)
 def test_known_words_have_an_id_each_and_all_others_share_one(
     words: list[bytes], text: list[bytes]
 ) -> None:

@@ -27,7 +27,7 @@ def printed(formula: str, V: int, K: int, H: int) -> int:
 
 @pytest.mark.parametrize("name", sorted(ZOO))
 @given(V=st.integers(3, 40), K=sizes, H=sizes)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_models_have_as_many_parameters_as_their_formula_says(
     name: str, V: int, K: int, H: int
 ) -> None:
@@ -44,7 +44,7 @@ def test_models_of_the_published_size_have_the_published_number(name: str, numbe
 
 
 @given(V=st.integers(3, 40), K=sizes, H=sizes)
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_context_to_output_and_context_to_context_differ_as_published(
     V: int, K: int, H: int
 ) -> None:

@@ -19,7 +19,6 @@ SENTENCES = st.lists(st.tuples(WORDS, SPACES), max_size=9).map(
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(corpora(SENTENCES), st.sampled_from(["none", "13a", "char", "intl"]))
 def test_corpus_score_equals_sacrebleu_to_the_last_bit(
     corpus: tuple[list[str], list[list[str]]], name: str
@@ -28,7 +27,6 @@ def test_corpus_score_equals_sacrebleu_to_the_last_bit(
     assert bleu.corpus_bleu(summed) == BLEU(tokenize=name).corpus_score(*corpus).score
 
 
-@settings(deadline=None, max_examples=40)
 @given(corpora(SENTENCES))
 def test_sentence_scores_equal_sacrebleu_to_the_last_bit(
     corpus: tuple[list[str], list[list[str]]],
@@ -51,7 +49,7 @@ def test_every_statistic_equals_sacrebleus_on_long_sentences_of_many_words() -> 
     assert ours.tolist() == [[*row[2:], row[1]] for row in truth]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(SENTENCES, max_size=6), st.lists(SENTENCES, min_size=1, max_size=3))
 def test_a_list_is_counted_as_its_hypotheses_one_by_one(
     hypotheses: list[str], references: list[str]
@@ -120,7 +118,6 @@ def test_fractional_statistics_are_refused() -> None:
         bleu.corpus_bleu(np.full(9, 0.5))
 
 
-@settings(deadline=None, max_examples=30)
 @given(corpora(SENTENCES))
 def test_length_ratio_equals_sacrebleus(corpus: tuple[list[str], list[list[str]]]) -> None:
     summed = statistics_of_lines(bleu.Bleu(), *corpus).sum(axis=0)

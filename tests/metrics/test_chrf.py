@@ -22,7 +22,6 @@ LINES = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40)
 @given(corpora(LINES))
 def test_statistics_and_corpus_score_equal_sacrebleus(
     corpus: tuple[list[str], list[list[str]]],
@@ -33,7 +32,6 @@ def test_statistics_and_corpus_score_equal_sacrebleus(
     assert Chrf().scores(rows.sum(axis=0)) == CHRF().corpus_score(*corpus).score
 
 
-@settings(deadline=None, max_examples=40)
 @given(corpora(LINES))
 def test_scores_of_single_rows_equal_sacrebleus_sentence_scores(
     corpus: tuple[list[str], list[list[str]]],
@@ -45,7 +43,7 @@ def test_scores_of_single_rows_equal_sacrebleus_sentence_scores(
     ]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(LINES, max_size=6), st.lists(LINES, min_size=1, max_size=3))
 def test_a_list_is_counted_as_its_hypotheses_one_by_one(
     hypotheses: list[str], references: list[str]

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.chrf import CHRF
@@ -40,7 +40,6 @@ def linear_bleu(text: str, right: str, p: float, r: float) -> float:
     return sum(gains) - len([word for word in text.split(" ") if word])
 
 
-@settings(deadline=None, max_examples=40)
 @given(LISTS, st.integers(0, 2**32 - 1), st.floats(0.3, 1), st.floats(0.3, 1))
 def test_expected_linear_bleu_is_the_sum_over_all_pairs(
     texts: list[str], seed: int, p: float, r: float
@@ -55,7 +54,6 @@ def test_expected_linear_bleu_is_the_sum_over_all_pairs(
     assert utility.expected(0, marginals) == pytest.approx(truth, rel=1e-9, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
 @given(LISTS)
 def test_against_a_candidate_that_is_surely_right_the_utility_is_sacrebleus_chrf(
     texts: list[str],
@@ -67,7 +65,6 @@ def test_against_a_candidate_that_is_surely_right_the_utility_is_sacrebleus_chrf
         assert utility.expected(0, np.eye(len(texts))[k]).tolist() == truth
 
 
-@settings(deadline=None, max_examples=40)
 @given(LISTS, st.integers(0, 2**32 - 1))
 def test_chrf_is_that_of_sacrebleus_formula_on_expected_counts(texts: list[str], seed: int) -> None:
     marginals = distribution(seed, len(texts))

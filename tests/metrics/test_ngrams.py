@@ -19,7 +19,7 @@ def ngrams(tokens: list[int], n: int) -> Counter[tuple[int, ...]]:
     return Counter(tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=50)
 @given(
     st.lists(SEQUENCES, min_size=1, max_size=3),
     st.lists(SEQUENCES, max_size=5),

@@ -54,7 +54,7 @@ def first_column(summed: Statistics) -> np.ndarray[tuple[int, ...], np.dtype[np.
     return summed[..., 0].astype(np.float64)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(st.integers(-3, 3), min_size=10, max_size=13))
 def test_p_value_of_a_sum_equals_counting_signs(gains: list[int]) -> None:
     system = np.array(gains)[:, None]

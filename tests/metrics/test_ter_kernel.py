@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.lib_ter import translation_edit_rate
 
@@ -22,7 +22,6 @@ def truth(hypothesis: list[int], reference: list[int]) -> int:
     return int(translation_edit_rate(list(map(str, hypothesis)), list(map(str, reference)))[0])
 
 
-@settings(deadline=None, max_examples=80)
 @given(st.integers(1, 12), st.data())
 def test_edits_of_short_texts_are_sacrebleus(n_words: int, data: st.DataObject) -> None:
     texts = st.lists(st.integers(0, n_words), max_size=14)
@@ -30,17 +29,16 @@ def test_edits_of_short_texts_are_sacrebleus(n_words: int, data: st.DataObject) 
     assert ours(hypothesis, reference) == truth(hypothesis, reference)
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.permutations(range(12)), st.integers(0, 4))
 def test_edits_of_texts_in_another_order_are_sacrebleus(words: list[int], dropped: int) -> None:
     assert ours(words[dropped:], list(range(12))) == truth(words[dropped:], list(range(12)))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_edits_of_long_texts_are_sacrebleus(seed: int) -> None:
     """Blocks moved far away, words lost, repeated and replaced: every limit is met."""
     rng = random.Random(seed)
-    reference = [rng.randrange(12 + 10 * seed) for _ in range(rng.randrange(30, 75))]
+    reference = [rng.randrange(12 + 20 * seed) for _ in range(rng.randrange(30, 75))]
     hypothesis = list(reference)
     for _ in range(rng.randrange(1, 5)):
         a, size, b = rng.randrange(60), rng.randrange(1, 14), rng.randrange(75)

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from support.lists import kbest
@@ -46,7 +46,6 @@ def truth_of(groups: list[list[bytes]], references: list[list[bytes]]) -> list[l
     ]
 
 
-@settings(deadline=None, max_examples=40)
 @given(corpora())
 def test_statistics_are_those_of_words_split_by_python(
     corpus: tuple[list[list[bytes]], list[list[bytes]]],

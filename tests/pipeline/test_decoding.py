@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from support.files import write
+from support.files import write, write_weights
 
 from decoders.search import Options
 from lm.checkpoint import load_model, save_model
@@ -86,13 +86,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     write("dev.kbest", made_up())
     write("dev.docs", [name for name, size in SIZES.items() for _ in range(size)])
-    write_weights("w.json", WEIGHTS)
+    weigh(WEIGHTS)
     return tmp_path
 
 
-def write_weights(name: str, weights: Mapping[str, Sequence[float]]) -> None:
-    content = {"schema": 1, "weights": weights, "sparse": SPARSE}
-    Path(name).write_text(json.dumps(content), encoding="utf-8")
+def weigh(weights: Mapping[str, Sequence[float]]) -> None:
+    write_weights("w.json", weights, sparse=SPARSE)
 
 
 def lines_of(name: str) -> list[str]:
@@ -285,7 +284,7 @@ def test_exact_search_finds_the_best_of_all_paths(
 def test_without_models_each_sentence_gets_its_best_candidate_the_first_of_equal_ones(
     here: Path,
 ) -> None:
-    write_weights("w.json", {label: WEIGHTS[label] for label in ("LM0", "TM0")})
+    weigh({label: WEIGHTS[label] for label in ("LM0", "TM0")})
     paths = paths_of(decoded(None))
     for document, lists in by_document(by_sentence(made_up())).items():
         best = [
@@ -364,7 +363,7 @@ def test_the_signature_names_search_lists_model_weights_and_documents(
 def test_the_lists_total_may_be_a_feature(here: Path) -> None:
     """Totals fall within each list, so that their opposite chooses the last candidates."""
     weights: dict[str, Sequence[float]] = {"LM0": [0], "TM0": [0, 0], "total": [-1.0]}
-    write_weights("w.json", weights)
+    weigh(weights)
     lines = [line.replace("tag_x=", "tag_z=") for line in made_up()]
     write("dev.kbest", lines)
     for document in decoded(None).documents:
@@ -457,7 +456,7 @@ LONE = (
 
 def test_totals_made_with_other_weights_are_no_reason_for_a_notice(here: Path) -> None:
     """After tuning they always are; `--strict` would refuse every decoding."""
-    write_weights("w.json", {"LM0": [3.0], "TM0": [1.0, 2.0]})
+    weigh({"LM0": [3.0], "TM0": [1.0, 2.0]})
     decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt", notices=(found := Notices()))
     assert not any("total" in line for line in found.lines())
 
@@ -465,7 +464,7 @@ def test_totals_made_with_other_weights_are_no_reason_for_a_notice(here: Path) -
 def test_what_decode_says_goes_to_warnings_and_the_logger_unless_it_is_taken(
     here: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write_weights("w.json", {label: WEIGHTS[label] for label in ("LM0", "TM0")})
+    weigh({label: WEIGHTS[label] for label in ("LM0", "TM0")})
     write("dev.kbest", [line for line in made_up() if not line.startswith("1 ")])
     with caplog.at_level("INFO", logger="rerank"), pytest.warns(RerankWarning) as warned:
         decode(Lists("dev.kbest", "dev.docs"), "w.json", "out.txt")
@@ -491,7 +490,10 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
     decode(lists, "w.json", "out.txt", reports=reports, notices=Notices(), announce=said.append)
     assert lines_of("out.txt")[0] == ("b" if told else "a")
     assert (
-        any(line.startswith("--kbest-out: in 1 sentences another candidate") for line in said)
+        any(
+            line.startswith("--kbest-out: sentences in which another candidate has a larger total")
+            for line in said
+        )
         == told
     )
 
@@ -508,7 +510,7 @@ def test_viterbi_does_not_serve_models_of_unbounded_order(
 
 
 def test_exhaustive_search_refuses_documents_of_too_many_paths(here: Path) -> None:
-    write_weights("w.json", {label: WEIGHTS[label] for label in ("LM0", "TM0")})
+    weigh({label: WEIGHTS[label] for label in ("LM0", "TM0")})
     write("dev.kbest", [f"{t} ||| it ||| LM0= 0 TM0= 0 0 ||| 0" for t in range(20) for _ in "ab"])
     write("dev.docs", ["one"] * 20)
     with pytest.raises(UsageError, match=r"--search exhaustive: .*at most 1,000,000 paths"):
@@ -596,10 +598,10 @@ def test_score_refuses_a_search_that_does_not_serve(
 
 
 def test_weights_must_name_every_feature(here: Path, model_folders: Mapping[str, Path]) -> None:
-    write_weights("w.json", {**WEIGHTS, "lm": [1.0, 2.0]})
+    weigh({**WEIGHTS, "lm": [1.0, 2.0]})
     with pytest.raises(InputError, match=r"w\.json: expected 1 weights for 'lm'"):
         decoded(model_folders["codclm"])
-    write_weights("w.json", {name: WEIGHTS[name] for name in ("LM0", "TM0", "lm")})
+    weigh({name: WEIGHTS[name] for name in ("LM0", "TM0", "lm")})
     with pytest.raises(InputError, match=r"w\.json: .*none for 'lmoov'"):
         decoded(model_folders["codclm"])
     assert not Path("out.txt").exists()

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.files import write
+from support.files import write, write_weights
+from support.tuning import PAIRS
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
@@ -31,7 +32,6 @@ ROOT = Path(__file__).parents[2]
 SIZES = {"evening": (3, 0, 4, 2), "gap": (0, 0), "night": (0, 2, 3), "town": (4,)}
 COUNTS = [size for sizes in SIZES.values() for size in sizes]
 WEIGHTS = {"LM0": 0.5, "qe": 1.25, "pairs": -0.75}
-PAIRS: Mapping[str, Sequence[Named]] = {"pair-scores": (("pairs", Path("dev.pairs")),)}
 SCORES: Mapping[str, Sequence[Named]] = {"scores": (("qe", Path("dev.qe")),)}
 Table = dict[tuple[str, int, int | None, int], float]
 
@@ -51,13 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.qe", [str(x / 8) for x in rng.integers(-40, 40, len(lines))])
     write("dev.pairs", [line_of(*item) for item in table(rng).items()])
     write("ref", [f"w{t} v1" for t in range(len(COUNTS))])
-    weigh(WEIGHTS)
+    write_weights("w.json", WEIGHTS)
     return tmp_path
-
-
-def weigh(weights: Mapping[str, float]) -> None:
-    content = {"schema": 1, "weights": {name: [value] for name, value in weights.items()}}
-    Path("w.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 def table(rng: np.random.Generator) -> Table:
@@ -122,8 +117,7 @@ def decoded(score_files: Mapping[str, Sequence[Named]], top: int | None = None) 
 
 
 def assert_best(result: CorpusResult, top: int = 99) -> None:
-    used = json.loads(Path("w.json").read_text(encoding="utf-8"))["weights"]
-    truth = best_paths({name: own[0] for name, own in used.items()}, top)
+    truth = best_paths(json.loads(Path("w.json").read_text(encoding="utf-8"))["weights"], top)
     assert {d.id: (d.score, d.choices) for d in result.documents} == truth
     assert all(d.exact for d in result.documents)
     chosen = [k for _, path in truth.values() for k in path]
@@ -132,14 +126,14 @@ def assert_best(result: CorpusResult, top: int = 99) -> None:
 
 
 def test_scores_of_pairs_are_searched_exactly() -> None:
-    weigh({"LM0": 0.5, "pairs": -0.75})
+    write_weights("w.json", {"LM0": 0.5, "pairs": -0.75})
     result = decoded(PAIRS)
     assert_best(result)
     assert {d.search.decoder for d in result.documents} == {"viterbi", "none"}
 
 
 def test_scores_of_hypotheses_decide_as_other_features_do() -> None:
-    weigh({"LM0": 0.5, "qe": 1.25})
+    write_weights("w.json", {"LM0": 0.5, "qe": 1.25})
     assert_best(decoded(SCORES))
 
 
@@ -149,7 +143,7 @@ def test_both_kinds_are_weighed_together(top: int | None) -> None:
 
 
 def test_several_files_of_a_kind_are_features_of_their_own() -> None:
-    weigh({"LM0": 0.5, "qe": 1.25, "a": -0.5, "b": -0.25})
+    write_weights("w.json", {"LM0": 0.5, "qe": 1.25, "a": -0.5, "b": -0.25})
     files = (("a", Path("dev.pairs")), ("b", Path("dev.pairs")))
     result = decoded({**SCORES, "pair-scores": files})
     truth = best_paths(WEIGHTS)
@@ -167,7 +161,7 @@ def test_compressed_files_are_seen() -> None:
 
 def test_a_model_beside_them_is_one_more_feature(model_folders: Mapping[str, Path]) -> None:
     """Of weight 0, it changes nothing."""
-    weigh({**WEIGHTS, "lm": 0.0, "lmoov": 0.0})
+    write_weights("w.json", {**WEIGHTS, "lm": 0.0, "lmoov": 0.0})
     lists = Lists(
         "dev.kbest",
         "dev.docs",

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from support.files import write
+from support.files import read, write, write_weights
 
 from decoders.search import Options
 from decoders.table import DECODERS
@@ -70,9 +70,7 @@ def made_up() -> dict[str, list[str]]:
 
 
 def weigh(alpha: float | None = None, **weights: float) -> None:
-    named = {name: [value] for name, value in (WEIGHTS | weights).items()}
-    content = {"schema": 1, "weights": named, "alpha": alpha}
-    Path("w.json").write_text(json.dumps(content), encoding="utf-8")
+    write_weights("w.json", WEIGHTS | weights, alpha=alpha)
 
 
 def lists_of(folder: Path | None, **options: Any) -> Lists:
@@ -373,10 +371,6 @@ def test_a_scale_that_leaves_no_path_possible_is_told_with_a_count(
     told = Notices()
     score(lists, "out.scored", weights="w.json", search=how, notices=told)
     assert told.lines() == notices.lines()
-
-
-def read(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").splitlines()
 
 
 # Traces

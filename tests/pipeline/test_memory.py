@@ -9,12 +9,16 @@ import rerank
 from rerank import Document, Reranker
 from rerank.corpus.document import Candidate
 from rerank.errors import RerankError
+from rerank.formats import moses
 from rerank.pipeline.memory import MemorySource
 
 
-def test_documents_are_read_as_they_are_needed(tmp_path: Path) -> None:
+def test_documents_are_read_as_they_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault at the end of a long list is found when the reading comes to it."""
-    n = 20_000
+    monkeypatch.setattr(moses, "_CHUNK", 1000)
+    n = 200
     lines = [f"{t} ||| word {k} ||| x= {k} ||| 0\n" for t in range(n) for k in (1, 2)]
     (tmp_path / "kbest").write_text("".join(lines) + "not a line\n")
     (tmp_path / "docs").write_text("".join(f"d{t}\n" for t in range(n)))

@@ -12,7 +12,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from support.files import write, write_weights
 from support.metrics import bleu_statistics
+from support.tuning import START, noisy_lists
 
 from rerank.cli import run
 from rerank.errors import InputError, RerankError, UsageError
@@ -30,7 +32,6 @@ from rerank.pipeline import (
     tune_moses,
 )
 
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 QUICK = MertSettings(random_starts=2, kicks=2)
 PLAN = Plan(settings=QUICK)
 LOOSE = ObjectiveOptions(shrinkage=0)
@@ -52,37 +53,25 @@ TM0= 0.5 0.25
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: lists whose better candidates have, on the whole, better features."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(11)
-    lines, references, features, scores = [], [], "", ""
-    for t in range(15):
-        words = rng.choice(WORDS, 8).tolist()
-        references.append(" ".join(words))
-        candidates, own = [], ""
-        for faults in rng.integers(0, 5, 5).tolist():
-            wrong = [*words]
-            for place in rng.choice(8, faults, replace=False).tolist():
-                wrong[place] = rng.choice(WORDS)
-            lm, *tm = (-2 * faults + 3 * rng.standard_normal(3)).round(2).tolist()
-            tag = rng.random() < 0.3
-            lines.append(
-                f"{t} ||| {' '.join(wrong)} ||| LM0= {lm} TM0= {tm[0]} {tm[1]}"
-                f"{' tag_x= 1' * tag} ||| 0"
-            )
-            candidates.append(" ".join(wrong))
-            own += f"{lm} {tm[0]} {tm[1]} {'tag_x=1 ' * tag}\n"
-        counts = bleu_statistics(candidates, [" ".join(words)])[:, [0, 4, 1, 5, 2, 6, 3, 7, 8]]
-        features += f"FEATURES_TXT_BEGIN_0 {t} 5 3 LM0_0 TM0_0 TM0_1 \n{own}FEATURES_TXT_END_0\n"
+    features, scores = "", ""
+    lists = noisy_lists(11, [5] * 15)
+    for t, own in enumerate(lists):
+        counts = bleu_statistics([c.text for c in own.candidates], [own.reference])
+        counts = counts[:, [0, 4, 1, 5, 2, 6, 3, 7, 8]]
+        features += f"FEATURES_TXT_BEGIN_0 {t} 5 3 LM0_0 TM0_0 TM0_1 \n"
+        for c in own.candidates:
+            features += f"{c.lm} {c.tm[0]} {c.tm[1]} {'tag_x=1 ' * c.tag}\n"
+        features += "FEATURES_TXT_END_0\n"
         scores += f"SCORES_TXT_BEGIN_0 {t} 5 9 BLEU\n"
         scores += "".join(" ".join(map(str, row)) + " \n" for row in counts.tolist())
         scores += "SCORES_TXT_END_0\n"
-    Path("dev.kbest").write_text("".join(f"{line}\n" for line in lines))
-    Path("dev.ref").write_text("".join(f"{line}\n" for line in references))
+    write("dev.kbest", [f"{t} ||| {c.line}" for t, own in enumerate(lists) for c in own.candidates])
+    write("dev.ref", [own.reference for own in lists])
     Path("features.dat").write_text(features)
     Path("scores.dat").write_text(scores)
     Path("moses.ini").write_text(INI)
     Path("init.opt").write_text("1 0.5 0.25\n0 0 0\n1 1 1\n")
-    content = {"schema": 1, "weights": {"LM0": [1], "TM0": [0.5, 0.25]}, "sparse": {"tag_x": -4.5}}
-    Path("start.json").write_text(json.dumps(content))
+    write_weights("start.json", START, sparse={"tag_x": -4.5})
     return tmp_path
 
 

@@ -6,28 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.lists import kbest_of_sizes
 
 from decoders.problem import Path
 from decoders.result import SearchResult
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.files.outputs import to_json
-from rerank.formats.moses import read_rows
-from rerank.notices import Notices
 from rerank.pipeline.results import CorpusResult, DocumentResult, finite, ranks
 
 
 def kbest(top: int | None = None) -> KBest:
     """Four sentences of three, no, one and four candidates."""
-    lines = (
-        f"{t} ||| w{k} ||| LM0= 0 ||| 0".encode()
-        for t, size in enumerate((3, 0, 1, 4))
-        for k in range(size)
-    )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(4), Notices(), ReadingOptions(top=top))
-    return document
+    return kbest_of_sizes((3, 0, 1, 4), top=top)
 
 
 FOUND = SearchResult(

@@ -8,17 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from support.lists import kbest_of_sizes
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.problem import DocumentProblem
 from decoders.search import Options
 from decoders.table import DECODERS
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
-from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.errors import RerankError, UsageError
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource
@@ -114,13 +111,6 @@ def test_options_of_no_sense_are_refused_with_the_decoder(how: Search) -> None:
         search_documents([document(PAIRS)], np.ones(2), how)
 
 
-def two_sentences(k: int) -> KBest:
-    """K-best lists of two sentences with k candidates each."""
-    lines = (b"%d ||| w ||| LM0= 0 ||| 0" % t for t in (0, 1) for _ in range(k))
-    (lists,) = documents_of(read_rows(lines, Notices()), Documents.one(2), Notices())
-    return lists
-
-
 @dataclass
 class Priced:
     """A scorer of order 1 whose exact search takes so many passes over lists of k candidates."""
@@ -148,7 +138,7 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     exponent: int, k: int, method: str, chosen: str
 ) -> None:
     scorer = Priced(exponent)
-    lists = DocumentSource([("x", two_sentences(k))], cast(Any, [scorer]), Notices())
+    lists = DocumentSource([("x", kbest_of_sizes((k, k)))], cast(Any, [scorer]), Notices())
     said: list[str] = []
     how = choose_search(lists, Search(method), said.append)
     assert said[0].startswith(f"search: {chosen}")

@@ -9,17 +9,7 @@ from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.pipeline.memory import MemorySource
 from rerank.pipeline.sources import DocumentSource
-from rerank.scorers import FeatureSource
-
-
-class Named(FeatureSource):
-    """A scorer with a name, an order and a static column."""
-
-    columns = ("soov",)
-
-    def __init__(self, order: int | None) -> None:
-        super().__init__("s")
-        self.order = order
+from rerank.scorers import ZeroScores
 
 
 @pytest.mark.parametrize(
@@ -28,14 +18,17 @@ class Named(FeatureSource):
 def test_the_order_is_the_largest_of_the_scorers(
     orders: tuple[int | None, ...], order: int | None
 ) -> None:
-    assert DocumentSource((), list(map(Named, orders)), Notices()).order == order
+    scorers = [ZeroScores("s", ("soov",), one) for one in orders]
+    assert DocumentSource((), scorers, Notices()).order == order
 
 
 @pytest.mark.parametrize("label", ["s", "soov"])
 def test_a_scorer_shares_no_label_with_the_lists(label: str) -> None:
     document = Document("d", [[("a", {label: 1.0})]])
     ((_, kbest),) = MemorySource([document], []).read()
-    source = DocumentSource((), [Named(0)], Notices(), origins={"s": "--scores s=…"})
+    source = DocumentSource(
+        (), [ZeroScores("s", ("soov",), 0)], Notices(), origins={"s": "--scores s=…"}
+    )
     with pytest.raises(
         UsageError, match=re.escape(f"--scores s=…: d already has a feature '{label}'")
     ):

@@ -7,21 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.lists import kbest_of_lines
 
 from decoders.arrays import HistoryTable, Pairwise
 from decoders.problem import DocumentProblem, Path
 from decoders.result import SearchResult
 from decoders.search import Options
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
 from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
-from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tracing import Trace, stated_error, trace_lines
-from rerank.scorers import FeatureSource
+from rerank.scorers import ZeroScores
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 
 SIZES = (3, 0, 2, 1, 4)  # the second sentence has no candidates
@@ -33,30 +30,22 @@ PATHS = list(product(*map(range, LENGTHS)))
 def kbest(sparse: bool = False) -> KBest:
     tag = " tag_x= 2" if sparse else ""
     lines = (
-        f"{t} ||| wörd {k} ||| LM0= {-k - t} TM0= {k / 8} {t / 4}{tag if k else ''} ||| 0".encode()
+        f"{t} ||| wörd {k} ||| LM0= {-k - t} TM0= {k / 8} {t / 4}{tag if k else ''} ||| 0"
         for t, size in enumerate(SIZES)
         for k in range(size)
     )
-    rows = read_rows(lines, Notices())
-    (document,) = documents_of(rows, Documents.one(len(SIZES)), Notices())
-    return document
+    return kbest_of_lines(lines, len(SIZES))
 
 
 def document(problem: DocumentProblem, lists: KBest) -> DocumentFeatures:
     """Three features of the list, one of a scorer in context, and one of it that is static."""
-    space = FeatureSpace.of(lists.labels, [Named("lm")], total=False)
+    space = FeatureSpace.of(lists.labels, [ZeroScores("lm", ("lmoov",), 0)], total=False)
     static = np.column_stack([lists.dense, np.zeros(lists.n), np.arange(lists.n) / 4])
     sparse = lists.sparse.dot({"tag_x": 0.75})
     offsets = np.cumsum([0, *LENGTHS])
     return DocumentFeatures(
         "tälk", space, static, sparse, (problem,), offsets, np.flatnonzero(lists.counts)
     )
-
-
-class Named(FeatureSource):
-    """A source with a static feature beside its own."""
-
-    columns = ("lmoov",)
 
 
 def pairs(seed: int) -> Pairwise:
@@ -116,7 +105,6 @@ def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
     assert total == pytest.approx(found.score)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32))
 def test_a_path_margin_is_that_of_the_best_paths_with_and_without_a_candidate(seed: int) -> None:
     problem = pairs(seed)
@@ -132,7 +120,6 @@ def test_a_path_margin_is_that_of_the_best_paths_with_and_without_a_candidate(se
         assert margins[s] == pytest.approx(expected)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32), st.sampled_from([pairs, unbounded]))
 def test_a_margin_is_to_the_best_other_candidate_after_the_same_sentences(
     seed: int, kind: Any

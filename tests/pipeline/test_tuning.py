@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
-from support.files import write
+from support.files import read, write, write_weights
+from support.tuning import START, decoded_bleu, first_candidates, tune, write_tuning_set
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.formats.weights import read_weights
@@ -33,15 +34,12 @@ from rerank.pipeline import (
 )
 from rerank.pipeline.lists import KBestSource
 
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 DOCS = ("x",) * 7 + ("y",) * 2 + ("z",) * 6
 HOLES = {3, 7, 8}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
 FREE = Plan(
     objective=ObjectiveOptions(length="free", shrinkage=0.0), settings=QUICK
 )  # nothing but BLEU
-START = {"LM0": [1.0], "TM0": [0.5, 0.25]}
-PARTS = ("features", "start", "ranges", "base", "plot")  # of `TunedWeights`
 with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
 
 
@@ -49,34 +47,8 @@ with_context = pytest.mark.parametrize("name", ["codclm", "ccdclm"])
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: lists whose better candidates have, on the whole, better features."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(11)
-    lines, references = [], []
-    for t in range(len(DOCS)):
-        words = rng.choice(WORDS, 8).tolist()
-        references.append(" ".join(words))
-        for faults in [] if t in HOLES else rng.integers(0, 5, 5).tolist():
-            wrong = [*words]
-            for place in rng.choice(8, faults, replace=False).tolist():
-                wrong[place] = rng.choice(WORDS)
-            lm, *tm = (-2 * faults + 3 * rng.standard_normal(3)).round(2).tolist()
-            tag = " tag_x= 1" if rng.random() < 0.3 else ""
-            lines.append(f"{t} ||| {' '.join(wrong)} ||| LM0= {lm} TM0= {tm[0]} {tm[1]}{tag} ||| 0")
-    write("dev.kbest", lines)
-    write("dev.docs", DOCS)
-    write("dev.ref", references)
-    write_weights("start.json", START)
+    write_tuning_set(11, DOCS, HOLES)
     return tmp_path
-
-
-def read(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").split("\n")[:-1]
-
-
-def write_weights(
-    name: str, weights: Mapping[str, Sequence[float]], sparse: Mapping[str, float] | None = None
-) -> None:
-    content = {"schema": 1, "weights": weights, "sparse": sparse or {}}
-    Path(name).write_text(json.dumps(content), encoding="utf-8")
 
 
 def lists(folder: Path | None = None, **options: Any) -> Lists:
@@ -84,15 +56,14 @@ def lists(folder: Path | None = None, **options: Any) -> Lists:
 
 
 def tuned(
-    given: Lists, out: str = "out.json", said: list[str] | None = None, **options: Any
+    given: Lists,
+    out: str = "out.json",
+    said: list[str] | None = None,
+    plan: Plan = FREE,
+    **options: Any,
 ) -> Tuning:
-    """Tuning; `options` are those of `TunedWeights`, and of `tune_mert`."""
-    options = {"plan": FREE, "references": ["dev.ref"], **options}
-    references = options.pop("references")
-    parts = {name: options.pop(name) for name in PARTS if name in options}
-    announce = (said if said is not None else list[str]()).append
-    weights = TunedWeights(out, **parts)
-    return tune_mert(given, references, weights, notices=Notices(), announce=announce, **options)
+    """Tuning for BLEU alone, unless a plan is given."""
+    return tune(given, plan, said, out=out, **options)
 
 
 def kept_round(said: Sequence[str]) -> int:
@@ -101,16 +72,8 @@ def kept_round(said: Sequence[str]) -> int:
     return int(number)
 
 
-def bleu_of(
-    given: Lists, weights: str, tokenize: str = "none", references: str = "dev.ref"
-) -> float:
-    """sacrebleu's BLEU of what `decode` writes."""
-    decode(given, weights, "hyp.txt", notices=Notices())
-    hypotheses, *found = (
-        Path(name).read_text(encoding="utf-8").split("\n")[:-1]
-        for name in ("hyp.txt", *references.split())
-    )
-    return float(sacrebleu.corpus_bleu(hypotheses, found, tokenize=tokenize, force=True).score)
+def bleu_of(given: Lists, weights: str, **options: Any) -> float:
+    return float(decoded_bleu(given, weights, **options).score)
 
 
 # What was reached
@@ -160,10 +123,11 @@ def test_the_bleu_told_is_that_of_decoding_with_the_weights_written(
 
 
 def test_the_bleu_told_is_of_the_references_and_the_tokenizer_given(here: Path) -> None:
-    lines = Path("dev.ref").read_text(encoding="utf-8").splitlines()
+    lines = read("dev.ref")
     write("other.ref", [f"{line.replace('the', 'a')}, one!" for line in lines])
-    found = tuned(lists(), references=["dev.ref", "other.ref"], tokenize="13a")
-    assert found.result.bleu == bleu_of(lists(), "out.json", "13a", "dev.ref other.ref")
+    options: dict[str, Any] = {"references": ["dev.ref", "other.ref"], "tokenize": "13a"}
+    found = tuned(lists(), **options)
+    assert found.result.bleu == bleu_of(lists(), "out.json", **options)
     assert "nrefs:2" in str(found.weights.provenance["signature"])
     assert "tok:13a" in str(found.weights.provenance["signature"])
 
@@ -186,12 +150,9 @@ def test_with_context_the_round_with_the_best_decoded_bleu_is_kept(
 
 def test_the_baseline_is_the_first_candidates(here: Path) -> None:
     found = tuned(lists())
-    said: dict[int, str] = {}
-    for line in Path("dev.kbest").read_text(encoding="utf-8").splitlines():
-        said.setdefault(int(line.split()[0]), line.split(" ||| ")[1])
-    references = Path("dev.ref").read_text(encoding="utf-8").splitlines()
-    first = [said.get(t, "") for t in range(len(DOCS))]
-    truth = sacrebleu.corpus_bleu(first, [references], tokenize="none", force=True)
+    truth = sacrebleu.corpus_bleu(
+        first_candidates(), [read("dev.ref")], tokenize="none", force=True
+    )
     assert found.result.baseline_bleu == truth.score
     assert found.result.baseline_ratio == truth.sys_len / truth.ref_len
 
@@ -200,10 +161,7 @@ def test_first_candidates_that_cannot_be_bettered_still_give_weights(
     here: Path, model_folders: Mapping[str, Path]
 ) -> None:
     """Weights of zeros choose the first candidates too, but decoding would refuse them."""
-    said: dict[int, str] = {}
-    for line in Path("dev.kbest").read_text(encoding="utf-8").splitlines():
-        said.setdefault(int(line.split()[0]), line.split(" ||| ")[1])
-    write("dev.ref", [said.get(t, "") for t in range(len(DOCS))])
+    write("dev.ref", first_candidates())
     for given in (lists(), lists(model_folders["codclm"])):
         found = tuned(given)
         assert found.result.bleu == bleu_of(given, "out.json")
@@ -215,9 +173,9 @@ def test_first_candidates_that_cannot_be_bettered_still_give_weights(
 def slope(alpha: float, found: str, reference: str) -> float:
     """Of the log-likelihood of each list's best candidates, by sacrebleu; totals of a file."""
     truth = BLEU(tokenize="none", effective_order=True)
-    targets = Path(reference).read_text(encoding="utf-8").splitlines()
+    targets = read(reference)
     lists: dict[int, list[tuple[float, float]]] = {}
-    for line in Path(found).read_text(encoding="utf-8").splitlines():
+    for line in read(found):
         t, text, _, total = line.split(" ||| ")
         quality = truth.sentence_score(text, [targets[int(t)]]).score
         lists.setdefault(int(t), []).append((quality, float(total)))
@@ -253,7 +211,7 @@ def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here:
     """The references are the first candidates, and a feature that is read off them is tuned."""
     texts: dict[int, str] = {}
     lines = []
-    for line in Path("dev.kbest").read_text(encoding="utf-8").splitlines():
+    for line in read("dev.kbest"):
         t, text, _, total = line.split(" ||| ")
         first = texts.setdefault(int(t), text)
         lines.append(f"{t} ||| {text} ||| same= {float(text == first)} ||| {total}")
@@ -298,7 +256,7 @@ def test_features_that_are_not_named_keep_their_weights(
 
 
 def test_sparse_weights_are_used_and_kept(here: Path) -> None:
-    write_weights("start.json", START, {"tag_x": 2.5})
+    write_weights("start.json", START, sparse={"tag_x": 2.5})
     found = tuned(lists(), start="start.json")
     assert found.weights.sparse == {"tag_x": 2.5}
     assert found.result.bleu == bleu_of(lists(), "out.json")
@@ -314,7 +272,7 @@ def test_features_without_a_start_weight_are_told(
 
 def test_the_total_is_tuned_if_it_is_named(here: Path) -> None:
     assert "total" not in tuned(lists()).weights.dense
-    lines = Path("dev.kbest").read_text(encoding="utf-8").splitlines()
+    lines = read("dev.kbest")
     write("dev.kbest", [f"{line[:-1]}{-(n % 4)}" for n, line in enumerate(lines)])
     found = tuned(lists(), features=["total"], start="start.json")
     assert found.weights.dense["total"] != (0.0,)

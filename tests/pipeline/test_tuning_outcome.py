@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
 import sacrebleu
-from support.files import write
+from support.files import read, write_weights
+from support.tuning import ALONE, decoded_bleu, tune, write_tuning_set
 
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
@@ -21,7 +22,6 @@ from rerank.metrics.bleu import Bleu
 from rerank.metrics.ter import Ter
 from rerank.notices import Notices
 from rerank.pipeline import (
-    Lists,
     MertSettings,
     ObjectiveOptions,
     Plan,
@@ -36,10 +36,10 @@ from rerank.tuning.rounds import describe_bleu
 from rerank.tuning.run import HeldOutScores
 from rerank.tuning.surface import NEAR, Section
 
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 DOCS = ("x",) * 5 + ("y",) * 2 + ("z",) * 5
 HOLES = {3, 5, 6}  # the last two are a document
 QUICK = MertSettings(random_starts=2, kicks=2)
+PLAN = Plan(settings=QUICK)
 with_figures = pytest.mark.skipif(
     importlib.util.find_spec("matplotlib") is None, reason="needs the extra `figures`"
 )
@@ -49,52 +49,25 @@ with_figures = pytest.mark.skipif(
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder: lists whose better candidates have, on the whole, better features."""
     monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(3)
-    lines, references = [], []
-    for t in range(len(DOCS)):
-        words = rng.choice(WORDS, 9).tolist()
-        references.append(" ".join(words))
-        for faults in [] if t in HOLES else rng.integers(0, 6, 5).tolist():
-            wrong = [*words[: 9 - int(rng.integers(3))]]
-            for place in rng.choice(len(wrong), faults, replace=False).tolist():
-                wrong[place] = rng.choice(WORDS)
-            lm, *tm = (-2 * faults + 3 * rng.standard_normal(3)).round(2).tolist()
-            lines.append(f"{t} ||| {' '.join(wrong)} ||| LM0= {lm} TM0= {tm[0]} {tm[1]} ||| 0")
-    write("dev.kbest", lines)
-    write("dev.docs", DOCS)
-    write("dev.ref", references)
-    write_weights("start.json", {"LM0": [1.0], "TM0": [0.5, 0.25]})
+    write_tuning_set(3, DOCS, HOLES, lost=2)
     return tmp_path
 
 
-def write_weights(name: str, weights: Mapping[str, Sequence[float]]) -> None:
-    content = {"schema": 1, "weights": weights, "sparse": {}}
-    Path(name).write_text(json.dumps(content), encoding="utf-8")
-
-
-LISTS = Lists("dev.kbest", "dev.docs")
-
-
-def tuned(out: str = "out.json", plan: Plan | None = None, **options: Any) -> Tuning:
-    weights = TunedWeights(out, start="start.json", **options)
-    plan = plan or Plan(settings=QUICK)
-    return tune_mert(LISTS, ["dev.ref"], weights, plan=plan, notices=Notices())
+def tuned(out: str = "out.json", plan: Plan = PLAN, **options: Any) -> Tuning:
+    return tune(ALONE, plan, out=out, start="start.json", **options)
 
 
 def decoded(weights: str) -> tuple[float, float]:
-    """sacrebleu's BLEU and length ratio of what `decode` writes."""
-    decode(LISTS, weights, "hyp.txt", notices=Notices())
-    found = Path("hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    references = Path("dev.ref").read_text(encoding="utf-8").splitlines()
-    score = sacrebleu.corpus_bleu(found, [references], tokenize="none", force=True)
-    return score.score, score.sys_len / score.ref_len
+    """BLEU and length ratio of what `decode` writes."""
+    bleu = decoded_bleu(ALONE, weights)
+    return bleu.score, bleu.sys_len / bleu.ref_len
 
 
 # Told
 
 
 def test_the_last_line_has_bleu_before_and_after_and_the_price_of_direction(here: Path) -> None:
-    found = tuned(plan=Plan(settings=QUICK))
+    found = tuned()
     before, after = (
         (found.result.baseline_bleu, found.result.baseline_ratio),
         (found.result.bleu, found.result.length_ratio),
@@ -276,7 +249,7 @@ def test_a_base_of_another_system_is_told_before_tuning(
     said: list[str] = []
     weights = TunedWeights("out.ini", start="start.json", base="moses.ini")
     with pytest.raises(InputError, match=message):
-        tune_mert(LISTS, ["dev.ref"], weights, notices=Notices(), announce=said.append)
+        tune_mert(ALONE, ["dev.ref"], weights, notices=Notices(), announce=said.append)
     assert not any(line.startswith("round") for line in said)
     assert not Path("out.ini").exists()
 
@@ -308,8 +281,6 @@ def test_weights_say_what_every_metric_reached(here: Path) -> None:
     aims = ObjectiveOptions((("bleu", 1.0), ("ter", 0.5)))
     found = tuned(plan=Plan(objective=aims, settings=QUICK))
     metrics = cast(dict[str, Any], found.weights.provenance["metrics"])
-    decode(LISTS, "out.json", "hyp.txt", notices=Notices())
-    lines = Path("hyp.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    references = Path("dev.ref").read_text(encoding="utf-8").splitlines()
-    truth = sacrebleu.corpus_ter(lines, [references]).score
+    decode(ALONE, "out.json", "hyp.txt", notices=Notices())
+    truth = sacrebleu.corpus_ter(read("hyp.txt"), [read("dev.ref")]).score
     assert metrics["TER"]["score"] == pytest.approx(truth)

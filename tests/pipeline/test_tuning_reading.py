@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import sacrebleu
+from support.files import read
+from support.tuning import PAIRS, first_candidates
 
 from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
@@ -26,11 +28,6 @@ from rerank.tuning.pools.tuning_set import TuningSet
 
 ALL = ObjectiveOptions((("m", 1.0), ("chrf", 1.0)), {"m": "dev.m"})
 START = Weights({"LM0": (0.5,)}, {}, None, {})
-PAIRS = {"pair-scores": (("pairs", Path("dev.pairs")),)}
-
-
-def read(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").splitlines()
 
 
 def made(
@@ -92,11 +89,7 @@ def test_gaps_are_empty_lines_and_documents_without_candidates_are_one_row(
 
 def test_first_candidates_add_up_to_the_corpus(tuning_lists: Path) -> None:
     corpus, _, metrics = made(ObjectiveOptions((("ter", 1.0), ("chrf", 1.0))))
-    first: dict[int, str] = {}
-    for t, text, _ in texts():
-        first.setdefault(t, text)
-    references = read("dev.ref")
-    hypotheses = [first.get(t, "") for t in range(len(references))]
+    references, hypotheses = read("dev.ref"), first_candidates()
     summed = corpus.sums(corpus.first).sum(axis=0)
     found = [float(corpus_bleu(bleu_counts(summed)))]
     found += [float(metrics[1].scores(summed[9:11])), float(metrics[2].scores(summed[11:]))]

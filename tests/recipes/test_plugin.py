@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.files import write_weights
 
 from rerank.cli import run
 from rerank.corpus.document import Document
@@ -83,8 +84,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("dev.kbest").write_text("".join(f"{line}\n" for line in LISTS))
     Path("dev.ref").write_text("a lamp is lit\nthe lamp\n")
-    weights = {"LM0": [1.0], "words": [0.0], "again": [0.0]}
-    Path("w.json").write_text(json.dumps({"schema": 1, "weights": weights}))
+    write_weights("w.json", {"LM0": [1.0], "words": [0.0], "again": [0.0]})
 
 
 DECODE = "decode --kbest dev.kbest --no-docs one --weights w.json --out out --summary s.json"
@@ -101,8 +101,7 @@ SCORERS_GIVEN = ["--scorer", "words=length:2", "--scorer", "again=cohesion"]
     ],
 )
 def test_decode_uses_its_scorers(words: float, again: float, expected: str) -> None:
-    weights = {"LM0": [1.0], "words": [words], "again": [again]}
-    Path("w.json").write_text(json.dumps({"schema": 1, "weights": weights}))
+    write_weights("w.json", {"LM0": [1.0], "words": [words], "again": [again]})
     for _ in range(2):  # the second time from the cache
         assert run([*DECODE.split(), *SCORERS_GIVEN, "-q"]) == 0
         assert Path("out").read_text() == expected

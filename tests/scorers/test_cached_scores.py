@@ -4,14 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from support.lists import kbest
+from support.lists import kbest, kbest_of_lines
 
 from rerank.cache import Cache
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ReadingOptions, documents_of
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache
 
@@ -28,7 +25,6 @@ def texts_of(lists: Lists) -> ListTexts:
 
 
 @given(texts)
-@settings(deadline=None)
 def test_texts_are_the_hypotheses_list_by_list(lists: Lists) -> None:
     found = texts_of(lists)
     assert found.counts.tolist() == [len(k_best) for k_best in lists]
@@ -40,7 +36,6 @@ def test_sentences_without_candidates_are_left_out() -> None:
 
 
 @given(texts, st.data())
-@settings(deadline=None)
 def test_lists_begin_longer_ones_and_are_found_by_the_same_name(
     lists: Lists, data: st.DataObject
 ) -> None:
@@ -52,7 +47,6 @@ def test_lists_begin_longer_ones_and_are_found_by_the_same_name(
 
 
 @given(texts, texts)
-@settings(deadline=None)
 def test_other_lists_are_never_taken_for_the_same(one: Lists, other: Lists) -> None:
     expected = len(one) == len(other) and all(
         b[: len(a)] == a for a, b in zip(one, other, strict=False)
@@ -67,7 +61,6 @@ def test_a_word_is_no_beginning_of_a_longer_word() -> None:
 
 @pytest.mark.parametrize("order", [0, 1])
 @given(lists=texts, data=st.data())
-@settings(deadline=None)
 def test_kept_scores_are_cut_to_the_candidates_asked_for(
     order: int, lists: Lists, data: st.DataObject
 ) -> None:
@@ -139,14 +132,10 @@ def test_lists_divided_elsewhere_are_other_lists(tmp_path: Path) -> None:
 
 
 def test_chosen_candidates_do_not_take_the_place_of_the_whole_list() -> None:
-    lines = [f"0 ||| {text} ||| LM0= 0 ||| 0".encode() for text in ("a", "a b", "c d e")]
+    lines = [f"0 ||| {text} ||| LM0= 0 ||| 0" for text in ("a", "a b", "c d e")]
 
     def kept(top: int, diverse: bool) -> ListTexts:
-        rows = read_rows(lines, Notices())
-        (document,) = documents_of(
-            rows, Documents.one(1), Notices(), ReadingOptions(top=top, diverse=diverse)
-        )
-        return ListTexts.of(document)
+        return ListTexts.of(kbest_of_lines(lines, 1, top=top, diverse=diverse))
 
     assert kept(2, True).lists() == [b"a\nc d e\n"]
     assert kept(3, False).name() == kept(2, False).name() != kept(2, True).name()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from support.lists import kbest
+from support.models import enlarged
 from torch import Tensor
 
 from decoders.search import Options, decode
@@ -49,10 +50,7 @@ Ids = list[int]
 def trainer_of(name: str) -> Trainer:
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
     config = Config(name, len(vocabulary), 6, 8)
-    model = DocumentLM.seeded(config, 1, OURS)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)
+    model = enlarged(DocumentLM.seeded(config, 1, OURS))
     corpus = encode(TEXT * 4, vocabulary)
     return Trainer(model, corpus, corpus, settings=Settings(epochs=12, streams=2))
 

@@ -6,18 +6,15 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.lists import kbest_of_lines, kbest_without_candidates
 
 from decoders.arrays import Pairwise, Unary
 from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
 from decoders.problem import DocumentProblem
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
-from rerank.formats.moses import read_rows
-from rerank.notices import Notices
 from rerank.scorers import FeatureSource, ScoredDocument
 from rerank.scorers.features import DocumentFeatures, FeatureSpace, prepare
 
@@ -78,9 +75,7 @@ PLAIN = Made("plain", Unary(ALONE), np.zeros((7, 0)))
 
 
 def kbest(lines: Sequence[str] = LINES) -> KBest:
-    rows = read_rows((line.encode() for line in lines), Notices(), source="dev.kbest")
-    (document,) = documents_of(rows, Documents.one(4), Notices(), source="dev.kbest")
-    return document
+    return kbest_of_lines(lines, 4)
 
 
 def prepared(
@@ -180,8 +175,7 @@ def test_a_total_that_is_used_must_be_there() -> None:
 
 
 def test_a_document_without_candidates_has_one_path() -> None:
-    rows = read_rows((line.encode() for line in LINES), Notices())
-    empty = list(documents_of(rows, Documents(("x", "y"), (0, 4, 6)), Notices()))[1]
+    empty = kbest_without_candidates(2)
     scorer = Made("pair", Pairwise([]), np.zeros((0, 1)), ("pairoov",))
     space = FeatureSpace.of(empty.labels, [scorer], total=False)
     (document,) = prepare([("y", empty)], [scorer], space, {"tag_x": 1.0})

@@ -6,24 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.lists import kbest_of_lines
 
 from decoders.problem import DocumentProblem
 from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
 from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import ZeroScores
-from rerank.scorers.file_scorer import FileScorer, ListInfo
+from rerank.scorers.file_scorer import ListInfo
+from rerank.scorers.hypothesis_scores import HypothesisScores
 
-LINES = (b"0 ||| a ||| A= 1 ||| 1", b"0 ||| b ||| A= 1 ||| 1", b"2 ||| c ||| A= 1 ||| 1")
+LINES = ("0 ||| a ||| A= 1 ||| 1", "0 ||| b ||| A= 1 ||| 1", "2 ||| c ||| A= 1 ||| 1")
 COUNTS = [2, 1]  # of the sentences that have candidates
 
 
 @pytest.fixture
 def kbest() -> KBest:
-    rows = read_rows(LINES, Notices())
-    return next(documents_of(rows, Documents(("x",), (0, 3)), Notices()))
+    return kbest_of_lines(LINES, 3)
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def shapes(problem: DocumentProblem) -> list[tuple[int, ...]]:
 
 def test_a_file_is_known_by_the_digest_of_its_bytes_and_is_off_by_nothing(path: Path) -> None:
     given = ListInfo(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
-    found = FileScorer("qe", path, given, Notices())
+    found = HypothesisScores("qe", path, given, Notices())
     assert found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (found.error, found.seconds, found.passes(100)) == (0, 0, 1)
     assert found.report() == f"qe: 0 documents from {path}"
@@ -59,7 +58,7 @@ def test_zeros_have_the_shape_of_scores(
 
 def test_what_measures_time_reads_nothing(path: Path, kbest: KBest) -> None:
     given = ListInfo(Documents(("x",), (0, 3)), "dev.kbest", lambda: 3)
-    found = FileScorer("qe", path, given, Notices())
+    found = HypothesisScores("qe", path, given, Notices())
     assert shapes(found.forgetful().score([("x", kbest)])[0].problem) == [(2,), (1,)]
     assert found.documents == 0
     assert found.remembers(kbest)

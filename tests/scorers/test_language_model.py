@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.lists import kbest
+from support.lists import kbest, kbest_without_candidates
 
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
@@ -22,10 +22,7 @@ from lm.scoring import after
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
 from lm.zoo import ZOO
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
 from rerank.errors import RerankError
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers.language_model import LanguageModel
 
@@ -70,7 +67,7 @@ def test_the_problem_has_the_order_of_the_model(name: str, saved: dict[str, Save
 
 @every_model
 @given(lists=documents, data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_scores_along_any_path_are_those_of_the_candidates_one_by_one(
     name: str, saved: dict[str, SavedModel], lists: Lists, data: st.DataObject
 ) -> None:
@@ -142,9 +139,7 @@ def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, SavedM
 def test_a_document_of_gaps_has_one_path(
     name: str, lists: Lists, saved: dict[str, SavedModel]
 ) -> None:
-    lines = [b"9 ||| it ||| LM0= 0 ||| 0"]
-    parts = Documents(("gaps", "other"), (0, len(lists), 10))
-    document = next(documents_of(read_rows(lines, Notices()), parts, Notices()))
+    document = kbest_without_candidates(len(lists))
     scored = LanguageModel("lm", saved[name]).score([("gaps", document)])[0]
     assert conditional_scores(scored.problem, ()) == []
     assert scored.columns.shape == (0, 1)

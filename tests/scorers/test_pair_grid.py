@@ -4,25 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from support.lists import kbest_of_sizes
 
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import ReadingOptions, documents_of
-from rerank.corpus.kbest import KBest
-from rerank.formats.moses import read_rows
-from rerank.notices import Notices
 from rerank.scorers.pair_grid import DROPPED, MISSING, Grid
 
 SIZES = (0, 3, 0, 0, 2, 1, 0)
-
-
-def kbest(top: int | None = None) -> KBest:
-    lines = [
-        f"{t} ||| w{k} ||| A= 1 ||| 1".encode() for t, size in enumerate(SIZES) for k in range(size)
-    ]
-    documents = Documents(("x",), (0, len(SIZES)))
-    return next(
-        documents_of(read_rows(lines, Notices()), documents, Notices(), ReadingOptions(top=top))
-    )
 
 
 def places(grid: Grid, *pairs: tuple[int, int, int]) -> list[int]:
@@ -34,7 +20,7 @@ def places(grid: Grid, *pairs: tuple[int, int, int]) -> list[int]:
 
 @pytest.mark.parametrize("top", [None, 1, 2, 3, 9])
 def test_every_pair_of_neighbours_has_a_place_of_its_own_and_no_other_has(top: int | None) -> None:
-    grid = Grid.of(kbest(top), top)
+    grid = Grid.of(kbest_of_sizes(SIZES, top=top), top)
     sizes = [min(size, top or 9) for size in SIZES]
     pairs = [(1, 0, k) for k in range(sizes[1])]
     pairs += [(4, j, k) for j, k in product(range(sizes[1]), range(sizes[4]))]
@@ -45,20 +31,20 @@ def test_every_pair_of_neighbours_has_a_place_of_its_own_and_no_other_has(top: i
 
 
 def test_matrices_are_the_values_at_their_places() -> None:
-    grid = Grid.of(kbest(), None)
+    grid = Grid.of(kbest_of_sizes(SIZES), None)
     matrices = grid.matrices(np.arange(float(grid.starts[-1])))
     assert [matrix.shape for matrix in matrices] == [(1, 3), (3, 2), (2, 1)]
     assert matrices[1][2, 0] == places(grid, (4, 2, 0))[0]
 
 
 def test_a_list_that_was_cut_may_have_had_more_candidates() -> None:
-    assert Grid.of(kbest(), None).whole.all()
-    assert Grid.of(kbest(2), 2).whole.tolist() == [size < 2 for size in SIZES]
+    assert Grid.of(kbest_of_sizes(SIZES), None).whole.all()
+    assert Grid.of(kbest_of_sizes(SIZES, top=2), 2).whole.tolist() == [size < 2 for size in SIZES]
 
 
 def test_candidates_are_told_by_their_places_in_the_list_of_the_file() -> None:
     """Of three candidates, two that are not the first ones are kept."""
-    lists, kept = kbest(2), np.array([1, 2, 0, 1, 0])
+    lists, kept = kbest_of_sizes(SIZES, top=2), np.array([1, 2, 0, 1, 0])
     object.__setattr__(lists, "ranks", kept)
     grid = Grid.of(lists, 2)
     assert [grid.pair(place) for place in range(4)] == [(1, 0, 1), (1, 0, 2), (4, 1, 0), (4, 1, 1)]
@@ -70,5 +56,5 @@ def test_candidates_are_told_by_their_places_in_the_list_of_the_file() -> None:
 def test_a_candidate_beyond_the_list_is_missing_only_where_the_list_is_whole(
     top: int | None, beyond: int
 ) -> None:
-    grid = Grid.of(kbest(top), top)
+    grid = Grid.of(kbest_of_sizes(SIZES, top=top), top)
     assert places(grid, (1, 0, 3), (4, 3, 0), (5, 0, 1)) == [beyond, beyond, MISSING]

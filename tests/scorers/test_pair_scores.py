@@ -165,7 +165,7 @@ def test_blanks_around_columns_and_blank_lines_are_counted_or_nothing(reader: st
     assert notices.lines() == ["2 x blank line, skipped, first at pairs.tsv:1"]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.data())
 def test_lines_of_a_document_may_come_in_any_order_with_any_numbers(data: st.DataObject) -> None:
     sizes = data.draw(
@@ -317,7 +317,7 @@ def test_plain_lines_are_read_together(name: str, monkeypatch: pytest.MonkeyPatc
     ),
     st.sampled_from([None, 1, 2]),
 )
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_lines_read_together_give_what_they_give_one_by_one(
     text: list[str], top: int | None
 ) -> None:

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.lists import kbest
+from support.lists import kbest, kbest_without_candidates
 
 from decoders.arrays import Unary
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
 from rerank.cache import Cache
 from rerank.corpus.document import Document
-from rerank.corpus.documents import Documents
-from rerank.corpus.grouping import documents_of
 from rerank.errors import RerankError, UsageError
-from rerank.formats.moses import read_rows
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource
 from rerank.scorers.plugin import PluginScorer
@@ -84,9 +81,7 @@ def test_a_problem_of_any_order_is_searched_as_it_is() -> None:
 
 
 def test_a_document_without_candidates_has_no_scores() -> None:
-    lines = [b"9 ||| it ||| LM0= 0 ||| 0"]
-    parts = Documents(("gaps", "other"), (0, 2, 10))
-    gaps = next(documents_of(read_rows(lines, Notices()), parts, Notices()))
+    gaps = kbest_without_candidates(2)
     for author in (lengths, Repeats()):
         assert PluginScorer("x", author).score([("gaps", gaps)])[0].problem.lengths == ()
 

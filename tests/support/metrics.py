@@ -3,10 +3,11 @@
 import random
 from collections.abc import Sequence
 
+import numpy as np
 from hypothesis import strategies as st
 
 from rerank.metrics import Rows, TextMetric
-from rerank.metrics.bleu import Bleu, Statistics
+from rerank.metrics.bleu import ORDER, WIDTH, Bleu, Statistics
 
 
 def corpora(lines: st.SearchStrategy[str]) -> st.SearchStrategy[tuple[list[str], list[list[str]]]]:
@@ -43,3 +44,12 @@ def statistics_of_lines(
 def bleu_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
     """BLEU's statistics (K, 9) of the hypotheses of one sentence."""
     return Bleu().statistics([[h.encode() for h in hypotheses]], [[r.encode() for r in references]])
+
+
+def random_statistics(rng: np.random.Generator, n: int) -> Statistics:
+    """BLEU's statistics (n, 9) of n candidates, some of them without a word or a match."""
+    rows = np.zeros((n, WIDTH), dtype=np.int64)
+    for row in rows:
+        totals = np.maximum(rng.integers(0, 15) - np.arange(ORDER), 0)
+        row[:] = [*np.minimum.accumulate(rng.integers(0, totals + 1)), *totals, rng.integers(0, 15)]
+    return rows

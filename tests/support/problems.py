@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from hypothesis import strategies as st
 
-from decoders.arrays import Chain, Pairwise, Unary
+from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
 from decoders.exhaustive import exhaustive
 from decoders.laws import DYADIC, ExactMatch, random_problem
 from decoders.posterior import Posterior
@@ -39,6 +39,13 @@ def frozen(values: object, dtype: type[np.floating] = np.float64) -> Array:
     array = np.array(values, dtype=dtype)
     array.flags.writeable = False
     return array
+
+
+UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
+PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
+TABLE = HistoryTable(
+    [frozen([1, 2]), frozen([[1, 2, 3], [4, 5, 6]])]
+)  # as UNARY: 2 and 3 candidates
 
 
 def random_unary(lengths: Sequence[int], seed: int, values: Sequence[float] | None = None) -> Unary:

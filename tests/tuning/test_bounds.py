@@ -32,7 +32,7 @@ def bounded(draw: st.DrawFn) -> tuple[Bounds, NDArray[np.float64], NDArray[np.fl
     return Bounds(np.array(low), np.array(high)), np.array(weights), np.array(vector)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(bounded(), st.floats(0, 1))
 def test_steps_within_the_span_hold_and_those_beyond_do_not(
     case: tuple[Bounds, NDArray[np.float64], NDArray[np.float64]], share: float
@@ -53,7 +53,6 @@ def test_steps_within_the_span_hold_and_those_beyond_do_not(
         assert bounds.hold(weights + 1e9 * vector)
 
 
-@settings(deadline=None, max_examples=40)
 @given(bounded(), st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=4))
 def test_clipped_weights_hold_and_those_that_hold_stay(
     case: tuple[Bounds, NDArray[np.float64], NDArray[np.float64]], anything: list[float]

@@ -9,29 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.tuning import ALONE, PAIRED, tune
 
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.formats.weights import Weights
-from rerank.notices import Notices
-from rerank.pipeline import (
-    Lists,
-    MertSettings,
-    ObjectiveOptions,
-    Plan,
-    TunedWeights,
-    Tuning,
-    tune_mert,
-)
+from rerank.pipeline import Lists, MertSettings, Plan, Tuning
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.features import TunedFeatures
 
 SPACE = FeatureSpace((Label("LM0", 1), Label("TM0", 2), Label("one", 1)), (), 4, False)
 START = Weights({"LM0": (0.5,), "TM0": (0.25, -1.0), "one": (0.0,)}, {}, None, {})
-ALONE = Lists("dev.kbest", "dev.docs")
-PAIRED = Lists(
-    "dev.kbest", "dev.docs", score_files={"pair-scores": (("pairs", Path("dev.pairs")),)}
-)
 QUICK = MertSettings(random_starts=2, kicks=1)
 Ranges = Mapping[str, tuple[float, float]]
 
@@ -137,15 +125,16 @@ def test_a_start_of_zeros_may_be_outside_too() -> None:
 # End to end
 
 
-def tuned(given: Lists = ALONE, ranges: Ranges | None = None, **options: Any) -> Tuning:
-    plan = Plan(
-        options.pop("pools", "auto"),
-        objective=options.pop("aims", ObjectiveOptions()),
-        settings=options.pop("settings", QUICK),
-        replicates=options.pop("replicates", 1),
-    )
-    weights = TunedWeights("out.json", **{"start": "start.json", **options}, ranges=ranges or {})
-    return tune_mert(given, ["dev.ref"], weights, plan=plan, notices=Notices())
+def tuned(
+    given: Lists,
+    ranges: Ranges | None = None,
+    *,
+    pools: str = "auto",
+    replicates: int = 1,
+    **options: Any,
+) -> Tuning:
+    plan = Plan(pools, settings=QUICK, replicates=replicates)
+    return tune(given, plan, start="start.json", ranges=ranges or {}, **options)
 
 
 def flat(found: Tuning) -> dict[str, float]:

@@ -12,21 +12,20 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import sacrebleu
+from support.files import read, write, write_weights
+from support.tuning import PAIRED, decoded_bleu, first_candidates, noisy_lists, tune
 
 from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, MertSettings, Plan, TunedWeights, Tuning, decode, tune_mert
-from rerank.pipeline.models import Named
+from rerank.pipeline import Lists, MertSettings, Plan, Tuning, decode
 from rerank.tuning.plan import POOLS
 from rerank.tuning.replicates import Replicates, held_out, resampled
 from rerank.tuning.tuners.table import ALGORITHMS
 
-WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 SIZES = {"a": (4, 4), "b": (3, 0, 4), "void": (0, 0), "c": (4, 4, 3), "d": (4,), "e": (2, 4)}
 COUNTS = [size for sizes in SIZES.values() for size in sizes]
 FULL = [name for name, sizes in SIZES.items() if any(sizes)]
 QUICK = MertSettings(random_starts=1, kicks=1)
-PAIRS: Mapping[str, Sequence[Named]] = {"pair-scores": (("pairs", Path("dev.pairs")),)}
 
 
 @pytest.fixture(autouse=True)
@@ -37,19 +36,14 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(8)
-    lines, references, pairs = [], [], []
-    faults: dict[int, list[int]] = {}
-    for t, size in enumerate(COUNTS):
-        words = rng.choice(WORDS, 9).tolist()
-        references.append(" ".join(words))
-        faults[t] = rng.integers(0, 6, size).tolist()
-        for wrong in faults[t]:
-            text = [*words[: 9 - int(rng.integers(3))]]
-            for place in rng.choice(len(text), wrong, replace=False).tolist():
-                text[place] = rng.choice(WORDS)
-            lm, x = (-2 * wrong + 4 * rng.standard_normal(2)).round(2).tolist()
-            lines.append(f"{t} ||| {' '.join(text)} ||| LM0= {lm} x= {x} ||| 0")
-    t = 0
+    lists = noisy_lists(8, COUNTS, lost=2)
+    lines = [
+        f"{t} ||| {c.text} ||| LM0= {c.lm} x= {c.tm[0]} ||| 0"
+        for t, own in enumerate(lists)
+        for c in own.candidates
+    ]
+    faults = [[c.faults for c in own.candidates] for own in lists]
+    t, pairs = 0, list[str]()
     for name, sizes in SIZES.items():
         before: int | None = None
         for place in range(len(sizes)):
@@ -62,37 +56,24 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         t += len(sizes)
     write("dev.kbest", lines)
     write("dev.docs", [name for name, sizes in SIZES.items() for _ in sizes])
-    write("dev.ref", references)
+    write("dev.ref", [own.reference for own in lists])
     write("dev.pairs", pairs)
-    content = {"schema": 1, "weights": {"LM0": [1.0], "x": [0.5], "pairs": [0.5]}, "sparse": {}}
-    Path("start.json").write_text(json.dumps(content), encoding="utf-8")
+    write_weights("start.json", {"LM0": 1.0, "x": 0.5, "pairs": 0.5})
     return tmp_path
-
-
-def write(name: str, lines: Sequence[str]) -> None:
-    Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def read(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").split("\n")[:-1]
 
 
 def tuned(
     plan: Plan,
     said: list[str] | None = None,
-    lists: Lists | None = None,
+    lists: Lists = PAIRED,
     start: str | None = "start.json",
 ) -> Tuning:
-    announce = (said if said is not None else list[str]()).append
-    lists = lists or Lists("dev.kbest", "dev.docs", score_files=PAIRS)
-    weights = TunedWeights("out.json", start=start)
-    return tune_mert(lists, ["dev.ref"], weights, plan=plan, notices=Notices(), announce=announce)
+    return tune(lists, plan, said, start=start)
 
 
 def bleu_of(documents: Sequence[str], weights: str = "out.json") -> float:
     """sacrebleu's BLEU, on some documents, of what `decode` writes."""
-    lists = Lists("dev.kbest", "dev.docs", score_files=PAIRS)
-    decode(lists, weights, "hyp.txt", notices=Notices())
+    decode(PAIRED, weights, "hyp.txt", notices=Notices())
     rows = zip(read("dev.docs"), read("hyp.txt"), read("dev.ref"), strict=True)
     kept = [(hypothesis, line) for name, hypothesis, line in rows if name in documents]
     hypotheses, references = zip(*kept, strict=True)
@@ -239,9 +220,7 @@ def test_documents_drawn_twice_are_searched_twice_in_models_without_a_bound(
 ) -> None:
     lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["ccdclm"]),))
     found = tuned(Plan(settings=QUICK, replicates=2), lists=lists, start=None)
-    decode(lists, "out.json", "hyp.txt", notices=Notices())
-    truth = sacrebleu.corpus_bleu(read("hyp.txt"), [read("dev.ref")], tokenize="none", force=True)
-    assert found.result.bleu == truth.score
+    assert found.result.bleu == decoded_bleu(lists, "out.json").score
 
 
 # Held-out documents
@@ -273,12 +252,9 @@ def test_first_candidates_of_held_out_documents_are_told_and_no_start_where_ther
     found = tuned(Plan(settings=QUICK, held_out=0.4), start=None)
     bleu = held(found)["bleu"]
     assert list(bleu) == ["first candidates", "tuned weights"]
-    first: dict[int, str] = {}
-    for line in read("dev.kbest"):
-        first.setdefault(int(line.split()[0]), line.split(" ||| ")[1])
     kept = [t for t, name in enumerate(read("dev.docs")) if name in held(found)["documents"]]
     references = [[read("dev.ref")[t] for t in kept]]
-    texts = [first.get(t, "") for t in kept]
+    texts = [first_candidates()[t] for t in kept]
     truth = sacrebleu.corpus_bleu(texts, references, tokenize="none", force=True)
     assert bleu["first candidates"] == truth.score
 
@@ -328,6 +304,3 @@ def test_replicates_that_find_no_weights_are_told() -> None:
     with pytest.raises(RerankError, match=r"all-zero weights, .* --start"):
         tuned(Plan(settings=QUICK, replicates=2), start=None)
     assert not Path("out.json").exists()
-
-
-# In memory

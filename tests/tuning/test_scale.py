@@ -73,7 +73,7 @@ def test_a_planted_scale_is_found_within_its_error(alpha: float) -> None:
     assert 1 - 4 / math.sqrt(80) < math.sqrt(np.mean(np.square(z))) < 1 + 4 / math.sqrt(80)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 3), st.floats(1.01, 4))
 def test_no_other_scale_is_more_likely(seed: int, alpha: float, factor: float) -> None:
     lists = sampled(seed, alpha, 30)
@@ -85,7 +85,7 @@ def test_no_other_scale_is_more_likely(seed: int, alpha: float, factor: float) -
     assert log_likelihood(found.alpha / factor, lists) < top
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(-40, 40))
 def test_weights_times_a_factor_have_the_scale_over_that_factor(seed: int, power: int) -> None:
     scores, quality, offsets = sampled(seed, 0.7, 50)

@@ -9,15 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.tasks import STATISTICS, one_document, task_on
 
-from decoders.arrays import Pairwise, Unary
-from decoders.problem import DocumentProblem
-from rerank.corpus.labels import Label
-from rerank.formats.weights import Weights
-from rerank.metrics.bleu import Bleu
-from rerank.notices import Notices
-from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.features import TunedFeatures
+from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.mert.mert import MertSettings
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.objective import bleu_of
@@ -27,35 +21,17 @@ from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.task import Task
 from rerank.tuning.tuners.table import ALGORITHMS
 
-SPACE = FeatureSpace((Label("LM0", 1), Label("x", 1), Label("one", 1)), (1,), 1, False)
-PAIRS = Pairwise([np.array([[-1.0, -2.0]]), np.array([[-3.0, -4.0, -5.0], [-6.0, -1.0, -8.0]])])
-ALONE = Unary([np.array([-1.0, -2.0]), np.array([-3.0, -4.0, -5.0])])
-STATISTICS = np.arange(45).reshape(5, 9)
 GOOD = np.array([[8, 7, 6, 5], [2, 1, 1, 0], [9, 8, 7, 6], [3, 2, 1, 0], [1, 0, 0, 0]])
 GOOD = np.hstack([GOOD, np.tile([9, 8, 7, 6, 9], (5, 1))])  # the first of each list is the best
 
 
-def task(
-    plan: Plan,
-    problem: DocumentProblem = PAIRS,
-    tuned: tuple[str, ...] = ("LM0", "x"),
-    **options: Any,
-) -> Task:
-    """One document: lists of 2 and 3 candidates; a feature of order 1, one that never varies."""
-    static = np.array([[k, 0.0, 1.0] for k in (1.0, 2.0, 3.0, 4.0, 5.0)])
-    sparse = options.pop("sparse", np.zeros(5))
-    document = DocumentFeatures(
-        "a", SPACE, static, sparse, (problem,), np.array([0, 2, 5]), np.array([0, 1])
-    )
-    corpus = TuningSet(((document,),), (STATISTICS,), np.zeros((1, 9), np.int64))
-    start = Weights({"LM0": (1.0,), "x": (0.5,), "one": (options.pop("held", 0.0),)}, {}, None, {})
-    features = TunedFeatures(tuned, start, "start.json", options.pop("ranges", {}))
-    objective = plan.objective_options.objective([Bleu()])
-    return Task(corpus, features, objective, plan, no_decoder, Notices())
-
-
 def no_decoder(documents: Sequence[DocumentFeatures], weights: NDArray[np.float64]) -> list[Any]:
     raise AssertionError("nothing is decoded")
+
+
+def task(plan: Plan, **options: Any) -> Task:
+    """A task that needs no decoding."""
+    return task_on(one_document(), plan, decode=no_decoder, **options)
 
 
 def test_other_documents_have_a_goal_of_their_own_length() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import offsets_of
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.objectives.objective import Sums
 
@@ -71,6 +72,23 @@ class Pool:
         """Summed statistics (W,) of the first candidate of every list: the baseline."""
         rows = np.where(np.diff(self.offsets) > 0, self.offsets[:-1], -1)
         return np.asarray(self.sums(rows).sum(axis=0))
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """(S,) which of the D documents each list belongs to; 0 for empty lists."""
+        return self._places
+
+    def take(self, lists: NDArray[np.bool_]) -> Pool:
+        """The pool of some of the lists (S,), in their order. O(n F) time and memory."""
+        sizes = np.diff(self.offsets)
+        rows = np.repeat(lists, sizes)
+        return Pool(
+            offsets_of(sizes[lists]),
+            self.features[rows],
+            self.statistics[rows],
+            self.fixed[rows],
+            None if self.documents is None else self.documents[lists],
+        )
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores (n,) under weights (F,), summed in the order of the features."""

@@ -34,7 +34,8 @@ def tune_pool(
     Other tuners know no bounds, and of the plan's settings the seed alone; `goal` is what their
     weights are judged by.
     """
-    if plan.algorithm == MERT:
+    algorithm = plan.algorithms[0]
+    if algorithm == MERT:
         return optimise(
             pool,
             start,
@@ -47,7 +48,7 @@ def tune_pool(
         )
     axes = Axes.of(pool)
     report_features(axes, names, notices)
-    weights = load(plan.algorithm)(pool, start, rng=np.random.default_rng(plan.settings.seed))
+    weights = load(algorithm)(pool, start, rng=np.random.default_rng(plan.settings.seed))
     if not pool.fixed.any():
         weights = unit_norm(weights, start=start, varying=axes.features)
     best = Optimum.at(pool, weights, goal)

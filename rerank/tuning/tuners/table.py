@@ -32,9 +32,9 @@ class Tuner(Protocol):
         ...
 
 
-MERT = "mert"
+AUTO, MERT, PRO = "auto", "mert", "pro"
 ALGORITHMS: Mapping[str, str] = {
-    "pro": "rerank.tuning.tuners.pro:pro",
+    PRO: "rerank.tuning.tuners.pro:pro",
     "expected-bleu": "rerank.tuning.tuners.expected_bleu:expected_bleu",
 }
 """Where the function of each is; it is imported when it is used."""

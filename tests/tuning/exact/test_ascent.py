@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.chains import decoded_statistics, pair_counts
 
-from decoders.arrays import Pairwise, Unary
-from decoders.viterbi import viterbi
-from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import ORDER, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
@@ -30,7 +26,7 @@ def documents_of(seed: int) -> ChainSet:
     chains = []
     for size in (9, 5):
         sizes = rng.integers(2, 9, size)
-        n, n_pairs = sizes.sum(), (sizes * np.concatenate([[1], sizes[:-1]])).sum()
+        n, n_pairs = sizes.sum(), pair_counts(sizes.tolist()).sum()
         columns = np.vstack([rng.standard_normal((2, n)), np.zeros((1, n))])
         quality = 1 / (1 + np.exp(-columns.sum(axis=0) - rng.standard_normal(n)))
         totals = rng.integers(8, 14, size=n)[:, None] - np.arange(ORDER)
@@ -42,20 +38,6 @@ def documents_of(seed: int) -> ChainSet:
         which = np.array([2])
         chains.append(DocumentChain(offsets, columns, np.zeros(n), statistics, which, (pairs,)))
     return ChainSet.of(chains, np.zeros((2, 9), dtype=np.int64))
-
-
-def decode(documents: ChainSet, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Statistics of the paths that the decoder finds."""
-    found: NDArray[np.int64] = documents.gaps.sum(axis=0)
-    for chain in documents.chains:
-        unary, sizes = chain.unary(weights), np.diff(chain.offsets).tolist()
-        lists = Unary([unary[a:b] for a, b in pairwise(chain.offsets)])
-        ends = np.cumsum([a * b for a, b in zip([1, *sizes], sizes, strict=False)])
-        blocks = zip(np.split(chain.pairs[0], ends[:-1]), sizes, strict=True)
-        pairs = Pairwise([m.reshape(-1, k) for m, k in blocks])
-        best = viterbi(WeightedSum([(1.0, lists), (float(weights[2]), pairs)]))[0]
-        found += chain.statistics[chain.offsets[:-1] + np.array(best.choices)].sum(axis=0)
-    return found
 
 
 def climbed(
@@ -80,8 +62,8 @@ def climbed(
 def test_an_ascent_gains_and_its_value_is_that_of_decoding(seed: int) -> None:
     documents = documents_of(seed)
     end = climbed(documents)
-    assert end.value > corpus_bleu(decode(documents, START))
-    np.testing.assert_array_equal(end.statistics, decode(documents, end.weights))
+    assert end.value > corpus_bleu(decoded_statistics(documents, START))
+    np.testing.assert_array_equal(end.statistics, decoded_statistics(documents, end.weights))
     assert end.value == corpus_bleu(end.statistics)
 
 
@@ -113,5 +95,5 @@ def test_without_a_feature_to_move_the_start_is_the_end() -> None:
     documents = documents_of(7)
     end = climbed(documents, features=np.zeros(0, dtype=np.int64))
     np.testing.assert_array_equal(end.weights, START)
-    np.testing.assert_array_equal(end.statistics, decode(documents, START))
+    np.testing.assert_array_equal(end.statistics, decoded_statistics(documents, START))
     assert end.searches == 0

@@ -7,13 +7,11 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.chains import decoded_path, pair_counts
 
-from decoders.arrays import Pairwise, Unary
-from decoders.viterbi import viterbi
-from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.exact.chain import DocumentChain
 from rerank.tuning.exact.dominance import CandidateSubset
@@ -34,7 +32,7 @@ def path_of(envelope: DocumentEnvelope, segment: int) -> NDArray[np.int64]:
 def chain_of(seed: int, sizes: list[int], *, contextual: int = 1, spread: int = 9) -> DocumentChain:
     """Two static features, then contextual ones; multiples of a quarter, so that sums are exact."""
     rng = np.random.default_rng(seed)
-    n, n_pairs = sum(sizes), sum(a * b for a, b in zip([1, *sizes], sizes, strict=False))
+    n, n_pairs = sum(sizes), pair_counts(sizes).sum()
     columns = rng.integers(-9, 10, size=(2 + contextual, n)) / 4
     pairs = [rng.integers(-spread, spread + 1, size=n_pairs) / 4 for _ in range(contextual)]
     kinds = (np.float32, np.float64)
@@ -46,21 +44,6 @@ def chain_of(seed: int, sizes: list[int], *, contextual: int = 1, spread: int = 
         np.arange(2, 2 + contextual),
         tuple(p.astype(kinds[c % 2]) for c, p in enumerate(pairs)),
     )
-
-
-def decoded(chain: DocumentChain, weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Rows and score of the path that the decoder finds under weights."""
-    sizes = np.diff(chain.offsets).tolist()
-    unary = chain.unary(weights)
-    parts: list[tuple[float, Unary | Pairwise]] = [
-        (1.0, Unary([unary[a:b] for a, b in pairwise(chain.offsets)]))
-    ]
-    ends = np.cumsum([a * b for a, b in zip([1, *sizes], sizes, strict=False)])
-    for feature, flat in zip(chain.contextual, chain.pairs, strict=True):
-        blocks = [m.reshape(-1, k) for m, k in zip(np.split(flat, ends[:-1]), sizes, strict=False)]
-        parts.append((float(weights[feature]), Pairwise(blocks)))
-    best = viterbi(WeightedSum(parts))[0]
-    return chain.offsets[:-1] + np.array(best.choices, dtype=np.int64), best.score
 
 
 def search(
@@ -96,7 +79,6 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 VECTORS = st.lists(st.integers(-4, 4), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.integers(0, 2**32), SIZES, VECTORS, VECTORS)
 def test_in_every_segment_the_path_is_the_best_of_all(
     seed: int, sizes: list[int], weights: NDArray[np.float64], direction: NDArray[np.float64]
@@ -113,14 +95,13 @@ def test_in_every_segment_the_path_is_the_best_of_all(
         assert score(chain, path_of(found, segment), here) == pytest.approx(most, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32), SIZES, VECTORS)
 def test_at_a_single_step_it_is_viterbi_search_ties_included(
     seed: int, sizes: list[int], weights: NDArray[np.float64]
 ) -> None:
     chain = chain_of(seed, sizes, contextual=2, spread=2)
     found = search(chain, weights, np.ones(4), lo=0.0, hi=0.0)
-    np.testing.assert_array_equal(found.first, decoded(chain, weights)[0])
+    np.testing.assert_array_equal(found.first, decoded_path(chain, weights)[0])
     assert len(found.breaks) == 0
 
 
@@ -138,7 +119,7 @@ def test_a_long_document_is_decoded_as_predicted(strength: float, feature: int) 
     steps = [LO, *found.breaks.tolist(), HI]
     for segment in range(0, len(steps) - 1, 7):
         here = weights + (steps[segment] + steps[segment + 1]) / 2 * np.eye(3)[feature]
-        rows, best = decoded(chain, here)
+        rows, best = decoded_path(chain, here)
         path = path_of(found, segment)
         assert score(chain, path, here) == pytest.approx(best, abs=1e-9)
         if steps[segment + 1] - steps[segment] > 1e-6:

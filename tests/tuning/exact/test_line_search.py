@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.chains import decoded_statistics, pair_counts
 
-from decoders.arrays import Pairwise, Unary
-from decoders.viterbi import viterbi
-from decoders.weighted_sum import WeightedSum
 from rerank.metrics.bleu import ORDER, WIDTH, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.exact.chain import DocumentChain
@@ -28,7 +24,7 @@ GAPS = np.array([[0] * 8 + [3], [0] * 8 + [1], [0] * 9])
 
 def chain_of(rng: np.random.Generator, sizes: list[int], *, contextual: int = 1) -> DocumentChain:
     """Two static features, then contextual ones; candidates of any quality."""
-    n, n_pairs = sum(sizes), sum(a * b for a, b in zip([1, *sizes], sizes, strict=False))
+    n, n_pairs = sum(sizes), pair_counts(sizes).sum()
     totals = rng.integers(4, 12, size=n)[:, None] - np.arange(ORDER)
     matches = np.minimum.accumulate(rng.integers(0, totals + 1), axis=1)
     references = np.repeat(rng.integers(4, 12, size=len(sizes)), sizes)
@@ -50,20 +46,7 @@ def documents_of(seed: int, *, contextual: int = 1, sizes: int = 6) -> ChainSet:
 
 def bleu_at(documents: ChainSet, weights: NDArray[np.float64]) -> float:
     """BLEU of the paths that the decoder finds."""
-    found: NDArray[np.int64] = documents.gaps.sum(axis=0)
-    for chain in documents.chains:
-        unary, sizes = chain.unary(weights), np.diff(chain.offsets).tolist()
-        parts: list[tuple[float, Unary | Pairwise]] = [
-            (1.0, Unary([unary[a:b] for a, b in pairwise(chain.offsets)]))
-        ]
-        ends = np.cumsum([a * b for a, b in zip([1, *sizes], sizes, strict=False)])
-        for feature, flat in zip(chain.contextual, chain.pairs, strict=True):
-            blocks = zip(np.split(flat, ends[:-1]), sizes, strict=False)
-            part = Pairwise([m.reshape(-1, k) for m, k in blocks])
-            parts.append((float(weights[feature]), part))
-        best = np.array(viterbi(WeightedSum(parts))[0].choices, dtype=np.int64)
-        found += chain.statistics[chain.offsets[:-1] + best].sum(axis=0)
-    return float(corpus_bleu(found))
+    return float(corpus_bleu(decoded_statistics(documents, weights)))
 
 
 def search(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.chains import random_trellis
 
 from decoders.arrays import Pairwise
 from decoders.viterbi import viterbi
@@ -18,22 +19,12 @@ from rerank.tuning.exact.trellis import Trellis
 LO, HI = -2.0, 2.0
 
 
-def trellis_of(seed: int, sizes: list[int], *, spread: int = 9, quantum: float = 0.25) -> Trellis:
-    """Lines of multiples of a quarter, so that sums are exact and many are equal."""
-    rng = np.random.default_rng(seed)
-    starts = np.cumsum([0, *(a * b for a, b in zip([1, *sizes], sizes, strict=False))])
-    lines = rng.integers(-spread, spread + 1, size=(2, starts[-1])) * quantum
-    for array in lines:
-        array.flags.writeable = False
-    return Trellis(np.cumsum([0, *sizes]), starts, lines[0], lines[1])
-
-
 @st.composite
 def trellises(draw: st.DrawFn) -> Trellis:
     """Few paths: sentences of one candidate, no sentences, all lines equal, slopes all 0."""
     sizes = draw(st.lists(st.integers(1, 4), max_size=5))
     spread = draw(st.sampled_from([0, 1, 3, 50]))
-    found = trellis_of(draw(st.integers(0, 2**32)), sizes, spread=spread)
+    found = random_trellis(draw(st.integers(0, 2**32)), sizes, spread=spread)
     return found._replace(slope=found.slope * draw(st.sampled_from([0, 1, 8])))
 
 
@@ -64,7 +55,7 @@ def segments(found: Breaks) -> tuple[list[float], list[tuple[int, ...]]]:
     return [*steps, HI], paths
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(trellises())
 def test_between_breaks_no_path_of_all_is_better(trellis: Trellis) -> None:
     paths, lines = lines_of(trellis)
@@ -75,7 +66,6 @@ def test_between_breaks_no_path_of_all_is_better(trellis: Trellis) -> None:
         assert scores[places[path]] >= scores.max() - 1e-9
 
 
-@settings(deadline=None, max_examples=40)
 @given(trellises())
 def test_of_equal_candidates_the_first_stands_for_all(trellis: Trellis) -> None:
     """Every candidate twice: the second one is never chosen."""
@@ -95,7 +85,6 @@ def test_of_equal_candidates_the_first_stands_for_all(trellis: Trellis) -> None:
     assert (found.choices < sizes[found.sentences]).all()
 
 
-@settings(deadline=None, max_examples=40)
 @given(trellises())
 def test_slopes_increase_along_the_envelope_and_its_score_is_continuous(trellis: Trellis) -> None:
     paths, lines = lines_of(trellis)
@@ -109,7 +98,6 @@ def test_slopes_increase_along_the_envelope_and_its_score_is_continuous(trellis:
         assert scores[p] == pytest.approx(scores.max(), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
 @given(trellises(), st.integers(-8, 8))
 def test_at_one_step_it_finds_the_path_of_the_decoder(trellis: Trellis, quarters: int) -> None:
     step = quarters / 4
@@ -123,7 +111,7 @@ def test_at_one_step_it_finds_the_path_of_the_decoder(trellis: Trellis, quarters
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_document_of_any_numbers_is_searched_as_the_decoder_does(seed: int) -> None:
-    trellis = trellis_of(seed, [12] * 40, spread=1000, quantum=1 / 317)
+    trellis = random_trellis(seed, [12] * 40, spread=1000, unit=1 / 317)
     found = parametric_viterbi(trellis, LO, HI, 10**6)
     steps, paths = segments(found)
     assert len(paths) > 40
@@ -148,7 +136,7 @@ def test_independent_sentences_break_each_for_itself() -> None:
 
 
 def test_no_more_breaks_are_looked_for_than_were_asked_for() -> None:
-    trellis = trellis_of(1, [10] * 10, spread=1000)
+    trellis = random_trellis(1, [10] * 10, spread=1000)
     everything = parametric_viterbi(trellis, LO, HI, 10**6)
     assert everything.complete
     some = parametric_viterbi(trellis, LO, HI, 5)

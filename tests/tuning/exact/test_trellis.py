@@ -7,6 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.chains import random_trellis
 
 from rerank.tuning.exact.trellis import (
     Block,
@@ -20,14 +21,6 @@ from rerank.tuning.exact.trellis import (
 
 SIZES = [3, 2, 4, 3, 2]
 STEP = 0.5
-
-
-def trellis_of(seed: int) -> Trellis:
-    """Lines of quarters: sums are exact, and many are equal."""
-    rng = np.random.default_rng(seed)
-    starts = np.cumsum([0, *(a * b for a, b in zip([1, *SIZES], SIZES, strict=False))])
-    lines = rng.integers(-6, 7, size=(2, starts[-1])) / 4
-    return Trellis(np.cumsum([0, *SIZES]), starts, lines[0], lines[1])
 
 
 def block_of(alive: list[list[int]], first: int, left: int, right: int) -> Block:
@@ -74,7 +67,7 @@ BLOCKS = {
 @pytest.mark.parametrize("name", BLOCKS)
 @pytest.mark.parametrize("seed", range(8))
 def test_best_path_and_gaps_are_those_of_all_paths_of_the_block(seed: int, name: str) -> None:
-    trellis, block = trellis_of(seed), block_of(*BLOCKS[name])
+    trellis, block = random_trellis(seed, SIZES), block_of(*BLOCKS[name])
     scores = all_scores(trellis, block)
     best = max(scores, key=lambda path: scores[path])  # of equal ones the first
     found = best_of_block(trellis, block, STEP)
@@ -87,13 +80,13 @@ def test_best_path_and_gaps_are_those_of_all_paths_of_the_block(seed: int, name:
 
 
 def test_the_score_of_a_path_is_the_sum_of_its_pairs_and_of_that_behind_the_block() -> None:
-    trellis, block = trellis_of(3), block_of(*BLOCKS["inside"])
+    trellis, block = random_trellis(3, SIZES), block_of(*BLOCKS["inside"])
     for path, score in all_scores(trellis, block).items():
         assert path_score(trellis, block, np.array(path), STEP) == score
 
 
 def test_the_whole_block_has_all_candidates_of_all_sentences() -> None:
-    trellis = trellis_of(1)
+    trellis = random_trellis(1, SIZES)
     block = whole_block(trellis, -1.0, 2.0)
     found: list[int] = [k for size in SIZES for k in range(size)]
     np.testing.assert_array_equal(block.alive, found)
@@ -103,14 +96,14 @@ def test_the_whole_block_has_all_candidates_of_all_sentences() -> None:
 
 
 def test_the_size_of_paths_bounds_the_sums_on_the_way() -> None:
-    trellis, block = trellis_of(2), block_of(*BLOCKS["all"])
+    trellis, block = random_trellis(2, SIZES), block_of(*BLOCKS["all"])
     paths: NDArray[np.int64] = block.paths
     values = [path_score(trellis, block, path, STEP) for path in paths]
     assert path_size(trellis, block, STEP) >= max(map(abs, values))
 
 
 def test_places_of_pairs_count_rows_of_candidates_before() -> None:
-    trellis = trellis_of(0)
+    trellis = random_trellis(0, SIZES)
     assert place(trellis, 0, -1, 2) == 2
     assert place(trellis, 1, 2, 1) == 3 + 2 * 2 + 1
     assert place(trellis, 4, 2, 1) == trellis.starts[-1] - 1

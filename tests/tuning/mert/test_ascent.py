@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.pools import random_pool
 
 from rerank.metrics.bleu import WIDTH, corpus_bleu, length_ratio
 from rerank.tuning.bounds import Bounds
@@ -24,20 +25,6 @@ from rerank.tuning.objectives.objective import (
 )
 from rerank.tuning.objectives.shrinkage import Shrinkage
 from rerank.tuning.pools.pool import Pool
-
-
-def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3) -> Pool:
-    """Lists whose candidates match the reference the better, the larger features · (1, …, 1) is."""
-    rng = np.random.default_rng(seed)
-    n = lists * size
-    values = rng.standard_normal((n, features))
-    quality = 1 / (1 + np.exp(-values.sum(axis=1) - rng.standard_normal(n)))
-    length = rng.integers(8, 14, size=n)
-    totals = length[:, None] - np.arange(4)
-    matches = (totals * quality[:, None] ** np.arange(1, 5)).astype(np.int64)
-    reference = np.repeat(rng.integers(8, 14, size=lists), size)[:, None]
-    offsets = np.arange(0, n + 1, size)
-    return Pool(offsets, values, np.hstack([matches, totals, reference]), np.zeros(n))
 
 
 def bleu_of(pool: Pool, weights: NDArray[np.float64]) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.pools import random_pool
 
 from rerank.tuning.mert.ascent import Axes, Strategy, climb
 from rerank.tuning.mert.coordinates import coordinates, in_turn
@@ -33,28 +34,11 @@ GOALS: list[SearchGoal] = [
 ]
 
 
-def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3) -> Pool:
-    """Lists whose candidates match the reference the better, the larger features · (1, …, 1) is.
-
-    They belong to four documents, out of order.
-    """
-    rng = np.random.default_rng(seed)
-    n = lists * size
-    values = rng.standard_normal((n, features))
-    quality = 1 / (1 + np.exp(-values.sum(axis=1) - rng.standard_normal(n)))
-    length = rng.integers(8, 14, size=n)
-    totals = length[:, None] - np.arange(4)
-    matches = (totals * quality[:, None] ** np.arange(1, 5)).astype(np.int64)
-    reference = np.repeat(rng.integers(8, 14, size=lists), size)[:, None]
-    statistics = np.hstack([matches, totals, reference])
-    return Pool(np.arange(0, n + 1, size), values, statistics, np.zeros(n), np.arange(lists) % 4)
-
-
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("goal", GOALS, ids=lambda g: g.name)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_strategy_ends_below_its_start(strategy: Strategy, goal: SearchGoal, seed: int) -> None:
-    pool = random_pool(seed)
+    pool = replace(random_pool(seed), documents=np.arange(12) % 4)
     start = np.random.default_rng(seed).standard_normal(3)
     end = climb(Axes.of(pool), start, goal, strategy)
     assert end.value >= Optimum.at(pool, start, goal).value

@@ -73,7 +73,7 @@ def envelope(found: Envelopes, s: int) -> tuple[NDArray[np.int64], NDArray[np.fl
     return found.rows[part], found.breaks[part]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(LISTS, min_size=1, max_size=3))
 def test_envelopes_equal_those_found_by_trying_every_line(lists: list[list[Line]]) -> None:
     pool, found = envelopes_of(lists)
@@ -85,7 +85,6 @@ def test_envelopes_equal_those_found_by_trying_every_line(lists: list[list[Line]
         assert breaks[0] == -np.inf
 
 
-@settings(deadline=None, max_examples=40)
 @given(
     st.lists(
         st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=40),
@@ -103,7 +102,7 @@ def test_slopes_and_breaks_strictly_increase_along_an_envelope(
         assert (np.diff(breaks) > 0).all()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.lists(LISTS, min_size=1, max_size=3), st.integers(-100, 100))
 def test_a_power_of_two_times_the_slopes_divides_the_breaks(
     lists: list[list[Line]], exponent: int

@@ -32,7 +32,7 @@ def line_of(
     )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(st.lists(st.integers(-4, 4), max_size=9), ENDS, ENDS)
 def test_intervals_are_what_lies_between_breaks_within_the_span(
     at: list[int], low: float, minus_high: float
@@ -49,7 +49,7 @@ def test_intervals_are_what_lies_between_breaks_within_the_span(
         assert inside.tolist() == ([before] if span[0] < step < span[1] else [])
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=50)
 @given(st.lists(st.floats(-1e6, 1e6), max_size=9), ENDS, ENDS, st.floats(1e-6, 1e6))
 def test_a_step_inside_an_interval_is_inside(
     at: list[float], low: float, minus_high: float, unit: float

@@ -90,7 +90,7 @@ def search(pool: Pool, floor: float, *, scale: float = 1.0) -> tuple[float, floa
     return step.size, step.value
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=50)
 @given(pools())
 def test_the_best_step_is_the_best_of_all_intervals_and_scores_as_predicted(pool: Pool) -> None:
     assume(Direction.of(pool, pool.features[:, 0]).spread > 0)
@@ -125,7 +125,6 @@ def test_the_predicted_value_is_right_where_breaks_differ_by_rounding_alone(
     assert corpus_bleu(pool.statistics[there].sum(axis=0)) == pytest.approx(step.value, abs=1e-12)
 
 
-@settings(deadline=None, max_examples=40)
 @given(pools())
 def test_without_an_interval_above_the_floor_there_is_no_step(pool: Pool) -> None:
     assume(Direction.of(pool, pool.features[:, 0]).spread > 0)
@@ -133,7 +132,6 @@ def test_without_an_interval_above_the_floor_there_is_no_step(pool: Pool) -> Non
     assert search(pool, best) == (0.0, best)
 
 
-@settings(deadline=None, max_examples=40)
 @given(pools(), st.integers(-100, 100))
 def test_a_power_of_two_times_the_direction_divides_the_step(pool: Pool, exponent: int) -> None:
     assume(Direction.of(pool, pool.features[:, 0]).spread > 0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.pools import empty_pool, random_pool
 
 from rerank.errors import InputError
 from rerank.metrics.bleu import corpus_bleu, length_ratio
@@ -30,20 +31,6 @@ from rerank.tuning.pools.pool import Pool
 
 BLEU = CorpusMetric()
 QUICK = MertSettings(random_starts=5, kicks=5)
-
-
-def random_pool(seed: int, *, lists: int = 12, size: int = 15, features: int = 3) -> Pool:
-    """Lists whose candidates match the reference the better, the larger features · (1, …, 1) is."""
-    rng = np.random.default_rng(seed)
-    n = lists * size
-    values = rng.standard_normal((n, features))
-    quality = 1 / (1 + np.exp(-values.sum(axis=1) - rng.standard_normal(n)))
-    length = rng.integers(8, 14, size=n)
-    totals = length[:, None] - np.arange(4)
-    matches = (totals * quality[:, None] ** np.arange(1, 5)).astype(np.int64)
-    reference = np.repeat(rng.integers(8, 14, size=lists), size)[:, None]
-    offsets = np.arange(0, n + 1, size)
-    return Pool(offsets, values, np.hstack([matches, totals, reference]), np.zeros(n))
 
 
 def tuned(
@@ -189,13 +176,11 @@ def test_duplicated_features_are_reported() -> None:
 
 
 def test_an_empty_pool_leaves_the_start() -> None:
-    pool = Pool(np.array([0]), np.zeros((0, 2)), np.zeros((0, 9), dtype=np.int64), np.zeros(0))
-    np.testing.assert_array_equal(tuned(pool, [1.0, 2.0]).best.weights, [1.0, 2.0])
+    np.testing.assert_array_equal(tuned(empty_pool(2), [1.0, 2.0]).best.weights, [1.0, 2.0])
 
 
 def test_a_pool_without_lists_leaves_the_start_whatever_the_objective() -> None:
-    nothing, none = np.zeros((0, 9), dtype=np.int64), np.zeros(0, dtype=np.int64)
-    pool = Pool(np.array([0]), np.zeros((0, 2)), nothing, np.zeros(0), none)
+    pool = replace(empty_pool(2), documents=np.zeros(0, dtype=np.int64))
     result = tuned(pool, [1.0, 2.0], objective=DocumentMean())
     np.testing.assert_array_equal(result.best.weights, [1.0, 2.0])
 

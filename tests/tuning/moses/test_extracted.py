@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.labels import Label
@@ -62,7 +62,6 @@ def by_hand(contents: Sequence[File]) -> dict[int, list[Row]]:
     return found
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.lists(files, min_size=1, max_size=3))
 def test_pairs_are_merged_by_sentence_and_equal_hypotheses_left_out(
     tmp_path_factory: pytest.TempPathFactory, contents: list[File]

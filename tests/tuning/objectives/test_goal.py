@@ -11,14 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from support.metrics import random_statistics
 
-from rerank.metrics.bleu import ORDER, WIDTH
+from rerank.metrics.bleu import WIDTH
 from rerank.tuning.mert.line import EVERYWHERE, SearchLine
-from rerank.tuning.objectives.goal import (
-    BLEU_GOAL,
-    GAIN,
-    SearchGoal,
-)
+from rerank.tuning.objectives.goal import BLEU_GOAL, GAIN, SearchGoal
 from rerank.tuning.objectives.objective import (
     CorpusMetric,
     DocumentMean,
@@ -73,15 +70,6 @@ class Lists:
         return list(pairwise(places))
 
 
-def statistics(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
-    """Plausible statistics: matches that become rarer with order, lengths that vary."""
-    rows = np.zeros((n, WIDTH), dtype=np.int64)
-    for row in rows:
-        totals = np.maximum(rng.integers(0, 15) - np.arange(ORDER), 0)
-        row[:] = [*np.minimum.accumulate(rng.integers(0, totals + 1)), *totals, rng.integers(0, 15)]
-    return rows
-
-
 @st.composite
 def lists(draw: st.DrawFn, *, bounded: bool = True) -> Lists:
     """One to six lists of one to four documents; breaks from −9 to 9, many of them shared."""
@@ -95,7 +83,7 @@ def lists(draw: st.DrawFn, *, bounded: bool = True) -> Lists:
         span = (low, draw(st.sampled_from([math.inf, 5.0, 2.5, 0.0])))
     return Lists(
         [np.concatenate([[-np.inf], breaks]) for breaks in inner],
-        [statistics(rng, len(breaks) + 1) for breaks in inner],
+        [random_statistics(rng, len(breaks) + 1) for breaks in inner],
         [int(d) for d in documents],
         rng.standard_normal(3),
         rng.standard_normal(3),
@@ -118,7 +106,6 @@ GOALS: list[SearchGoal] = [
 
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda g: f"{type(g).__name__} {g.name}")
-@settings(deadline=None, max_examples=40)
 @given(lists(), st.sampled_from([-1e3, 0.0, 5.0]))
 def test_the_best_step_is_that_of_a_dense_grid_within_the_span(
     goal: SearchGoal, case: Lists, floor: float
@@ -137,7 +124,6 @@ def test_the_best_step_is_that_of_a_dense_grid_within_the_span(
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 50.0])
 @pytest.mark.parametrize("price", [0.0, 3.0, 500.0])
-@settings(deadline=None, max_examples=40)
 @given(lists(), st.sampled_from([-1e3, 0.0, 2.0, 20.0]))
 def test_the_compiled_goal_takes_the_step_of_any_objective(
     price: float, pull: float, case: Lists, floor: float
@@ -154,10 +140,10 @@ def test_the_compiled_goal_takes_the_step_of_any_objective(
     assert fast.value(sums, case.weights) == slow.value(sums, case.weights)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(lists())
 def test_of_equal_intervals_the_one_with_the_least_steps_is_taken(case: Lists) -> None:
-    same = statistics(np.random.default_rng(1), 1)
+    same = random_statistics(np.random.default_rng(1), 1)
     same[:] = 9
     rows = [np.repeat(same, len(breaks), axis=0) for breaks in case.breaks]
     alike = replace(case, rows=rows, span=(-20.0, 20.0))
@@ -170,7 +156,7 @@ def test_of_equal_intervals_the_one_with_the_least_steps_is_taken(case: Lists) -
 def test_statistics_that_are_floats_give_the_same_corpus_bleu() -> None:
     rng = np.random.default_rng(5)
     breaks = [np.array([-np.inf, *np.sort(rng.choice(20, 5, False))]) for _ in range(3)]
-    rows = [statistics(rng, 6) for _ in breaks]
+    rows = [random_statistics(rng, 6) for _ in breaks]
     whole = Lists(breaks, rows, [0, 1, 0], np.zeros(3), np.ones(3))
     line = whole.line()
     wider = np.hstack([line.changes, rng.standard_normal((len(line.changes), 2))])
@@ -182,7 +168,7 @@ def test_statistics_that_are_floats_give_the_same_corpus_bleu() -> None:
     )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(lists(), st.sampled_from([0.1, 5.0, 300.0]))
 def test_a_goal_that_shrinks_takes_the_best_of_the_steps_into_intervals(
     case: Lists, price: float

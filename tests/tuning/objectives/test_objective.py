@@ -7,13 +7,13 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU as SacreBLEU
-from support.metrics import statistics_of_lines
+from support.metrics import random_statistics, statistics_of_lines
 
-from rerank.metrics.bleu import ORDER, WIDTH, Bleu, corpus_bleu
+from rerank.metrics.bleu import WIDTH, Bleu, corpus_bleu
 from rerank.tuning.objectives.objective import (
     BLEU,
     CorpusMetric,
@@ -84,15 +84,6 @@ class Events:
         return sums
 
 
-def plausible(rng: np.random.Generator, n: int) -> NDArray[np.int64]:
-    """BLEU's statistics of n candidates, some of them without a word or a match."""
-    rows = np.zeros((n, WIDTH), dtype=np.int64)
-    for row in rows:
-        totals = np.maximum(rng.integers(0, 15) - np.arange(ORDER), 0)
-        row[:] = [*np.minimum.accumulate(rng.integers(0, totals + 1)), *totals, rng.integers(0, 15)]
-    return rows
-
-
 @st.composite
 def events(draw: st.DrawFn) -> Events:
     """One to five documents of one to three lists, out of order, of which some change."""
@@ -104,13 +95,12 @@ def events(draw: st.DrawFn) -> Events:
     first = rng.permutation(len(of_list))
     later = rng.integers(0, len(of_list), size=draw(st.integers(0, 20)))
     lists = [int(s) for s in (*first, *later)]
-    counts = plausible(rng, len(lists))
+    counts = random_statistics(rng, len(lists))
     others = rng.uniform(0, 9, size=(len(lists), 2))
     return Events(np.hstack([counts, others]), lists, of_list)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda o: o.name)
-@settings(deadline=None, max_examples=30)
 @given(events())
 def test_every_interval_of_a_line_is_worth_what_its_sums_are(
     objective: Objective, line: Events
@@ -123,7 +113,6 @@ def test_every_interval_of_a_line_is_worth_what_its_sums_are(
         assert values[i] == pytest.approx(objective.value(line.sums_after(i)), abs=ACCURACY)
 
 
-@settings(deadline=None, max_examples=30)
 @given(events(), st.sampled_from([np.int16, np.int32, np.int64]))
 def test_whole_statistics_of_any_type_give_corpus_bleu_to_the_bit(
     line: Events, kind: type[np.integer]
@@ -195,7 +184,7 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
 
 
 def test_all_documents_being_the_worst_is_their_mean() -> None:
-    sums = plausible(np.random.default_rng(2), 9)
+    sums = random_statistics(np.random.default_rng(2), 9)
     assert WorstDocuments(1.0).value(sums) == pytest.approx(DocumentMean().value(sums))
 
 
@@ -217,7 +206,7 @@ def test_names_say_what_is_maximised() -> None:
 
 
 def test_a_metric_scores_its_columns_for_any_leading_shape() -> None:
-    rows = np.hstack([plausible(np.random.default_rng(3), 6), np.ones((6, 2))])
+    rows = np.hstack([random_statistics(np.random.default_rng(3), 6), np.ones((6, 2))])
     scores = BLEU.of(rows.reshape(2, 3, -1))
     np.testing.assert_array_equal(scores.ravel(), corpus_bleu(rows[:, :WIDTH].astype(np.int64)))
     np.testing.assert_array_equal(YIELD.of(rows), np.full(6, 0.5))

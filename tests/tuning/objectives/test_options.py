@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 import sacrebleu
 from sacrebleu.metrics.base import Score
+from support.files import read
+from support.tuning import ALONE, PAIRED, first_candidates, tune
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.metrics.bleu import corpus_bleu
@@ -27,10 +29,8 @@ from rerank.pipeline import (
     MertSettings,
     ObjectiveOptions,
     Plan,
-    TunedWeights,
     Tuning,
     decode,
-    tune_mert,
 )
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.objectives.objective import (
@@ -43,10 +43,6 @@ from rerank.tuning.objectives.objective import (
     WorstDocuments,
 )
 
-ALONE = Lists("dev.kbest", "dev.docs")
-PAIRED = Lists(
-    "dev.kbest", "dev.docs", score_files={"pair-scores": (("pairs", Path("dev.pairs")),)}
-)
 QUICK = MertSettings(random_starts=2, kicks=1)
 M = {"m": "dev.m"}
 BOTH = (("bleu", 1.0), ("ter", 0.5))
@@ -76,26 +72,17 @@ AIMS = {
 BLEU_ALONE = ("bleu", "free")  # told with two digits
 
 
-def read(name: str) -> list[str]:
-    return Path(name).read_text(encoding="utf-8").splitlines()
-
-
 def tuned(
-    aims: ObjectiveOptions, given: Lists = ALONE, said: list[str] | None = None, **options: Any
+    aims: ObjectiveOptions,
+    given: Lists = ALONE,
+    said: list[str] | None = None,
+    *,
+    pools: str = "auto",
+    settings: MertSettings = QUICK,
+    **options: Any,
 ) -> Tuning:
-    tokenize = options.pop("tokenize", "none")
-    plan = Plan(
-        options.pop("pools", "auto"), objective=aims, settings=options.pop("settings", QUICK)
-    )
-    return tune_mert(
-        given,
-        ["dev.ref"],
-        TunedWeights("out.json", **{"start": "start.json", **options}),
-        plan=plan,
-        tokenize=tokenize,
-        notices=Notices(),
-        announce=(said if said is not None else list[str]()).append,
-    )
+    plan = Plan(pools, objective=aims, settings=settings)
+    return tune(given, plan, said, **{"start": "start.json", **options})
 
 
 # The truth
@@ -143,14 +130,6 @@ def divided(hypotheses: Sequence[str]) -> tuple[Lines, list[Lines]]:
             if (t, hypothesis) in number:
                 lines.numbers.append(number[t, hypothesis])
     return whole, list(parts.values())
-
-
-def first_candidates() -> list[str]:
-    first: dict[int, str] = {}
-    for line in read("dev.kbest"):
-        t, text, *_ = line.split(" ||| ")
-        first.setdefault(int(t), text)
-    return [first.get(t, "") for t in range(len(read("dev.docs")))]
 
 
 def value(aims: ObjectiveOptions, hypotheses: Sequence[str]) -> float:

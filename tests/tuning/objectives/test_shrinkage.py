@@ -15,7 +15,7 @@ from rerank.tuning.objectives.shrinkage import Shrinkage
 VECTORS = st.lists(st.floats(-10, 10), min_size=3, max_size=3).map(np.array)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=50)
 @given(VECTORS, VECTORS, VECTORS, st.floats(-100, 100))
 def test_the_price_of_a_direction_is_one_less_the_cosine(
     anchor: NDArray[np.float64],

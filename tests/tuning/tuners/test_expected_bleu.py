@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from support.pools import random_pool
 
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
@@ -22,26 +22,10 @@ from rerank.tuning.tuners.sentence_bleu import log_bleu
 from rerank.tuning.tuners.standardised import LEAST, StandardisedPool
 
 
-def random_pool(seed: int, *, lists: int = 12, size: int = 15, fixed: float = 0.0) -> Pool:
-    """Lists whose candidates match the reference the better, the larger features · (1, 1, 1) is."""
-    rng = np.random.default_rng(seed)
-    n = lists * size
-    values = rng.standard_normal((n, 3))
-    quality = 1 / (1 + np.exp(-values.sum(axis=1) - rng.standard_normal(n)))
-    length = rng.integers(8, 14, size=n)
-    totals = length[:, None] - np.arange(4)
-    matches = (totals * quality[:, None] ** np.arange(1, 5)).astype(np.int64)
-    reference = np.repeat(rng.integers(8, 14, size=lists), size)[:, None]
-    offsets = np.arange(0, n + 1, size)
-    rows = np.hstack([matches, totals, reference])
-    return Pool(offsets, values, rows, fixed * rng.standard_normal(n))
-
-
 def space_of(pool: Pool) -> StandardisedPool:
     return StandardisedPool.of(pool, np.zeros(3))
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 30))
 def test_value_and_probabilities_are_those_of_the_definition(seed: int, norm: float) -> None:
     pool = random_pool(seed)
@@ -58,7 +42,6 @@ def test_value_and_probabilities_are_those_of_the_definition(seed: int, norm: fl
     assert value == pytest.approx(log_bleu(expected, np.empty(9)), rel=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.floats(0, 5), st.sampled_from([0.0, 1.0]))
 def test_the_gradient_is_that_of_finite_differences(seed: int, norm: float, fixed: float) -> None:
     pool = random_pool(seed, fixed=fixed)
@@ -123,16 +106,3 @@ def test_a_single_match_of_four_words_is_enough() -> None:
     lone = Pool(pool.offsets, pool.features, rows, pool.fixed)
     found = expected_bleu(lone, np.array([0.1, 0.1, 0.1]), rng=np.random.default_rng(1))
     assert np.isfinite(found).all()
-
-
-# The way uphill
-
-
-def soft_log_bleu(pool: Pool, scores: NDArray[np.float64]) -> float:
-    """Logarithm of BLEU of the statistics expected under exp(scores), by the definition."""
-    expected = np.full(9, 1e-6)
-    for a, b in pairwise(pool.offsets):
-        expected += (
-            np.exp(scores[a:b] - np.logaddexp.reduce(scores[a:b])) @ pool.statistics[a:b, :9]
-        )
-    return float(log_bleu(expected, np.empty(9)))

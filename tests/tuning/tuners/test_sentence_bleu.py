@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.metrics import bleu_statistics
 
@@ -26,7 +26,6 @@ def sums(seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.concatenate([matches, totals, [length / rng.uniform(0.8, 1.25)]])
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_log_bleu_is_that_of_sacrebleu_but_for_the_kink(seed: int) -> None:
     counts = np.ceil(sums(seed))
@@ -37,7 +36,6 @@ def test_log_bleu_is_that_of_sacrebleu_but_for_the_kink(seed: int) -> None:
         assert value == pytest.approx(truth, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_its_gradient_is_that_of_finite_differences(seed: int, at_the_kink: bool) -> None:
     here, gradient, unused = sums(seed), np.empty(9), np.empty(9)

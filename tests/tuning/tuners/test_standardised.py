@@ -46,7 +46,7 @@ def test_features_have_spread_one_and_begin_with_zero() -> None:
         assert not column[:, :1].any()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.25, 4.0]))
 def test_the_way_to_a_point_and_back_changes_no_weight_but_for_a_factor(
     seed: int, fixed: float
@@ -65,7 +65,7 @@ def test_the_way_to_a_point_and_back_changes_no_weight_but_for_a_factor(
         assert back[0] * start[0] > 0
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.25, 4.0]))
 def test_a_point_chooses_what_its_weights_choose(seed: int, fixed: float) -> None:
     pool = random_pool(seed, fixed=fixed)

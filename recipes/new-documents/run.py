@@ -1,0 +1,190 @@
+"""Tuned weights on documents that were not tuned on: with and without cross-validation.
+
+    python recipes/new-documents/run.py --data DATA --work WORK [--seeds 5] [--pair NAME …]
+
+For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
+that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
+of `tune-mert --select none` and `--select cv`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from systems import nmt, wmt23, write_halves
+
+from rerank.corpus.references import read_with_documents
+from rerank.formats.weights import read_weights, vector
+from rerank.metrics.bleu import Bleu
+from rerank.notices import Notices
+from rerank.pipeline import Plan, TunedWeights, tune_mert
+from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.tuning_reading import read_set
+from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.objective import bleu_of
+from rerank.tuning.pools.pool import Pool
+from rerank.tuning.selection import CV, NONE
+
+TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
+MOSES = "moses.rescore.ini"
+
+
+@dataclass(frozen=True)
+class Set:
+    """K-best lists with their documents and references."""
+
+    kbest: Path
+    docs: Path
+    references: tuple[Path, ...]
+
+    @property
+    def lists(self) -> Lists:
+        """The lists, for a run."""
+        return Lists(self.kbest, self.docs)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A tuning set, its start weights if there are any, and sets to test on."""
+
+    tuning: Set
+    tests: dict[str, Set]
+    start: Path | None
+
+
+def sets(data: Path, work: Path) -> dict[str, Set]:
+    """All sets by name; lists of systems are made where they are not there."""
+    found = dict[str, Set]()
+    for folder, name, form in (
+        (TVSUB, "tune", "xz"),
+        (TVSUB, "test", "xz"),
+        (TVSUB, "test3ref", "gz"),
+        (TED, "dev2010", "gz"),
+        (TED, "tst2010", "gz"),
+    ):
+        stem = data / folder / name
+        several = tuple(stem.parent / f"{name}.en.{i}" for i in range(3))
+        references = several if several[0].exists() else (stem.with_suffix(".en"),)
+        found[name] = Set(Path(f"{stem}.nbest.{form}"), stem.with_suffix(".docids"), references)
+    work.mkdir(parents=True, exist_ok=True)
+    for name, read in (("nmt", nmt), ("wmt23", wmt23)):
+        if not (work / f"{name}.1.en").exists():
+            write_halves(work, name, read(data))
+        for half in (0, 1):
+            stem = str(work / f"{name}.{half}")
+            found[f"{name}.{half}"] = Set(
+                Path(f"{stem}.nbest"), Path(f"{stem}.docids"), (Path(f"{stem}.en"),)
+            )
+    return found
+
+
+def pairs(data: Path, work: Path) -> dict[str, Pair]:
+    """The pairs by the name of their tuning set."""
+    by_name = sets(data, work)
+
+    def pair(tuning: str, *tests: str, start: Path | None = None) -> Pair:
+        return Pair(by_name[tuning], {test: by_name[test] for test in tests}, start)
+
+    return {
+        "dev2010": pair("dev2010", "tst2010", "test", "test3ref", start=data / TED / MOSES),
+        "tune": pair("tune", "test", "test3ref", "tst2010", start=data / TVSUB / MOSES),
+        "nmt.0": pair("nmt.0", "nmt.1"),
+        "nmt.1": pair("nmt.1", "nmt.0"),
+        "wmt23.0": pair("wmt23.0", "wmt23.1"),
+        "wmt23.1": pair("wmt23.1", "wmt23.0"),
+    }
+
+
+@cache
+def pool(of: Set) -> tuple[Pool, tuple[str, ...]]:
+    """All candidates of a set with their statistics, and the names of the features."""
+    notices = Notices()
+    documents, lines = read_with_documents(of.docs, None, of.references, notices)
+    with KBestSource.open(of.lists, notices, documents=documents) as source:
+        features, references = TunedFeatures(), documents.split(lines)
+        corpus = read_set(source, references, [Bleu()], features, lambda line: None)
+    space = corpus.documents[0].space
+    zeros = np.zeros(space.width)
+    names = tuple(label.name for label in space.labels)
+    return corpus.pool(corpus.first, np.arange(space.width), zeros), names
+
+
+def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
+    """Weights (F,) of a file for a set."""
+    with KBestSource.open(of.lists, Notices()) as source:
+        first = source.first_with_candidates()
+    if first is None:
+        raise click.ClickException(f"{of.kbest}: no candidates")
+    return vector(read_weights(path, Notices()), first[1].labels, source=str(path))
+
+
+def bleu(weights: NDArray[np.float64], of: Set) -> float:
+    """BLEU of the choices of weights (F,)."""
+    return bleu_of(pool(of)[0].decode(weights))
+
+
+def start_of(pair: Pair) -> tuple[str, NDArray[np.float64]]:
+    """The start weights, or those of the system that is best on the tuning set."""
+    if pair.start is not None:
+        return "start weights", weights_of(pair.start, pair.tuning)
+    found, names = pool(pair.tuning)
+    systems = [f for f, name in enumerate(names) if name.startswith("S")]
+    best = max(np.eye(len(names))[systems], key=lambda one: bleu_of(found.decode(one)))
+    return names[int(best.argmax())], best
+
+
+def tuned(pair: Pair, out: Path, select: str, seed: int) -> NDArray[np.float64]:
+    """Weights (F,) of `tune-mert --select SELECT --seed SEED`."""
+    plan = Plan(select=select).seeded(seed)
+    tune_mert(
+        replace(pair.tuning.lists),
+        pair.tuning.references,
+        TunedWeights(out, start=pair.start),
+        plan=plan,
+        notices=Notices(),
+    )
+    return weights_of(out, pair.tuning)
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), required=True)
+@click.option("--work", type=click.Path(path_type=Path), required=True)
+@click.option("--seeds", default=5, show_default=True)
+@click.option("--pair", "chosen", multiple=True, help="Name of a tuning set [default: all].")
+def main(data: Path, work: Path, seeds: int, chosen: tuple[str, ...]) -> None:
+    """Print BLEU on new documents, before and after cross-validation."""
+    print("| tuned on | tested on | start | select none | select cv | cv − start | cv − none |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    gains = list[tuple[float, float]]()
+    for name, pair in pairs(data, work).items():
+        if chosen and name not in chosen:
+            continue
+        what, start = start_of(pair)
+        found = {
+            select: [
+                tuned(pair, work / f"{name}.{select}.{seed}.json", select, seed)
+                for seed in range(1, seeds + 1)
+            ]
+            for select in (NONE, CV)
+        }
+        for test, of in pair.tests.items():
+            begin = bleu(start, of)
+            none, cv = (np.array([bleu(one, of) for one in found[kind]]) for kind in (NONE, CV))
+            gains.append((cv.mean() - begin, cv.mean() - none.mean()))
+            print(
+                f"| {name} | {test} | {begin:.2f} ({what}) | "
+                f"{none.mean():.2f} ± {none.std():.2f} | {cv.mean():.2f} ± {cv.std():.2f} | "
+                f"{gains[-1][0]:+.2f} | {gains[-1][1]:+.2f} |",
+                flush=True,
+            )
+    mean = np.array(gains).mean(axis=0)
+    print(f"| mean | | | | | {mean[0]:+.2f} | {mean[1]:+.2f} |")
+
+
+if __name__ == "__main__":
+    main()

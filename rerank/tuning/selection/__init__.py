@@ -1,0 +1,3 @@
+"""Which weights hold on new documents: cross-validation on the tuning set."""
+
+CV, NONE = SELECTIONS = ("cv", "none")

@@ -1,0 +1,28 @@
+"""Language models with chance weights."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import torch
+
+from lm.checkpoint import save_model
+from lm.model import Config, DocumentLM
+from lm.vocabulary import Vocabulary
+
+
+def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
+    """The model, all of its weights multiplied: so large that contexts matter."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(factor)
+    return model
+
+
+def save_models(
+    folders: Mapping[str, Path], words: Iterable[str], embed: int, hidden: int, *, oov_rate: float
+) -> None:
+    """Write a model of each name, over these words, into its folder."""
+    vocabulary = Vocabulary(tuple(word.encode() for word in words))
+    for seed, (name, folder) in enumerate(folders.items()):
+        model = enlarged(DocumentLM.seeded(Config(name, len(vocabulary), embed, hidden), seed))
+        save_model(folder, model, vocabulary, {"oov_rate": oov_rate})
