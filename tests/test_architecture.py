@@ -137,6 +137,27 @@ def test_commands_without_a_model_do_not_wait_for_torch() -> None:
     assert loaded("import rerank.pipeline") & {"torch", "sacrebleu", "tqdm"} == set()
 
 
+UNUSED_BY_TUNING = {"torch", "sacremoses", "safetensors", "tqdm", "matplotlib"}
+
+
+def test_tuning_without_a_model_loads_no_torch(tmp_path: Path) -> None:
+    lines = [f"0 ||| a b c {end} ||| LM0= {k} TM0= {-k * k} ||| 0" for k, end in enumerate("defg")]
+    (tmp_path / "dev.nbest").write_text("\n".join(lines))
+    (tmp_path / "dev.en").write_text("a b c e\n")
+    files = f"--kbest {tmp_path}/dev.nbest --ref {tmp_path}/dev.en --out {tmp_path}/weights.json"
+    program = f"""
+from rerank.cli import run
+assert run("tune-mert -q --no-docs one {files}".split()) == 0"""
+    assert loaded(program) & UNUSED_BY_TUNING == set()
+
+
+def test_what_only_exact_pools_need_is_not_loaded_before() -> None:
+    program = """
+import sys, rerank.pipeline
+assert not [name for name in sys.modules if name.startswith("rerank.tuning.exact.")]"""
+    assert "numba" in loaded(program)
+
+
 def test_every_option_that_a_message_names_exists() -> None:
     options = {"--version", "--help"}
     groups = [command for command in cli.commands.values() if isinstance(command, click.Group)]

@@ -1,4 +1,4 @@
-"""MERT: CPU seconds of a line search, of a start, and to reach a reference's BLEU; and its growth.
+"""MERT: CPU seconds of the command, a line search, a start, and to reach a reference's BLEU.
 
     python recipes/bench/mert.py --data DATA [--set tune1000 dev2010 tune] [--threads 1 2]
 
@@ -6,13 +6,19 @@ DATA holds the lists and `moses-mert-reference.json`: BLEU and CPU seconds that 
 each seed on the same lists, with the same start weights. What is asked is how soon we have the
 best BLEU of any of its seeds. The obvious line search, against which ours is timed in the same
 run, is that of the textbook in numpy: from break to break of one list after another, then sorted.
-CPU seconds are those of this process, threads included; compiled code is compiled before.
+CPU seconds are those of this process, threads included; compiled code is compiled before. The whole
+command is timed in a process of its own, from the start of Python to the weights file.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.references import read_with_documents
+from rerank.files.lines import read_lines
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
@@ -52,6 +59,7 @@ class Task:
     names: tuple[str, ...]
     reference: float  # BLEU, best of its seeds
     seconds: float  # CPU seconds of that seed
+    extractor: float  # CPU seconds of Moses' extractor, which reads the lists and counts statistics
 
 
 def read(data: Path, name: str) -> Task:
@@ -75,10 +83,12 @@ def read(data: Path, name: str) -> Task:
     print(f"{stem}: {n:,} hypotheses read and counted in {seconds:.1f} s of CPU")
     if sentences:
         pool = head(pool, sentences)
-    runs = json.loads((data / "moses-mert-reference.json").read_text())["runs"]
-    best = max((run for run in runs if run["set"] == name), key=lambda run: float(run["bleu"]))
+    moses = json.loads((data / "moses-mert-reference.json").read_text())
+    runs = [run for run in moses["runs"] if run["set"] == name]
+    best = max(runs, key=lambda run: float(run["bleu"]))
     names = tuple(f"{label.name}_{i}" for label in space.labels for i in range(label.width))
-    return Task(pool, weights, names, 100 * best["bleu"], best["user_s"])
+    extractor = moses["extractor"][name]["user_s"]
+    return Task(pool, weights, names, 100 * best["bleu"], best["user_s"], extractor)
 
 
 def head(pool: Pool, sentences: int, k: int | None = None, features: int | None = None) -> Pool:
@@ -174,6 +184,60 @@ def to_reference(task: Task, seed: int, threads: int) -> tuple[float | None, flo
     return min(reached, default=None), time.process_time() - began, best
 
 
+def written(data: Path, name: str, folder: Path, sentences: int | None) -> list[str | Path]:
+    """Arguments of the command for the first sentences of a set, whose files are in `folder`."""
+    where, kbest, _ = SETS[name]
+    stem = kbest.split(".")[0]
+    source = [data / where / f"{stem}.{ending}" for ending in ("docids", "en")]
+    lists = data / where / kbest
+    if sentences is not None:
+        for path in source:
+            lines = path.read_bytes().splitlines(keepends=True)[:sentences]
+            (folder / path.name).write_bytes(b"".join(lines))
+        source = [folder / path.name for path in source]
+        with gzip.open(folder / f"{stem}.nbest.gz", "wb") as file:
+            for line in read_lines(lists, Notices()):
+                if int(line.split(b" ", 1)[0]) >= sentences:
+                    break
+                file.write(line + b"\n")
+        lists = folder / f"{stem}.nbest.gz"
+    start = data / where / "moses.rescore.ini"
+    return ["--kbest", lists, "--docs", source[0], "--ref", source[1], "--start", start]
+
+
+def whole_command(arguments: Sequence[str | Path], folder: Path, seed: int) -> float:
+    """CPU seconds of a process `rerank tune-mert` for BLEU alone; its weights go to `folder`."""
+    out = folder / "weights.json"
+    command = [sys.executable, "-m", "rerank", "tune-mert", "-q", "--out", out]
+    plan = ["--select", "none", "--shrink", "0", "--seed", str(seed)]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*command, *plan, *arguments], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def processes(data: Path, tasks: dict[str, Task], seeds: int) -> None:
+    """The table of whole commands beside the search alone, against Moses' mert and extractor."""
+    columns = "set|Moses' mert, CPU s|its extractor|whole command, CPU s, each seed|search alone"
+    columns += "|five sentences|mert ÷ command|extractor and mert ÷ command|mert ÷ search"
+    heading(columns)
+    for name, task in tasks.items():
+        with tempfile.TemporaryDirectory() as few, tempfile.TemporaryDirectory() as all_of_them:
+            small = written(data, name, Path(few), 5)
+            empty = [whole_command(small, Path(few), 1) for _ in range(3)]
+            arguments = written(data, name, Path(all_of_them), SETS[name][2])
+            command = [whole_command(arguments, Path(few), seed + 1) for seed in range(seeds)]
+        search = [to_reference(task, seed + 1, 1)[1] for seed in range(seeds)]
+        shown = (" ".join(f"{s:.1f}" for s in one) for one in (command, search))
+        both = task.seconds + task.extractor
+        print(
+            f"| {name} | {task.seconds:.1f} | {task.extractor:.1f} | {' | '.join(shown)} | "
+            f"{min(empty):.2f} | {task.seconds / max(command):.0f} | {both / max(command):.0f} | "
+            f"{task.seconds / max(search):.0f} |",
+            flush=True,
+        )
+
+
 def race(tasks: dict[str, Task], threads: Sequence[int], seeds: int) -> None:
     """The table of the race with the reference."""
     columns = "set|threads|Moses' best BLEU|its CPU, s|ours: CPU s to reach it, each seed"
@@ -230,6 +294,7 @@ def main() -> None:
     heading("set|hypotheses × features|line search, ms|obvious, ms|ratio|a start, s|searches")
     for name, task in tasks.items():
         searches(name, task)
+    processes(options.data, tasks, options.seeds)
     race(tasks, options.threads, options.seeds)
     growth(next(iter(tasks.values())))
 

@@ -129,4 +129,6 @@ def main() -> NoReturn:
 
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, terminate)
+    # numpy's and scipy's products are too small for threads, which would wait in busy loops
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.exit(run(sys.argv[1:]))

@@ -45,6 +45,7 @@ _UNUSUAL = {  # notice: the characters it is about
         "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     ),
 }
+_ORDINARY = bytes(set(range(128)) - set("".join(_UNUSUAL.values()).encode()))  # ASCII
 
 
 def read_lines(
@@ -155,9 +156,11 @@ def _checked(block: bytes, source: str, first: int, notices: Notices) -> list[by
         raise encoding.not_utf8(block, fault.start, source, first) from None
     if "\0" in text:
         raise encoding.nul(block, source, first)
-    # `in` for each character, not one pattern for all: 0.2 ms against 7 ms per MiB of ASCII
+    # `in` for each character, not one pattern for all: 0.2 ms against 7 ms per MiB of ASCII; else
+    # among the few characters that are not ordinary: 0.4 ms against 6 ms
+    others = text if text.isascii() else block.translate(None, _ORDINARY).decode()
     for kind, characters in _UNUSUAL.items():
-        present = [c for c in characters if c in text]
+        present = [c for c in characters if c in others]
         if present:
             line = first + text.count("\n", 0, min(map(text.index, present)))
             notices.add(kind, source=source, line=line, count=sum(map(text.count, present)))

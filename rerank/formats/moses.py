@@ -7,6 +7,7 @@ one blank between tokens, finite numbers without capital E or `+`.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +26,7 @@ from rerank.notices import Notices
 
 _BLANK = "blank line, skipped"
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
+_KERNEL = "rerank.formats.moses_line_kernel"
 
 _NAME = re.compile(r"[A-Za-z][0-9A-Za-z]*")
 _SPARSE_NAME = re.compile(r"[^\s=:|_][^\s=:|]*_[^\s=:|]*")
@@ -91,7 +93,7 @@ class _Reader:
             sparse=sparse,
         )
         done = np.zeros(n, np.bool_)
-        if len(rows.lines.blob) >= _CHUNK:
+        if len(rows.lines.blob) >= _CHUNK or _KERNEL in sys.modules:
             from rerank.formats import moses_line_kernel  # loads numba
 
             moses_line_kernel.read_common(rows, layout, done)

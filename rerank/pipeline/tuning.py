@@ -194,8 +194,7 @@ def _check(
     """Faults that would show up after the work: orders of features, and the file to write."""
     if plan.pools == "exact":
         refuse_orders([scorer.order for scorer in source.scorers])
-    first = source.first_with_candidates()
-    if frame is not None and first is not None:
+    if frame is not None and (first := source.first_with_candidates()) is not None:
         space = source.space(first[1], total=features.total)
         begin = by_name(features.start(space), space)
         merged(frame, begin, features.sparse, None, Notices(), source=display(base or ""))

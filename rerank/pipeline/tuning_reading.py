@@ -26,6 +26,9 @@ def read_set(
     announce: Printer,
 ) -> TuningSet:
     """The tuning set of a source's documents; references[d][t] are those of sentence t."""
+    # metrics are compiled: with numba running, compiled code reads short lists, too
+    import rerank.formats.moses_line_kernel  # noqa: F401
+
     groups: list[tuple[DocumentFeatures, ...]] = []
     counts, gaps, nowhere = list[Sums](), list[Sums](), list[Sums]()
     firsts: list[tuple[bytes, int | None, Sequence[bytes]]] = []

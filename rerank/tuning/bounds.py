@@ -43,8 +43,9 @@ class Bounds:
         self, weights: NDArray[np.float64], vector: NDArray[np.float64]
     ) -> tuple[float, float]:
         """Least and greatest step from weights (F,) within bounds along a vector (F,)."""
-        moved = vector != 0
-        ends = np.stack([self.low[moved] - weights[moved], self.high[moved] - weights[moved]])
-        ends = np.sort(ends / vector[moved], axis=0)
-        least, greatest = ends[0].max(initial=-math.inf), ends[1].min(initial=math.inf)
-        return min(float(least), 0.0), max(float(greatest), 0.0)
+        least, greatest = -math.inf, math.inf
+        for feature in vector.nonzero()[0].tolist():
+            ends = self.low[feature] - weights[feature], self.high[feature] - weights[feature]
+            low, high = sorted(float(end / vector[feature]) for end in ends)
+            least, greatest = max(least, low), min(greatest, high)
+        return min(least, 0.0), max(greatest, 0.0)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from rerank.corpus.rows import KBestRows, concatenate
 from rerank.errors import InputError
-from rerank.formats import moses
+from rerank.formats import moses, moses_line_kernel
 from rerank.formats import moses_grammar as grammar
 from rerank.formats.moses import read_rows
 from rerank.notices import Notices
@@ -51,11 +52,16 @@ def check(found: KBestRows, lines: list[bytes]) -> None:
     assert found.sparse == {n: line.sparse for n, _, line in truth if line.sparse}
 
 
-@pytest.mark.parametrize("chunk", [1, 100, 1 << 20])
+@pytest.mark.parametrize(
+    ("chunk", "kernel"), [(1, ""), (100, ""), (1 << 20, ""), (1 << 20, moses._KERNEL)]
+)
 @given(lists)
-def test_rows_are_the_lines_whatever_the_chunks(chunk: int, lines: list[bytes]) -> None:
+def test_rows_are_the_lines_whatever_reads_them(
+    chunk: int, kernel: str, lines: list[bytes]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(moses, "_CHUNK", chunk)
+        patch.setattr(moses, "_KERNEL", kernel)
         pieces = list(read_rows(lines, Notices()))
     assert all(pieces)  # none is empty
     if chunk == 1:
@@ -122,6 +128,21 @@ def test_lines_are_read_no_further_than_a_chunk() -> None:
     piece = next(read_rows(lines, Notices()))
     assert len(piece) == 100_000 - len(list(lines))
     assert 1 << 20 <= len(piece.lines.blob) <= (1 << 20) + len(FIRST)
+
+
+def test_compiled_code_that_is_loaded_reads_short_lists_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read = moses_line_kernel.read_common
+    sizes = []
+
+    def counted(rows: KBestRows, *others: Any) -> None:
+        sizes.append(len(rows))
+        read(rows, *others)
+
+    monkeypatch.setattr(moses_line_kernel, "read_common", counted)
+    list(read_rows([FIRST] * 3, Notices()))
+    assert sizes == [3]
 
 
 def test_a_short_list_is_read_without_a_compiler() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
@@ -37,7 +38,13 @@ class Axes:
 
     @classmethod
     def of(cls, pool: Pool) -> Axes:
-        """Axes of a pool. O(n F) time, 8 bytes per candidate and varying feature."""
+        """Axes of a pool, kept as long as the pool. O(n F) time, 8 n bytes per varying feature."""
+        if pool not in _KEPT:
+            _KEPT[pool] = cls._of(pool)
+        return _KEPT[pool]
+
+    @classmethod
+    def _of(cls, pool: Pool) -> Axes:
         pool = replace(pool, statistics=_narrow(pool.statistics))
         starts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
         varying = [f for f, c in enumerate(pool.features.T) if (c != c[starts]).any()]
@@ -56,6 +63,9 @@ class Axes:
         scale = np.zeros(self.pool.features.shape[1])
         scale[self.features] = self.spreads
         return scale
+
+
+_KEPT: WeakKeyDictionary[Pool, Axes] = WeakKeyDictionary()
 
 
 def _narrow(statistics: Sums) -> Sums:

@@ -158,7 +158,10 @@ def _all_envelopes(
     m = 0
     for s in range(len(offsets) - 1):
         start, end = offsets[s], offsets[s + 1]
-        if start < end:
+        if start < end and slopes[ends[1][s]] == slopes[ends[2][s]]:  # no line crosses another
+            envelopes[1][m], envelopes[2][m] = ends[0][s], -math.inf
+            m += 1
+        elif start < end:
             x, y = slopes[start:end], scores[start:end]
             top, low, high = ends[0][s] - start, ends[1][s] - start, ends[2][s] - start
             size = _above_chords(x, y, (top, low, high), parallel, marks, rows[0])

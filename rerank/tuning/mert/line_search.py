@@ -38,7 +38,7 @@ def line_of(
     _changes(envelopes.offsets, envelopes.rows, pool.statistics, changes)
     return SearchLine(
         envelopes.breaks,
-        np.argsort(envelopes.breaks),
+        envelopes.breaks.argsort(),
         changes,
         pool.documents_of(envelopes.offsets),
         weights,

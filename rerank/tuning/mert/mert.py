@@ -31,6 +31,7 @@ from rerank.tuning.tuners.expected_bleu import expected_bleu
 
 _HEAT = 3  # searches of each feature in the heat that the starts run: two moves, then each once
 _LEADERS = 4  # starts that go on after it; the best of all has been among them on real pools
+_KICKED = 3_000_000  # candidates of a chain's kicks, each of which goes through the whole pool
 _KICK = 0.1  # length of a kick ÷ length of the weights, both in spreads of the features
 
 
@@ -38,7 +39,8 @@ _KICK = 0.1  # length of a kick ÷ length of the weights, both in spreads of the
 class MertSettings:
     """Effort of a search: random starts, kicks in each of the two chains, seed and threads.
 
-    Results do not depend on `threads`.
+    Pools of more than 200,000 candidates get fewer than 15 kicks. Results do not depend on
+    `threads`.
     """
 
     random_starts: int = 10
@@ -132,6 +134,7 @@ class _Search:
         starts = [*history, *_starts(self.axes, start, self.bounds, self.settings, rng)]
         kicks = rng.standard_normal((2, self.settings.kicks, len(self.axes.features)))
         pool = self.axes.pool
+        kicks = kicks[:, : max(1, _KICKED // len(pool.features))]
         with ThreadPoolExecutor(self.settings.threads) as threads:
             from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
             smooth = threads.submit(

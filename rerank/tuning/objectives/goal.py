@@ -78,19 +78,17 @@ class SearchGoal:
         return Step(float(steps[best]), float(values[best]))
 
     def _best_bleu(self, line: SearchLine, here: float, length_price: tuple[float, float]) -> Step:
-        place, value = _best_interval(
+        size, value = _best_interval(
             line.breaks,
             line.order,
             line.changes,
             (*line.span, line.unit),
             length_price,
             self._products(line.weights, line.direction),
-            here + (_LEAST * self.shrinkage.price if self.shrinkage else 0.0),
+            here,
+            _LEAST * self.shrinkage.price if self.shrinkage else 0.0,
         )
-        if place < 0:
-            return Step(0.0, here)
-        ends = np.append(line.breaks[line.order[place : place + 2]], np.inf)[:2]
-        return Step(float(line.inside(*np.clip(ends, *line.span)[:, None])[0]), value)
+        return Step(size, value)
 
 
 BLEU_GOAL = SearchGoal()
@@ -105,16 +103,18 @@ def _best_interval(
     steps: tuple[float, float, float],
     length: tuple[float, float],
     products: Products,
-    floor: float,
-) -> tuple[int, float]:
-    """Place in `order` of the break that opens the best interval, and its value; −1 if none.
+    here: float,
+    gain: float,
+) -> tuple[float, float]:
+    """A step into the best interval and its value; (0, here) if none gains more than `gain`.
 
     steps: least and greatest step allowed, and one of ordinary size; length: length ratio and its
-    price; floor: a value that the best one must exceed.
+    price.
     """
     total = np.zeros(WIDTH, dtype=np.int64)
-    best, value = -1, floor
+    best, value = 0.0, here + gain
     worth = _worth(value)
+    found = False
     for i in range(len(order)):
         for k in range(WIDTH):
             total[k] += changes[order[i], k]
@@ -124,12 +124,14 @@ def _best_interval(
             continue
         if _ceiling(total) >= worth and _wide(left, right, steps[2]):
             this = _priced(total, length[0], length[1])
-            if products[0] > 0 and this > value:
-                this -= cost(_inside(left, right, steps[2]), products)
             if this > value:
-                best, value = i, this
-                worth = _worth(value)
-    return best, value
+                step = _inside(left, right, steps[2])
+                if products[0] > 0:
+                    this -= cost(step, products)
+                if this > value:
+                    best, value, found = step, this, True
+                    worth = _worth(value)
+    return best, (value if found else here)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

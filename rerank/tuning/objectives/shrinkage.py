@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +30,11 @@ class Shrinkage:
     anchor: NDArray[np.float64]
     scale: NDArray[np.float64]
     price: float
+    _unit_anchor: NDArray[np.float64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        anchor = self.anchor * self.scale
+        object.__setattr__(self, "_unit_anchor", anchor / np.linalg.norm(anchor))
 
     def among(self, columns: NDArray[np.int64], n_features: int) -> Shrinkage:
         """Shrinkage of vectors of `n_features` weights, of which only `columns` count."""
@@ -49,8 +54,7 @@ class Shrinkage:
 
     def along(self, weights: NDArray[np.float64], direction: NDArray[np.float64]) -> Products:
         """The products that the price along a line depends on."""
-        anchor, point, step = (v * self.scale for v in (self.anchor, weights, direction))
-        anchor = anchor / np.linalg.norm(anchor)
+        anchor, point, step = self._unit_anchor, weights * self.scale, direction * self.scale
         ahead = float(anchor @ point), float(anchor @ step)
         return (self.price, *ahead, float(point @ point), float(point @ step), float(step @ step))
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.notices import Notices
-from rerank.tuning.exact.ascent import document_ascent
-from rerank.tuning.exact.documents import document_rounds
 from rerank.tuning.mert.mert import CONSTANT, unit_norm
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import SearchGoal
@@ -53,6 +51,9 @@ def exact(task: Task) -> Rounds:
     """Line searches over all paths of all documents; one pool for features of order 0."""
     if not task.contextual:
         return sentences(task)
+    from rerank.tuning.exact.ascent import document_ascent
+    from rerank.tuning.exact.documents import document_rounds
+
     refuse_orders(task.orders)
     chains, tuned, start = task.corpus.chains(), task.tuned, task.start
     spreads = chains.spreads[tuned]

@@ -16,7 +16,7 @@ from rerank.metrics.bleu import WIDTH
 from rerank.tuning.objectives.objective import Sums
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Pool:
     """Candidates of S lists: linear features, statistics that add up, and a part that is not tuned.
 
@@ -39,6 +39,7 @@ class Pool:
     documents: NDArray[np.int64] | None = None
     _places: NDArray[np.int64] = field(init=False, repr=False)
     """(S,) int64, which of the D documents each list belongs to; 0 for empty lists."""
+    _n_documents: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         n = len(self.features)
@@ -59,11 +60,12 @@ class Pool:
             filled = np.diff(self.offsets) > 0
             places[filled] = np.unique(self.documents[filled], return_inverse=True)[1]
         object.__setattr__(self, "_places", places)
+        object.__setattr__(self, "_n_documents", int(places.max(initial=0)) + 1)
 
     @property
     def n_documents(self) -> int:
         """D, at least 1."""
-        return int(self._places.max(initial=0)) + 1
+        return self._n_documents
 
     @property
     def first(self) -> Sums:
@@ -107,13 +109,8 @@ class Pool:
     def sums(self, choices: NDArray[np.int64]) -> Sums:
         """Summed statistics (D, W) of the chosen rows of each document, ascending. O(S W)."""
         wide = np.float64 if self.statistics.dtype.kind == "f" else np.int64
-        sums = np.zeros((self.n_documents, self.statistics.shape[1]), dtype=wide)
-        chosen = choices >= 0
-        rows = self.statistics[choices[chosen]]
-        if len(sums) == 1:
-            sums[0] = rows.sum(axis=0, dtype=wide)
-        else:
-            np.add.at(sums, self._places[chosen], rows)
+        sums = np.zeros((self._n_documents, self.statistics.shape[1]), dtype=wide)
+        _add_rows(self.statistics, choices, self._places, sums)
         return sums
 
     def documents_of(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -121,7 +118,9 @@ class Pool:
 
         Those of list s lie at offsets[s]:offsets[s + 1]; only lists with candidates have any.
         """
-        return np.repeat(self._places, np.diff(offsets))
+        if self._n_documents == 1:
+            return np.zeros(int(offsets[-1]), dtype=np.int64)
+        return self._places.repeat(offsets[1:] - offsets[:-1])
 
 
 @njit(cache=True, nogil=True)
@@ -145,3 +144,14 @@ def _choose(
             if scores[row] > scores[best]:
                 best = row
         chosen[s] = best if offsets[s] < offsets[s + 1] else -1
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(
+    statistics: Sums, choices: NDArray[np.int64], places: NDArray[np.int64], sums: Sums
+) -> None:
+    """Add the chosen rows (n, W) of lists to the rows of `sums` (D, W) at their places (S,)."""
+    for s in range(len(choices)):
+        if choices[s] >= 0:
+            for k in range(statistics.shape[1]):
+                sums[places[s], k] += statistics[choices[s], k]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,12 @@ from rerank.corpus.columns import offsets_of
 from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
-from rerank.tuning.exact.chain import DocumentChain
-from rerank.tuning.exact.line_search import ChainSet
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.scale import Scale, fit_scale_to_bleu
+
+if TYPE_CHECKING:
+    from rerank.tuning.exact.line_search import ChainSet
 
 Choices: TypeAlias = tuple[tuple[int, ...], ...]
 """The choices of each document."""
@@ -39,6 +40,7 @@ class TuningSet:
     groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
+    _pools: dict[tuple[bytes, bytes], Pool] = field(default_factory=dict, init=False, repr=False)
 
     def take(self, numbers: Sequence[int]) -> TuningSet:
         """The documents with these numbers, in their order here, repeated as often as named.
@@ -77,8 +79,17 @@ class TuningSet:
     def pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
         """All candidates under a path; columns that are not tuned go into the fixed scores.
 
-        The gaps of each document are one more list, with a single candidate without features.
+        The gaps of each document are one more list, with a single candidate without features. A
+        pool that does not depend on the path is made once.
         """
+        if any(document.problems for document in self.documents):
+            return self._pool(path, tuned, start)
+        key = tuned.tobytes(), start.tobytes()
+        if key not in self._pools:
+            self._pools[key] = self._pool(path, tuned, start)
+        return self._pools[key]
+
+    def _pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
         held = np.setdiff1d(np.arange(len(start)), tuned)
         features, fixed, counts = [], [], []
         for document, choices in zip(self.documents, path, strict=True):
@@ -97,6 +108,9 @@ class TuningSet:
 
     def chains(self) -> ChainSet:
         """The documents for exact line searches; ValueError above order 1."""
+        from rerank.tuning.exact.chain import DocumentChain
+        from rerank.tuning.exact.line_search import ChainSet
+
         pairs = zip(self.documents, self.statistics, strict=True)
         return ChainSet.of([DocumentChain.of(*pair) for pair in pairs], self.gaps)
 

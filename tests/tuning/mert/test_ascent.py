@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -59,6 +61,16 @@ def test_axes_are_the_features_that_vary_within_a_list() -> None:
     np.testing.assert_array_equal(axes.features, [1, 3, 4])
     np.testing.assert_array_equal(axes.columns, pool.features.T)
     assert (axes.spreads > 0).all()
+
+
+def test_axes_of_a_pool_are_kept_as_long_as_the_pool() -> None:
+    pool = random_pool(1)
+    axes = weakref.ref(Axes.of(pool).columns)
+    assert Axes.of(pool).columns is axes()
+    assert Axes.of(random_pool(1)).columns is not axes()
+    del pool
+    gc.collect()
+    assert axes() is None
 
 
 @pytest.mark.parametrize("most", [100, 40_000, 3_000_000_000])

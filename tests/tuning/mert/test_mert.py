@@ -14,6 +14,7 @@ from rerank.errors import InputError
 from rerank.metrics.bleu import corpus_bleu, length_ratio
 from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
+from rerank.tuning.mert import mert
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.mert import MertSettings, PoolResult, optimise, unit_norm
 from rerank.tuning.mert.optimum import Optimum
@@ -83,6 +84,17 @@ def test_the_result_is_the_same_for_any_number_of_threads() -> None:
     for a, b in zip(one.optima, three.optima, strict=True):
         np.testing.assert_array_equal(a.weights, b.weights)
     np.testing.assert_array_equal(one.best.weights, three.best.weights)
+
+
+def test_a_large_pool_gets_fewer_kicks(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, start = random_pool(3), [1.0, 1.0, 1.0]
+    every = tuned(pool, start).optima
+    monkeypatch.setattr(mert, "_KICKED", 2 * len(pool.features))
+    fewer = tuned(pool, start).optima
+    assert len(every) - len(fewer) == 2 * (5 - 2)
+    np.testing.assert_array_equal(fewer[2].weights, every[2].weights)
+    monkeypatch.setattr(mert, "_KICKED", 1)  # a kick of each chain at the least
+    assert len(tuned(pool, start).optima) == len(every) - 2 * (5 - 1)
 
 
 def test_another_seed_searches_elsewhere() -> None:

@@ -38,6 +38,22 @@ def test_a_pool_holds_every_candidate_in_the_context_that_the_path_gives_it() ->
     assert pool.n_documents == 1
 
 
+def test_a_pool_is_made_once_where_no_path_changes_it() -> None:
+    contextual = tuning_set()
+    tuned, start = np.array([0]), np.array([0.0, 1.0])
+    (document,) = contextual.documents
+    alone = replace(document, problems=(), space=FeatureSpace(SPACE.labels, (), 2, False))
+    static = TuningSet(((alone,),), (STATISTICS,), GAPS)
+    first, second = ((0, 0),), ((1, 2),)
+    assert static.pool(first, tuned, start) is static.pool(second, tuned, start)
+    assert static.pool(first, tuned, start) is not static.pool(first, tuned, 2 * start)
+    assert static.pool(first, tuned, start) is not static.pool(first, np.array([1]), start)
+    changed = (
+        contextual.pool(first, tuned, start).fixed != contextual.pool(second, tuned, start).fixed
+    )
+    assert changed.tolist() == [False, False, True, True, True, False]
+
+
 def test_columns_that_are_not_tuned_count_with_their_weight() -> None:
     pool = tuning_set().pool(((0, 0),), np.array([1]), np.array([10.0, 0.0]))
     assert pool.features.shape == (6, 1)
