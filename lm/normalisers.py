@@ -17,7 +17,7 @@ from lm.backend import Backend
 
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
-ROWS = 512  # of features in one piece of work
+ROWS = 512  # of features in one piece of work, at most
 DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
@@ -41,7 +41,7 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
         return backend.within_memory(attempt)
 
     with backend.large_products():
-        total = torch.cat(backend.map(sums, torch.split(features, ROWS)))
+        total = torch.cat(backend.map(sums, backend.pieces(features, ROWS)))
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):
@@ -129,7 +129,7 @@ def _product(
             if tops is not None:
                 a -= tops[0][:, None]
                 b -= tops[1]
-            product += backend.product(backend.operand(a.exp_()), backend.operand(b.exp_()))
+            backend.add_product(product, backend.operand(a.exp_()), backend.operand(b.exp_()))
         return product
 
     return backend.within_memory(attempt)
