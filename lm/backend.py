@@ -6,6 +6,7 @@ piece is done by one thread: a result has the same bits for any number of thread
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -132,6 +133,18 @@ class Backend:
                 future.cancel()
             torch.set_num_threads(torch.get_num_threads())  # undo the pool's setting
 
+    def pieces(self, rows: Tensor, most: int) -> tuple[Tensor, ...]:
+        """Pieces of at most `most` rows (a multiple of 64), for `map`.
+
+        On a CPU they are equal and, where that leaves 128 rows, a multiple of four, so that no
+        thread waits long for the last one.
+        """
+        if self.device.type == "cuda":
+            return torch.split(rows, most)
+        number = 4 * math.ceil(len(rows) / (4 * most))
+        each = math.ceil(len(rows) / max(1, number) / self.row_multiple) * self.row_multiple
+        return torch.split(rows, max(128, each))
+
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         one_each = partial(torch.set_num_threads, 1)
@@ -180,6 +193,13 @@ class Backend:
             a, b = a.bfloat16(), b.bfloat16()
             return torch.mm(a, b, out_dtype=torch.float32, out=out)
         return torch.mm(a, b, out=out)
+
+    def add_product(self, total: Tensor, a: Tensor, b: Tensor) -> None:
+        """Add the product of two operands to `total`, in float32."""
+        if torch.bfloat16 in (a.dtype, b.dtype):
+            total += self.product(a, b)
+        else:
+            total.addmm_(a, b)
 
     @property
     def tolerance(self) -> float:

@@ -57,18 +57,18 @@ class State:
     """B sentences after the same number of words.
 
     share: what fusion needs of the contexts' values, if that is the same for all words;
-    contexts: (B rows) if fusion needs a value for each word, else None.
+    contexts: all of them, if fusion needs a value for each word, else None; rows: (B,) row of
+    each sentence's context in these.
     """
 
     recurrent: RecurrentState
     share: Tensor | None
     contexts: Rows | None
+    rows: Tensor
 
     def take(self, index: Tensor) -> State:
         """The sentences at some positions of the batch."""
-        share = None if self.share is None else self.share[index]
-        contexts = None if self.contexts is None else self.contexts.take(index)
-        return State(select(self.recurrent, index), share, contexts)
+        return State(select(self.recurrent, index), self.share, self.contexts, self.rows[index])
 
 
 class DocumentLM(nn.Module):
@@ -138,7 +138,8 @@ class DocumentLM(nn.Module):
         if not self.context.per_word:
             share = self.fusion.share(self.recurrence, self.context.value(contexts))
         initial = self.fusion.initial(self.recurrence, self.context, contexts)
-        return State(initial, share, contexts if self._value_enters_words else None)
+        rows = torch.arange(len(contexts), device=contexts.device)
+        return State(initial, share, contexts if self._value_enters_words else None, rows)
 
     def word_inputs(self) -> Tensor:
         """Share (V, P) of every word in the first layer's pre-activations."""
@@ -149,13 +150,12 @@ class DocumentLM(nn.Module):
         return self._projected_step(state, inputs[words])
 
     def _projected_step(self, state: State, projected: Tensor) -> State:
-        share = state.share
+        share = None if state.share is None else state.share[state.rows]
         if state.contexts is not None:
-            rows = torch.arange(len(projected), device=projected.device)
-            value = self.context.word_values(state.contexts, rows, self.hidden(state))
+            value = self.context.word_values(state.contexts, state.rows, self.hidden(state))
             share = self.fusion.share(self.recurrence, value)
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
-        return State(recurrent, state.share, state.contexts)
+        return State(recurrent, state.share, state.contexts, state.rows)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""

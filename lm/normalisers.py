@@ -17,7 +17,7 @@ from lm.backend import Backend
 
 TINY = 2.0**-126  # smallest normal float32; smaller numbers may underflow
 ACCURACY = 1e-6  # share of a sum that may be lost
-ROWS = 512  # of features in one piece of work
+ROWS = 512  # of features in one piece of work, at most
 DIRECT_ROWS = 64  # of pairs recomputed one by one
 ALIGNED = 16  # contexts of a product come in multiples of this
 
@@ -33,7 +33,8 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
         def attempt(floats: int) -> Tensor:
             total = rows.new_zeros(len(rows))
             own = backend.operand(rows)
-            for words in _blocks(factor, len(rows), floats):
+            for block in _blocks(len(factor), len(rows), floats):
+                words = factor[block]
                 logits = backend.buffer(rows, len(words))
                 total += backend.product(own, words.T, logits).exp_().sum(dim=1)
             return total
@@ -41,7 +42,7 @@ def log_sums(features: Tensor, weight: Tensor, backend: Backend) -> Tensor:
         return backend.within_memory(attempt)
 
     with backend.large_products():
-        total = torch.cat(backend.map(sums, torch.split(features, ROWS)))
+        total = torch.cat(backend.map(sums, backend.pieces(features, ROWS)))
     log_z = total.log()
     weak = ~((total >= len(weight) * TINY / ACCURACY) & (total < torch.inf))
     for rows in torch.split(weak.nonzero()[:, 0], DIRECT_ROWS):
@@ -77,13 +78,47 @@ def pair_log_sums(
 def _guarded_product(
     features: Tensor, contexts: Tensor, factor: Tensor, backend: Backend
 ) -> Tensor:
-    """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with zeros after features and contexts."""
+    """(N + 1, C + 1) or more of exp(A) · exp(B)ᵀ, with zeros after features and contexts.
+
+    Columns in which all features are equal, such as those of the contexts' mean in a head that
+    has features and contexts side by side, are not multiplied for each of them.
+    """
     n, c = len(features), len(contexts)
+    whole = slice(0, features.shape[1])
+    varying, used = _span((features != features[0]).any(dim=0)), _span(contexts.any(dim=0))
+    base = None
+    if 4 * (varying.stop - varying.start) > 3 * whole.stop:
+        varying = whole  # an addition would cost more
+    else:
+        equal = features[:1].clone()
+        equal[:, varying] = 0
+        base = backend.product(backend.operand(equal), factor.T)[0]
     n_rows = math.ceil((n + 1) / backend.row_multiple) * backend.row_multiple
-    rows = features.new_zeros(n_rows, features.shape[1])
-    columns = contexts.new_zeros(math.ceil((c + 1) / ALIGNED) * ALIGNED, contexts.shape[1])
-    rows[:n], columns[:c] = features, contexts
-    return _product(rows, columns, factor, backend)
+    rows = features.new_zeros(n_rows, varying.stop - varying.start)
+    n_columns = math.ceil((c + 1) / ALIGNED) * ALIGNED
+    columns = contexts.new_zeros(n_columns, used.stop - used.start)
+    rows[:n], columns[:c] = features[:, varying], contexts[:, used]
+
+    def attempt(floats: int) -> Tensor:
+        product = rows.new_zeros(n_rows, n_columns)
+        of_rows, of_columns = backend.operand(rows), backend.operand(columns)
+        for block in _blocks(len(factor), n_rows + n_columns, floats):
+            words = factor[block]
+            logits = backend.buffer(rows, len(words))
+            a = backend.product(of_rows, words[:, varying].T, logits)
+            if base is not None:
+                a[:n] += base[block]
+            b = backend.product(words[:, used], of_columns.T)
+            backend.add_product(product, backend.operand(a.exp_()), backend.operand(b.exp_()))
+        return product
+
+    return backend.within_memory(attempt)
+
+
+def _span(mask: Tensor) -> slice:
+    """The columns from the first to the last where a mask holds; the first one if it never does."""
+    where = mask.nonzero()[:, 0]
+    return slice(int(where[0]), int(where[-1]) + 1) if len(where) else slice(0, 1)
 
 
 def _finished(
@@ -102,7 +137,7 @@ def _finished(
     again = weak.any(dim=1).nonzero()[:, 0]
     if len(again):
         tops = _maxima(features[again], weight, backend), _maxima(contexts, weight, backend)
-        product = _product(features[again], contexts, weight, backend, tops)
+        product = _shifted_product(features[again], contexts, weight, backend, tops)
         log_z[again] = product.log() + tops[0][:, None] + tops[1]
         weak[again] = ~(product >= 3 * len(weight) * TINY / ACCURACY)
     for some in torch.split(weak.nonzero(), DIRECT_ROWS):
@@ -111,25 +146,20 @@ def _finished(
     return log_z, weak
 
 
-def _product(
-    rows: Tensor,
-    columns: Tensor,
-    weight: Tensor,
-    backend: Backend,
-    tops: tuple[Tensor, Tensor] | None = None,
+def _shifted_product(
+    rows: Tensor, columns: Tensor, weight: Tensor, backend: Backend, tops: tuple[Tensor, Tensor]
 ) -> Tensor:
-    """(N, C) of Σ_v exp(rows · weight[v]) exp(columns · weight[v]), less maxima if given."""
+    """(N, C) of Σ_v exp(rows · weight[v]) exp(columns · weight[v]), less the maxima `tops`."""
 
     def attempt(floats: int) -> Tensor:
         product = rows.new_zeros(len(rows), len(columns))
-        of_rows, of_columns = backend.operand(rows), backend.operand(columns)
-        for words in _blocks(weight, len(rows) + len(columns), floats):
-            a = backend.product(of_rows, words.T, backend.buffer(rows, len(words)))
-            b = backend.product(words, of_columns.T)
-            if tops is not None:
-                a -= tops[0][:, None]
-                b -= tops[1]
-            product += backend.product(backend.operand(a.exp_()), backend.operand(b.exp_()))
+        for block in _blocks(len(weight), len(rows) + len(columns), floats):
+            words = weight[block]
+            a = backend.product(rows, words.T, backend.buffer(rows, len(words)))
+            b = backend.product(words, columns.T)
+            a -= tops[0][:, None]
+            b -= tops[1]
+            backend.add_product(product, a.exp_(), b.exp_())
         return product
 
     return backend.within_memory(attempt)
@@ -139,16 +169,17 @@ def _maxima(rows: Tensor, weight: Tensor, backend: Backend) -> Tensor:
     """(N,) of max_v rows · weight[v]."""
 
     def attempt(floats: int) -> Tensor:
-        blocks = _blocks(weight, len(rows), floats)
-        return torch.stack([(rows @ words.T).amax(dim=1) for words in blocks]).amax(dim=0)
+        blocks = _blocks(len(weight), len(rows), floats)
+        return torch.stack([(rows @ weight[b].T).amax(dim=1) for b in blocks]).amax(dim=0)
 
     return backend.within_memory(attempt)
 
 
-def _blocks(weight: Tensor, rows: int, floats: int) -> Iterator[Tensor]:
-    """Words (w, R + 1) whose logits with so many rows are at most `floats`, or 16 words.
+def _blocks(n: int, rows: int, floats: int) -> Iterator[slice]:
+    """Blocks of n words whose logits with so many rows are at most `floats`, or of 16 words.
 
     A multiple of 256 words where so many fit, since kernels are compiled for a shape.
     """
     words = floats // rows
-    yield from torch.split(weight, max(16, words - words % 256 if words > 256 else words))
+    words = max(16, words - words % 256 if words > 256 else words)
+    yield from (slice(begin, min(begin + words, n)) for begin in range(0, n, words))

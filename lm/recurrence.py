@@ -107,9 +107,9 @@ class LSTM(Recurrence):
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""
         h, c = state
-        z = _single(projected + F.linear(h, self.recurrent[layer]))
+        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
-        c = f * c + i * torch.tanh(z[:, 3 * self.hidden :])
+        c = torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :]))
         return o * torch.tanh(c), c
 
     def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
@@ -146,7 +146,7 @@ class CIFG(Recurrence):
         """(h', c') of the coupled-gate cell; the output gate sees the new c."""
         h, c = state
         H, peephole = self.hidden, self.peephole[layer]
-        z = _single(projected + F.linear(h, self.recurrent[layer]))
+        z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
         i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
         c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
         o = torch.sigmoid(z[:, 2 * H :] + _single(F.linear(c, peephole[H:])))

@@ -24,7 +24,7 @@ from lm.normalisers import Pair
 from lm.rows import Rows
 from lm.trie import Candidates, Forest, Indices, build
 
-VERSION = 3  # to be raised whenever a model gives a text other scores
+VERSION = 4  # to be raised whenever a model gives a text other scores
 MOST_CONTEXTS, MOST_ENTRIES = 1024, 1 << 22  # of one product
 Scores = NDArray[np.float32]
 DistinctContexts = tuple[Rows, Indices]  # and the row to which each candidate of a list leads

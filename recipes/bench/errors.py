@@ -71,7 +71,7 @@ def main(
         for name in sets or FILES:
             lists = Text.read(data, name, sentences).encoded(saved.vocabulary)
             task, head = TASKS[model.config.model], lists.head(sample)
-            script = task.script(ContextLM.of(model).double(), head, 100)
+            script = task.peers["script"].scores(ContextLM.of(model).double(), head, 100)
             agree = difference(task.ours(ScoringEngine.of(deepcopy(model).double()), head), script)
             errors, scorer = _errors(model, lists)
             work = scorer.counts

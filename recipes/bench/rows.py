@@ -1,4 +1,4 @@
-"""Rows of the tables: one model on one set, ours and the script's."""
+"""Rows of the tables: one model on one set, ours and the scripts'."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lists import Set, Text, made_up
 from measuring import best, difference, peak_memory, products_share
 from obvious import ContextLM
+from phases import Phase, phases
 from tasks import TASKS, flops, hypotheses
 
 from lm.engine import ScoringEngine
@@ -19,7 +20,11 @@ LONG, FEW, SOME = 500, 3, 50  # of lists this long: so many sentences, so many c
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One model on one set. Rates are hypotheses a second; memory in bytes."""
+    """One model on one set. Rates are hypotheses a second; memory in bytes.
+
+    ratio, loop_ratio, good_ratio, best_ratio: our rate over that of a script, the obvious one,
+    a loop over contexts, `good.py` and `best.py`.
+    """
 
     data: str
     model: str
@@ -32,6 +37,10 @@ class Row:
     ratio: float
     loop_rate: float | None
     loop_ratio: float | None
+    good_rate: float
+    good_ratio: float
+    best_rate: float
+    best_ratio: float
     tokens_per_node: float
     peak_memory: int | None
     flops_per_second: float
@@ -63,27 +72,19 @@ class Bench:
     def row(self, model: DocumentLM, data: Set) -> Row:
         """The model on one set, warmed up, ours first."""
         config, task = model.config, TASKS[model.config.model]
-        long = max(map(len, data.lists)) > LONG
-        if config.model == "rnnlm":
-            data = data.head(self.sentences)
-        else:
-            data = data.head(min(FEW, self.sample) if long else self.sample)
+        data, long = self.head(model, data), _long(data)
         most = min(SOME, self.contexts) if long else self.contexts
         scorer, script = ScoringEngine.of(model), ContextLM.of(model)
         task.ours(scorer, data)
         seconds, scores = best(lambda: task.ours(scorer, data))
-        n, limited = hypotheses(config.model, data), hypotheses(config.model, data, most)
-
-        task.script(script, data.head(2), 2)
-        script_seconds, expected = best(lambda: task.script(script, data, most))
-        differences = [difference(scores, expected)]
-        loop_rate = None
-        if loop := task.loop:
-            loop(script, data.head(2), 2)
-            loop_seconds, expected = best(lambda: loop(script, data, most))
+        n = hypotheses(config.model, data)
+        rate, rates, differences = n / seconds, {}, []
+        for name, peer in task.peers.items():
+            ready, limit = peer.ready(script), most if peer.limited else None
+            peer.scores(ready, data.head(2), 2)
+            peer_seconds, expected = best(lambda p=peer, m=ready, c=limit: p.scores(m, data, c))
             differences.append(difference(scores, expected))
-            loop_rate = limited / loop_seconds
-        rate, script_rate = n / seconds, limited / script_seconds
+            rates[name] = hypotheses(config.model, data, limit) / peer_seconds
         nodes = data.nodes() if config.model == "rnnlm" else sum(data.list_nodes())
         return Row(
             data=data.name,
@@ -93,10 +94,14 @@ class Bench:
             hypotheses=n,
             seconds=seconds,
             rate=rate,
-            script_rate=script_rate,
-            ratio=rate / script_rate,
-            loop_rate=loop_rate,
-            loop_ratio=rate / loop_rate if loop_rate else None,
+            script_rate=rates["script"],
+            ratio=rate / rates["script"],
+            loop_rate=rates.get("loop"),
+            loop_ratio=rate / rates["loop"] if "loop" in rates else None,
+            good_rate=rates["good"],
+            good_ratio=rate / rates["good"],
+            best_rate=rates["best"],
+            best_ratio=rate / rates["best"],
             tokens_per_node=data.tokens / nodes,
             peak_memory=peak_memory(model, data),
             flops_per_second=flops(config, data) / seconds,
@@ -104,6 +109,18 @@ class Bench:
             products_share=products_share(model, data) if self.profile else None,
             difference=max(differences),
         )
+
+    def head(self, model: DocumentLM, data: Set) -> Set:
+        """The sentences of a set that the model is measured on."""
+        if model.config.model == "rnnlm":
+            return data.head(self.sentences)
+        return data.head(min(FEW, self.sample) if _long(data) else self.sample)
+
+    def phases(self, model: DocumentLM, vocabulary: Vocabulary | None) -> Iterator[Phase]:
+        """Where our time on the first set goes."""
+        text = self.texts[0]
+        data = text.encoded(vocabulary or text.vocabulary(model.config.vocabulary))
+        yield from phases(model, self.head(model, data))
 
     def scaling(
         self, model: DocumentLM, vocabulary: Vocabulary | None
@@ -127,6 +144,10 @@ class Bench:
                 "seconds per million prefixes": seconds / nodes * 1e6,
                 "GFLOP/s": flops(model.config, data) / seconds / 1e9,
             }
+
+
+def _long(data: Set) -> bool:
+    return max(map(len, data.lists)) > LONG
 
 
 def shape_of(config: Config) -> str:

@@ -1,6 +1,6 @@
-"""Our scoring engine against the obvious script: same weights, same machine, same run.
+"""Our scoring engine against scripts in PyTorch: same weights, same machine, same run.
 
-    python recipes/bench/scoring.py --data DATA [--shape 128/10k] [--lm DIR] [--scaling] [--profile]
+    python recipes/bench/scoring.py --data DATA [--shape 128/10k] [--lm DIR] [--scaling] [--phases]
 
 Prints one table (README.md explains its columns) and exits with 1 if any score of the two
 differs by more than 1e-3 nats. Run it with nothing else running.
@@ -18,6 +18,7 @@ import click
 import torch
 from lists import FILES, MADE_UP, Text
 from measuring import machine, matmul_peak
+from phases import Phase
 from rows import Bench, Row
 from tabulate import tabulate
 from tasks import TASKS, seeded
@@ -27,6 +28,7 @@ from lm.model import Config, DocumentLM
 from lm.vocabulary import Vocabulary
 
 TOLERANCE = 1e-3
+SHOWN = 0.005  # share of the time that a phase of the table has, at least
 SHAPES = ("128/10k", "256/20k")
 
 
@@ -56,16 +58,18 @@ def _models(
 
 
 def _table(rows: Sequence[Row]) -> str:
-    header = "data model shape ours/s script/s ratio loop/s ratio tokens/node MiB GFLOP/s peak"
-    columns = [*header.split(), "products", "max|Δ|"]
+    header = "data model shape ours/s script/s ratio loop/s ratio good/s ratio best/s ratio"
+    header += " tokens/node MiB GFLOP/s peak products max|Δ|"
+    columns = header.split()
     if all(row.products_share is None for row in rows):
         columns.remove("products")
     cells = [
         [
-            *(r.data, r.model, r.shape, f"{r.rate:,.0f}", f"{r.script_rate:,.0f}"),
-            f"{r.ratio:.1f}×",
-            "" if r.loop_rate is None else f"{r.loop_rate:,.0f}",
-            "" if r.loop_ratio is None else f"{r.loop_ratio:.1f}×",
+            *(r.data, r.model, r.shape, f"{r.rate:,.0f}"),
+            *_compared(r.script_rate, r.ratio),
+            *_compared(r.loop_rate, r.loop_ratio),
+            *_compared(r.good_rate, r.good_ratio),
+            *_compared(r.best_rate, r.best_ratio),
             f"{r.tokens_per_node:.2f}",
             "?" if r.peak_memory is None else f"{r.peak_memory / 2**20:.0f}",
             *(f"{r.flops_per_second / 1e9:,.0f}", f"{r.share_of_peak:.0%}"),
@@ -76,6 +80,27 @@ def _table(rows: Sequence[Row]) -> str:
     ]
     align = ["left"] * 3 + ["right"] * (len(columns) - 3)
     return tabulate(cells, columns, colalign=align, disable_numparse=True)
+
+
+def _phase_table(phases: Sequence[Phase]) -> str:
+    cells = [
+        [
+            *(p.model, p.phase, p.kind, f"{p.share:.1%}"),
+            "" if p.rate is None else f"{p.rate / 1e9:,.0f} {p.unit}",
+            "" if p.of_limit is None else f"{p.of_limit:.0%}",
+        ]
+        for p in phases
+        if p.share >= SHOWN
+    ]
+    columns = ["model", "phase", "operations", "share", "rate", "of the limit"]
+    align = ["left"] * 3 + ["right"] * 3
+    return tabulate(cells, columns, colalign=align, disable_numparse=True)
+
+
+def _compared(rate: float | None, ratio: float | None) -> tuple[str, str]:
+    if rate is None or ratio is None:
+        return "", ""
+    return f"{rate:,.0f}", f"{ratio:.{1 if ratio >= 10 else 2}f}×"
 
 
 @click.command()
@@ -91,6 +116,7 @@ def _table(rows: Sequence[Row]) -> str:
 @click.option("--device", default="cpu", show_default=True)
 @click.option("--scaling", is_flag=True, help="Seconds of ours against K, too.")
 @click.option("--profile", is_flag=True, help="Share of products and exponentials, too.")
+@click.option("--phases", is_flag=True, help="Where our time goes on the first set, too; CPU.")
 @click.option("--format", "style", default="table", type=click.Choice(["table", "json"]))
 def main(  # noqa: PLR0913 (an option each)
     data: Path,
@@ -105,33 +131,43 @@ def main(  # noqa: PLR0913 (an option each)
     device: str,
     scaling: bool,
     profile: bool,
+    phases: bool,
     style: str,
 ) -> None:
-    """Time our scoring against the obvious script, and compare their scores."""
+    """Time our scoring against scripts in PyTorch, and compare their scores."""
     if threads:
         torch.set_num_threads(threads)
     place = torch.device(device)
+    if phases and place.type != "cpu":
+        raise click.UsageError("--phases measures a CPU")
     chosen = sets or (*FILES, MADE_UP)
     texts = [Text.read(data, x, max(sentences, sample)) for x in chosen if x != MADE_UP]
     peak = matmul_peak(place)
     bench = Bench(texts, MADE_UP in chosen, sentences, sample, contexts, peak, profile)
     rows: list[Row] = []
     growth: list[Mapping[str, object]] = []
+    spent: list[Phase] = []
     for model, vocabulary in _models(folders, shapes, models):
         for row in bench.rows(model.to(place), vocabulary):
-            click.echo(f"{row.model} {row.shape}, {row.data}: {row.ratio:.1f}×", err=True)
+            ratios = f"{row.ratio:.1f}×, good {row.good_ratio:.1f}×, best {row.best_ratio:.2f}×"
+            click.echo(f"{row.model} {row.shape}, {row.data}: {ratios}", err=True)
             rows.append(row)
         if scaling and texts and model.config.model != "ccdclm":
             growth += bench.scaling(model, vocabulary)
+        if phases and texts:
+            spent += bench.phases(model, vocabulary)
     about = {"machine": machine(place), "matmul_peak_flops_per_second": peak}
     if style == "json":
         found = {**about, "rows": [asdict(row) for row in rows], "scaling": growth}
+        found["phases"] = [asdict(phase) for phase in spent]
         print(json.dumps(found, indent=1, ensure_ascii=False))
     else:
         print(f"{about['machine']}; float32 products at most {peak / 1e9:,.0f} GFLOP/s\n")
         print(_table(rows))
         if growth:
             print("\n" + tabulate(growth, "keys", floatfmt=".3g", intfmt=","))
+        if spent:
+            print("\n" + _phase_table(spent))
     if not all(row.difference <= TOLERANCE for row in rows):
         sys.exit(f"scores differ by more than {TOLERANCE} nats")
 

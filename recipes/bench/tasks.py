@@ -1,4 +1,4 @@
-"""What is measured: a task a model, by our engine and by the obvious script, on the same weights.
+"""What is measured: a task a model, by our engine and by scripts in PyTorch, on the same weights.
 
 `rnnlm` scores each candidate once, `codclm` after each candidate of the sentence before, and
 `ccdclm` after each of the 8 paths of a beam. A hypothesis is a candidate scored in one context.
@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import best
+import good
 import numpy as np
 import obvious
 import torch
@@ -100,10 +102,19 @@ def _numpy(tensors: Sequence[Tensor]) -> Scores:
 
 
 def _each_document(
-    score: Callable[[ContextLM, Sequence[KBest], int | None], list[Tensor]],
-) -> Callable[[ContextLM, Set, int | None], Scores]:
-    def scores(model: ContextLM, data: Set, most: int | None) -> Scores:
-        return _numpy([matrix for d in data.documents() for matrix in score(model, d, most)])
+    score: Callable[[Any, Sequence[KBest], int | None], list[Tensor]],
+) -> Callable[[Any, Set, int | None], Scores]:
+    def scores(model: Any, data: Set, limit: int | None) -> Scores:
+        return _numpy([matrix for d in data.documents() for matrix in score(model, d, limit)])
+
+    return scores
+
+
+def _each_beam(
+    search: Callable[[Any, Sequence[KBest], int], tuple[float, Any, int]],
+) -> Callable[[Any, Set, int | None], Scores]:
+    def scores(model: Any, data: Set, _: int | None) -> Scores:
+        return [np.array([search(model, d, WIDTH)[0]]) for d in data.documents()]
 
     return scores
 
@@ -147,28 +158,58 @@ def flops(config: Config, data: Set) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """A script that scores what our engine does.
+
+    ready: the script's model of the obvious one, untimed; scores: of a set's lists, with
+    `limit` in that many contexts of each list alone; limited: whether it is to be so limited,
+    since its time grows with the number of contexts.
+    """
+
+    scores: Callable[[Any, Set, int | None], Scores]
+    ready: Callable[[ContextLM], Any] = lambda model: model
+    limited: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """One model's scores: by us, by the script, and by the script after a second thought."""
+    """One model's scores: by our engine, and by scripts in PyTorch, the obvious one first."""
 
     ours: Callable[[ScoringEngine, Set], Scores]
-    script: Callable[[ContextLM, Set, int | None], Scores]
-    loop: Callable[[ContextLM, Set, int | None], Scores] | None = None
+    peers: Mapping[str, Peer]
 
 
 TASKS = {
     "rnnlm": Task(
         lambda scorer, data: independent(scorer, Candidates.of(data.lists)),
-        lambda model, data, _: _numpy(obvious.independent(model, data.lists)),
+        {
+            "script": Peer(lambda model, data, _: _numpy(obvious.independent(model, data.lists))),
+            "good": Peer(lambda model, data, _: _numpy(good.independent(model, data.lists))),
+            "best": Peer(
+                lambda model, data, _: _numpy(best.independent(model, data.lists)),
+                best.PrefixLM.of,
+            ),
+        },
     ),
     "codclm": Task(
         lambda scorer, data: pairs(scorer, Candidates.of(data.lists), np.array(data.first)),
-        _each_document(obvious.pairs),
-        _each_document(obvious.loop_pairs),
+        {
+            "script": Peer(_each_document(obvious.pairs)),
+            "loop": Peer(_each_document(obvious.loop_pairs)),
+            "good": Peer(_each_document(good.pairs)),
+            "best": Peer(
+                _each_document(lambda model, lists, _: best.pairs(model, lists)),
+                best.PrefixLM.of,
+                limited=False,
+            ),
+        },
     ),
     "ccdclm": Task(
         beam_scores,
-        lambda model, data, _: [
-            np.array([obvious.beam(model, d, WIDTH)[0]]) for d in data.documents()
-        ],
+        {
+            "script": Peer(_each_beam(obvious.beam)),
+            "good": Peer(_each_beam(good.beam)),
+            "best": Peer(_each_beam(best.beam), best.PrefixLM.of),
+        },
     ),
 }

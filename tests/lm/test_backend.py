@@ -137,6 +137,24 @@ def test_deterministic_work_that_is_not_parted_has_one_thread() -> None:
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize("n", [1, 127, 129, 600, 2049, 5000])
+def test_pieces_are_all_rows_in_order_and_their_number_suits_one_two_or_four_threads(
+    n: int,
+) -> None:
+    rows = torch.arange(n)
+    pieces = Backend().pieces(rows, 512)
+    assert torch.equal(torch.cat(pieces), rows)
+    assert max(map(len, pieces)) <= 512
+    assert len(pieces) % 4 == 0 or all(len(piece) == 128 for piece in pieces[:-1])
+
+
+def test_a_product_is_added_to_what_was_there() -> None:
+    a, b, total = torch.randn(5, 7), torch.randn(7, 3), torch.randn(5, 3)
+    expected = total.double() + a.double() @ b.double()
+    Backend().add_product(total, a, b)
+    torch.testing.assert_close(total.double(), expected, atol=1e-5, rtol=1e-5)
+
+
 def test_unknown_precisions_are_refused() -> None:
     with pytest.raises(ValueError, match="float16"):
         Backend(dtype="float16")

@@ -52,6 +52,21 @@ def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
     assert not (weak.any() and (alike or spread <= 5))
 
 
+@pytest.mark.parametrize("nodes", [1, 2, 30])
+@pytest.mark.parametrize("spread", [1.0, 20.0])
+def test_columns_that_are_equal_in_all_features_count(nodes: int, spread: float) -> None:
+    generator = torch.Generator().manual_seed(6)
+    weight = torch.randn(WORDS, 9, generator=generator) * spread
+    features, contexts = torch.randn(nodes, 9, generator=generator), torch.zeros(CONTEXTS, 9)
+    features[:, 4:] = features[0, 4:].clone()
+    contexts[:, 4:8] = torch.randn(CONTEXTS, 4, generator=generator)
+    log_z, _ = pair_log_sums([(features, contexts)], weight, Backend())[0]
+    both = features.double()[:, None] + contexts.double()
+    logits = both @ weight.double().T
+    error = (log_z.double() - torch.logsumexp(logits, dim=2)).abs().max()
+    assert float(error) <= 1e-6 * float(logits.abs().max())
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 10.0, 40.0]), st.floats(-90, 90))
 @settings(max_examples=25)
 def test_no_offset_of_a_node_or_a_context_deceives_the_guard(
