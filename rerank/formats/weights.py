@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
-from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
+from rerank.formats.moses_ini import merged, read_ini, read_scale, scale_line, weight_line
 from rerank.notices import Notices
 
 SCHEMA = 1
-_KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
+_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "provenance")
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
@@ -35,6 +35,7 @@ class Weights:
     sparse: Mapping[str, float] = field(default_factory=dict)
     alpha: float | None = None  # scale of p(path) ∝ exp(alpha · score), natural log
     provenance: Mapping[str, object] = field(default_factory=dict)  # of a tuning, as JSON values
+    mbr_spread: float | None = None  # `spread` of `decoders.mbr.mbr`; None: its default
 
     @property
     def all_zero(self) -> bool:
@@ -45,9 +46,9 @@ class Weights:
 def read_weights(path: str | Path, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` is
-    read. A repeated label adds further values. A name with `_` is a sparse feature. InputError for
-    a file without weights, and for values that are not finite numbers.
+    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` and
+    `# mbr_spread: v` are read. A repeated label adds further values. A name with `_` is a sparse
+    feature. InputError for a file without weights, and for values that are not finite numbers.
     """
     return weights_from_lines(read_lines(path, notices), notices, source=display(path))
 
@@ -79,7 +80,8 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
         )
     if first.startswith(b"{"):
         return _from_json(b"\n".join(content), source)
-    return Weights(*read_ini(content, notices, source=source))
+    spread = read_scale(content, "mbr_spread", source=source)
+    return Weights(*read_ini(content, notices, source=source), mbr_spread=spread)
 
 
 def write_weights(
@@ -127,6 +129,7 @@ def to_json(weights: Weights) -> bytes:
         "weights": {name: list(values) for name, values in weights.dense.items()},
         "sparse": dict(weights.sparse),
         "alpha": weights.alpha,
+        **({} if weights.mbr_spread is None else {"mbr_spread": weights.mbr_spread}),
         "provenance": dict(weights.provenance),
     }
     return json.dumps(values, indent=1, allow_nan=False).encode() + b"\n"
@@ -137,9 +140,12 @@ def to_ini(weights: Weights) -> bytes:
     lines = [
         f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
         for name, value in weights.provenance.items()
-        if name != "alpha"
+        if name not in ("alpha", "mbr_spread")
     ]
-    lines += [alpha_line(weights.alpha), "", "[weight]"]
+    lines.append(scale_line("alpha", weights.alpha))
+    if weights.mbr_spread is not None:
+        lines.append(scale_line("mbr_spread", weights.mbr_spread))
+    lines += ["", "[weight]"]
     lines += [weight_line(name, values, sparse=False) for name, values in weights.dense.items()]
     lines += [weight_line(name, (value,), sparse=True) for name, value in weights.sparse.items()]
     return "\n".join([*lines, ""]).encode()
@@ -259,9 +265,7 @@ def _checked(found: Mapping[str, object]) -> Weights:
             raise ValueError(f"found the key {key!r}; {_near(key, _KEYS)}")
     if (schema := found["schema"]) != SCHEMA:
         raise ValueError(f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one")
-    alpha = None if found.get("alpha") is None else _finite("alpha", found["alpha"])
-    if alpha is not None and alpha <= 0:
-        raise ValueError(f"found alpha {found['alpha']!r}; alpha must be positive, or null")
+    alpha, spread = (_scale(key, found.get(key)) for key in ("alpha", "mbr_spread"))
     dense = {
         name: tuple(_finite(name, value) for value in (v if isinstance(v, list) else [v]))
         for name, v in _mapping(found, "weights").items()
@@ -269,7 +273,7 @@ def _checked(found: Mapping[str, object]) -> Weights:
     sparse = {name: _finite(name, value) for name, value in _mapping(found, "sparse").items()}
     if not dense and not sparse:
         raise ValueError("found none")
-    return Weights(dense, sparse, alpha, _mapping(found, "provenance"))
+    return Weights(dense, sparse, alpha, _mapping(found, "provenance"), spread)
 
 
 def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
@@ -278,6 +282,14 @@ def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ValueError(f"found no object at {key!r}")
     return value
+
+
+def _scale(key: str, value: object) -> float | None:
+    """A number above 0, or None for null."""
+    scale = None if value is None else _finite(key, value)
+    if scale is not None and scale <= 0:
+        raise ValueError(f"found {key} {value!r}; {key} must be positive, or null")
+    return scale
 
 
 def _finite(name: str, value: object) -> float:

@@ -176,7 +176,7 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b"[weight]\nLM0=\n", "w.ini:2: expected a number after 'LM0='"),
         (b"a_b= 1\na_b= 2\n", "w.ini:2: expected one weight of 'a_b', found two"),
         (b"not used\n", "w.ini: expected weights, found 'not used', which mert-moses.pl writes"),
-        (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected an alpha above 0, found '-1'"),
+        (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected alpha above 0, found '-1'"),
         (b'{"schema": 1}', "expected JSON weights, found none"),
         (b"{}", "expected JSON weights, found none"),
         (b'{"schema": 1,\n"weights": {"LM0": [0.1}}', "w.ini:2: expected JSON"),
