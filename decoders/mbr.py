@@ -26,6 +26,8 @@ from decoders.smc import LAG, smc
 
 SPREAD = 1.4  # the best on Moses' lists of subtitles and lectures: see recipes/mbr
 
+NEAR = 1e-10
+
 
 class Utility(Protocol):
     """The utility of a candidate if another one, or each with a probability, is the reference."""
@@ -57,9 +59,9 @@ def mbr(
     each word of a candidate, in its unit. Serves every order; exact, for its own objective, on
     order 0 and 1 – its path is not the one of highest score. With all scores 0 candidates have
     equal probability, and the path is the consensus of the lists. O(Σ K_{t-1} K_t) time on order 0
-    and 1, else that of `smc`, beside the utility's own. Ties: the lower candidate. Without a
-    possible path the first candidates. Random above order 1: `rng`. Errors: ValueError without a
-    utility and for an invalid scale, spread or reward, ScoreError naming the sentence.
+    and 1, else that of `smc`, beside the utility's own. Ties: as in `best`. Without a possible path
+    the first candidates. Random above order 1: `rng`. Errors: ValueError without a utility and for
+    an invalid scale, spread or reward, ScoreError naming the sentence.
     """
     if utility is None:
         raise ValueError("mbr needs a utility")
@@ -85,12 +87,15 @@ def mbr(
 def best(utility: Utility, t: int, marginals: Array, word_reward: float = 0.0) -> NDArray[np.intp]:
     """Candidate of sentence t with the highest expected utility, of equal ones the lower.
 
+    Utilities are equal if they differ by no more than rounding, `NEAR` of the highest: those of two
+    candidates of equal probability often are, and which documents are beside it must not decide.
     marginals: (K_t,), or (A, K_t) for the candidates (A,) under A distributions.
     """
     gains = utility.expected(t, marginals)
     if word_reward:
         gains = gains + word_reward * utility.words(t)
-    return np.asarray(gains.argmax(axis=-1))
+    top = gains.max(axis=-1, keepdims=True)
+    return np.asarray((gains >= top - NEAR * abs(top)).argmax(axis=-1))
 
 
 def scale(spread: float, deviation: float) -> float:

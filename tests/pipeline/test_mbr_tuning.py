@@ -82,8 +82,8 @@ def test_scores_are_those_of_decoding(
 ) -> None:
     if name:
         weigh()
-    given, how = lists(model_folders[name] if name else None), {"particles": 8}
-    options = Options(**how) if name == "ccdclm" else Options()
+    given = lists(model_folders[name] if name else None)
+    options = Options(particles=8) if name == "ccdclm" else Options()
     found = tuned(given, search=Search("mbr", options)).choice
     assert found.plain == pytest.approx(bleu(decoded(given, Search())), rel=1e-12)
     default = bleu(decoded(given, Search("mbr", options)))
