@@ -142,6 +142,12 @@ def compare(recipe: Recipe, name: str, *, fit: bool) -> None:
         search = ("--search", "mbr", "--utility", utility, "--word-reward", reward)
         rows[f"{utility}, word reward {reward}"] = recipe.decode(name, files, *search)
     table(f"{name}, 100-best", rows, files.references)
+    if fit:
+        made = json.loads(recipe.fitted(lists, "bleu").read_text())["provenance"]["mbr"]
+        spreads, highest = made["by_spread"], made["held_out"]["highest_score"]
+        print(f"\n{lists.fit_on}, BLEU by spread; path of highest score {highest:.2f}\n")
+        print(f"| {' | '.join(spreads)} |\n|{'---|' * len(spreads)}")
+        print(f"| {' | '.join(f'{score:.2f}' for score in spreads.values())} |", flush=True)
 
 
 def combine(

@@ -105,6 +105,8 @@ def tune_mbr(
     whole = np.concatenate(sums, axis=1)
     *mbr, highest = np.stack([whole[:, fold].sum(axis=1) for fold in folds], axis=1)
     choice = choose_spread(np.stack(mbr), highest, measure)
+    listed = ", ".join(f"{name}: {score:.2f}" for name, score in choice.by_spread().items())
+    announce(f"{measure.name} by spread: {listed}")
     made = {
         **given.provenance,
         "mbr": {
@@ -112,7 +114,7 @@ def tune_mbr(
             "utility": search.options.utility or UTILITY,
             "word_reward": search.options.word_reward or 0.0,
             "metric": measure.signature(len(references)),
-            "held_out": choice.to_provenance(),
+            **choice.to_provenance(),
         },
     }
     written = replace(given, mbr_spread=choice.spread, provenance=made)

@@ -26,18 +26,27 @@ FEWEST, BLOCKS, MOST = 4, 10, 20  # documents for folds of documents, else block
 class SpreadChoice:
     """A chosen spread of `SPREADS`, and what it brings on folds that it was not chosen on.
 
-    mbr: score, each fold under the spread chosen on the others; default: under `SPREAD`; plain: of
-    the paths of highest score; all as published. gain: of mbr over plain, above 0 if mbr is better,
-    and its standard error
+    mbr: score, each fold under the spread chosen on the others; plain: of the paths of highest
+    score; scores: (C,) under each of `SPREADS`; all as published. gain: of mbr over plain, above 0
+    if mbr is better, and its standard error
     """
 
     spread: float
     mbr: float
-    default: float
     plain: float
+    scores: tuple[float, ...]
     gain: float
     error: float
     folds: int
+
+    @property
+    def default(self) -> float:
+        """Score under `SPREAD`."""
+        return self.scores[0]
+
+    def by_spread(self) -> dict[str, float]:
+        """`scores` by spread, the smallest first."""
+        return {f"{one:g}": score for one, score in sorted(zip(SPREADS, self.scores, strict=True))}
 
     def to_text(self) -> str:
         """One line for people."""
@@ -47,10 +56,11 @@ class SpreadChoice:
             f"{self.plain:.2f}, gain {self.gain:.2f} ± {self.error:.2f} ({self.folds} folds)"
         )
 
-    def to_provenance(self) -> dict[str, float]:
+    def to_provenance(self) -> dict[str, object]:
         """Entry of a weights file."""
-        scores = {"mbr": self.mbr, "default_spread": self.default, "highest_score": self.plain}
-        return {**scores, "gain": self.gain, "gain_error": self.error, "folds": self.folds}
+        held_out = {"mbr": self.mbr, "highest_score": self.plain, "gain": self.gain}
+        held_out |= {"gain_error": self.error, "folds": self.folds}
+        return {"held_out": held_out, "by_spread": self.by_spread()}
 
 
 def folds_of(sizes: Sequence[int]) -> list[NDArray[np.int64]]:
@@ -77,13 +87,13 @@ def choose_spread(sums: Rows, plain: Rows, metric: Metric) -> SpreadChoice:
     folds = np.arange(len(plain))
     chosen = [best(np.delete(sums, g, axis=1), metric) for g in folds]
     both = np.stack([sums[chosen, folds], plain])  # (2, G, W)
-    summed = np.stack([*both.sum(axis=1), sums[0].sum(axis=0)])
-    mbr, highest, default = metric.scores(summed).tolist()
+    mbr, highest = metric.scores(both.sum(axis=1)).tolist()
+    scores = metric.scores(sums.sum(axis=1)).tolist()
     return SpreadChoice(
-        spread=SPREADS[best(sums, metric)] if mbr > default else SPREAD,
+        spread=SPREADS[best(sums, metric)] if mbr > scores[0] else SPREAD,
         mbr=metric.shown(mbr),
-        default=metric.shown(default),
         plain=metric.shown(highest),
+        scores=tuple(map(metric.shown, scores)),
         gain=mbr - highest,
         error=difference_error(both, metric),
         folds=len(folds),

@@ -1,6 +1,7 @@
 """`tune_mbr`: what it says of a spread is what `decode` writes under it, by sacrebleu."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,12 @@ def test_scores_are_those_of_decoding(
         weigh()
     given = lists(model_folders[name] if name else None)
     options = Options(particles=8) if name == "ccdclm" else Options()
-    found = tuned(given, search=Search("mbr", options)).choice
+    said: list[str] = []
+    found = tuned(given, search=Search("mbr", options), announce=said.append).choice
     assert found.plain == pytest.approx(bleu(decoded(given, Search())), rel=1e-12)
     default = bleu(decoded(given, Search("mbr", options)))
     assert found.default == pytest.approx(default, rel=1e-12)
+    assert re.search(rf"^BLEU by spread: 0\.35: .*, 1\.4: {default:.2f}, 2: ", said[-1])
     assert found.folds == len(set(DOCS))
 
 
@@ -118,7 +121,7 @@ def test_the_spread_goes_to_the_weights_file_from_which_decode_reads_it(here: Pa
         assert decoded(lists(), Search("mbr"), out) == of_option
     made = json.loads(Path("mbr.json").read_text(encoding="utf-8"))["provenance"]["mbr"]
     assert made["utility"] == "bleu"
-    assert made["held_out"] == found.choice.to_provenance()
+    assert {key: made[key] for key in ("held_out", "by_spread")} == found.choice.to_provenance()
 
 
 def test_other_metrics_are_followed(here: Path) -> None:
