@@ -152,7 +152,7 @@ def check_options(
             )
     if row.own_scale and {"alpha", "spread"} <= given.keys():
         alpha, spread = (flags.get(name, name) for name in ("alpha", "spread"))
-        raise UnsuitedDecoder(f"{alpha} is the scale itself; leave out it or {spread}")
+        raise UnsuitedDecoder(f"{alpha} is the scale itself; leave out {spread}")
     missing = options.alpha is None and options.scale is None
     if row.scaled(given) and missing and not row.own_scale:
         raise ScaleMissing(f"{row.name} works with p ∝ exp(alpha · score) and needs alpha")

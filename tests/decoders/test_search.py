@@ -258,7 +258,7 @@ def test_mbr_has_a_scale_of_its_own_and_uses_none_that_was_fitted_by_likelihood(
         for options in (Options(), Options(scale=0.7), Options(alpha=0.7))
     )
     assert found == fitted != given
-    with pytest.raises(UnsuitedDecoder, match="alpha is the scale itself; leave out it or spread"):
+    with pytest.raises(UnsuitedDecoder, match="alpha is the scale itself; leave out spread"):
         decode(UNARY, "mbr", Options(alpha=0.7, spread=1.0), utility=ExactMatch())
 
 
