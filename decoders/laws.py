@@ -48,6 +48,10 @@ class ExactMatch:
         """The marginals."""
         return marginals
 
+    def words(self, t: int) -> Array:
+        """No words."""
+        return np.zeros(1)
+
 
 def random_problem(
     order: int | None,

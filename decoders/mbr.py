@@ -4,6 +4,10 @@ S. Kumar, W. Byrne, "Minimum Bayes-risk decoding for statistical machine transla
 https://aclanthology.org/N04-1022. The utility of a document is the sum over its sentences, so
 that only the marginals of each sentence matter: exact ones on order 0 and 1, those of a particle
 filter with fixed-lag smoothing elsewhere.
+
+How flat the posterior must be is not a matter of likelihood. Where no scale α is given, it is
+chosen so that α · score has the standard deviation `SPREAD` within a list; that makes the result
+independent of the factor up to which weights are known.
 """
 
 from __future__ import annotations
@@ -11,13 +15,18 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from decoders.batching import Steps, batchable, follow
+from decoders.batching import Steps, batchable, conditional_scores, follow
 from decoders.marginals import is_chain, marginals
 from decoders.posterior import Posterior
 from decoders.problem import Array, DocumentProblem
 from decoders.result import SearchResult
 from decoders.smc import LAG, smc
+
+SPREAD = 1.4  # the best on Moses' lists of subtitles and lectures: see recipes/mbr
+
+NEAR = 1e-10
 
 
 class Utility(Protocol):
@@ -27,40 +36,107 @@ class Utility(Protocol):
         """Expected utility (K_t,) of each candidate of sentence t under marginals (K_t,)."""
         ...
 
+    def words(self, t: int) -> Array:
+        """Number of words (K_t,) of each candidate of sentence t."""
+        ...
+
 
 @batchable
 def mbr(
     problem: DocumentProblem,
     *,
     utility: Utility | None,
-    alpha: float,
+    alpha: float | None = None,
     rng: np.random.Generator,
+    spread: float = SPREAD,
+    word_reward: float = 0.0,
     particles: int = 64,
     lag: int = LAG,
 ) -> Steps[SearchResult]:
     """The path of highest expected utility under p(path) ∝ exp(α · score), and the posterior.
 
-    Serves every order; exact, for its own objective, on order 0 and 1 – its path is not the one of
-    highest score. With all scores 0 candidates have equal probability, and the path is the
-    consensus of the lists. O(Σ K_{t-1} K_t) time on order 0 and 1, else that of `smc`, beside the
-    utility's own. Ties: the lower candidate. Without a possible path the first candidates. Random
-    above order 1: `rng`. Errors: ValueError without a utility, ScoreError naming the sentence.
+    alpha: None for `spread` ÷ `standard_deviation(problem)`; word_reward: added to the utility for
+    each word of a candidate, in its unit. Serves every order; exact, for its own objective, on
+    order 0 and 1 – its path is not the one of highest score. With all scores 0 candidates have
+    equal probability, and the path is the consensus of the lists. O(Σ K_{t-1} K_t) time on order 0
+    and 1, else that of `smc`, beside the utility's own. Ties: as in `best`. Without a possible path
+    the first candidates. Random above order 1: `rng`. Errors: ValueError without a utility and for
+    an invalid scale, spread or reward, ScoreError naming the sentence.
     """
     if utility is None:
         raise ValueError("mbr needs a utility")
-    lengths = tuple(problem.lengths)
-    if is_chain(problem):
-        probabilities, log_z = marginals(problem, alpha)
-        none = np.zeros((0, len(lengths)), dtype=np.intp)
-        posterior = Posterior(probabilities, log_z, True, none, np.zeros(0))
-    else:
-        found = yield from smc.steps(problem, alpha=alpha, rng=rng, particles=particles, lag=lag)
-        if found.posterior is None:
-            raise TypeError("a particle filter has a posterior")
-        posterior = found.posterior
-    choices = [0] * len(lengths)
+    if not (0 < spread < np.inf and np.isfinite(word_reward)):
+        raise ValueError(
+            f"expected a finite spread above 0 and a finite word reward, found {spread} and "
+            f"{word_reward}"
+        )
+    if alpha is None:
+        deviation = yield from standard_deviation.steps(problem)
+        alpha = scale(spread, deviation)
+    posterior = yield from posterior_of.steps(
+        problem, alpha=alpha, rng=rng, particles=particles, lag=lag
+    )
+    choices = [0] * len(posterior.marginals)
     if not posterior.extinct:
         for t, row in enumerate(posterior.marginals):
-            choices[t] = int(utility.expected(t, row).argmax())
+            choices[t] = int(best(utility, t, row, word_reward))
     path = yield from follow.steps(problem, choices)
     return SearchResult((path,), posterior)
+
+
+def best(utility: Utility, t: int, marginals: Array, word_reward: float = 0.0) -> NDArray[np.intp]:
+    """Candidate of sentence t with the highest expected utility, of equal ones the lower.
+
+    Utilities are equal if they differ by no more than rounding, `NEAR` of the highest: those of two
+    candidates of equal probability often are, and which documents are beside it must not decide.
+    marginals: (K_t,), or (A, K_t) for the candidates (A,) under A distributions.
+    """
+    gains = utility.expected(t, marginals)
+    if word_reward:
+        gains = gains + word_reward * utility.words(t)
+    top = gains.max(axis=-1, keepdims=True)
+    return np.asarray((gains >= top - NEAR * abs(top)).argmax(axis=-1))
+
+
+def scale(spread: float, deviation: float) -> float:
+    """The α at which scores of this standard deviation have that of `spread`; 1 where it is 0."""
+    return min(spread / deviation, 1e300) if deviation > 0 else 1.0
+
+
+@batchable
+def standard_deviation(problem: DocumentProblem) -> Steps[float]:
+    """Standard deviation of the scores within a list, the root mean square over all lists.
+
+    The scores are those after the path of first candidates; lists with fewer than two possible
+    candidates are left out; 0 without any list. Errors: ScoreError. O(Σ K_t) scores.
+    """
+    rows = yield from conditional_scores.steps(problem, (0,) * len(problem.lengths))
+    lists = [row[row > -np.inf] for row in rows]
+    lists = [row - row.max() for row in lists if len(row) > 1]
+    largest = max((-row.min() for row in lists), default=0.0)
+    if not 0 < largest < np.inf:
+        return 0.0
+    return float(largest * np.sqrt(np.mean([np.var(row / largest) for row in lists])))
+
+
+@batchable
+def posterior_of(
+    problem: DocumentProblem,
+    *,
+    alpha: float,
+    rng: np.random.Generator,
+    particles: int = 64,
+    lag: int = LAG,
+) -> Steps[Posterior]:
+    """The posterior p(path) ∝ exp(α · score): exact on order 0 and 1, else that of `smc`.
+
+    Cost, randomness and errors as of `mbr`; ValueError for an invalid α.
+    """
+    if is_chain(problem):
+        probabilities, log_z = marginals(problem, alpha)
+        none = np.zeros((0, len(problem.lengths)), dtype=np.intp)
+        return Posterior(probabilities, log_z, True, none, np.zeros(0))
+    found = yield from smc.steps(problem, alpha=alpha, rng=rng, particles=particles, lag=lag)
+    if found.posterior is None:
+        raise TypeError("a particle filter has a posterior")
+    return found.posterior

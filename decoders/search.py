@@ -48,6 +48,8 @@ class Options:
     alpha: float | None = None
     seed: int | None = None
     utility: str | None = None
+    word_reward: float | None = None
+    spread: float | None = None
     n_best: int = 1
     scale: float | None = None
     gap: int | None = None
@@ -148,7 +150,11 @@ def check_options(
             raise UnsuitedDecoder(
                 f"{row.name} uses {flag} above order 1 only; up to order 1 it sums over all paths"
             )
-    if row.scaled(given) and options.alpha is None and options.scale is None:
+    if row.own_scale and {"alpha", "spread"} <= given.keys():
+        alpha, spread = (flags.get(name, name) for name in ("alpha", "spread"))
+        raise UnsuitedDecoder(f"{alpha} is the scale itself; leave out {spread}")
+    missing = options.alpha is None and options.scale is None
+    if row.scaled(given) and missing and not row.own_scale:
         raise ScaleMissing(f"{row.name} works with p ∝ exp(alpha · score) and needs alpha")
 
 
@@ -169,7 +175,7 @@ def _arguments(
     arguments = {
         "width": options.beam_width,
         "n_best": options.n_best,
-        "alpha": options.scale,
+        "alpha": None if row.own_scale else options.scale,
         **options.given(),
         "utility": utility,
         "rng": rng_for(seed, document) if "rng" in row.options else None,

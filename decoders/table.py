@@ -39,7 +39,8 @@ class Decoder:
     beam wide enough makes it exact; acausal: whether it needs `rescore` only, and so serves
     problems whose sentences depend on later ones; beyond: options that count only above order 1;
     uniform: whether all-zero weights make sense for it, because it works with probabilities, which
-    are then uniform (other decoders would take the first candidates).
+    are then uniform (other decoders would take the first candidates); own_scale: whether it has a
+    scale of its own where no `alpha` is given, and does not use one that was fitted by likelihood.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Decoder:
     acausal: bool = False
     beyond: tuple[str, ...] = ()
     uniform: bool = False
+    own_scale: bool = False
 
     def serves(self, order: int | None) -> bool:
         """Whether the decoder takes problems of this order."""
@@ -75,7 +77,7 @@ class Decoder:
         return order in (0, 1) and option in self.beyond
 
     def scaled(self, given: Mapping[str, object]) -> bool:
-        """Whether it needs a scale under these options."""
+        """Whether it works with a scale under these options."""
         if self.scaled_by is None:
             return "alpha" in self.options
         option, needs = self.scaled_by
@@ -184,11 +186,12 @@ DECODERS: Mapping[str, Decoder] = {
             target="decoders.mbr:mbr",
             highest_order=ANY,
             exact_to=NONE,
-            cost="O(T K^2) to order 1, else O(T N K), and n-grams",
+            cost="O(T K^2) to order 1, else O(T N K + T K^2), and n-grams",
             source="Kumar and Byrne (2004)",
-            options=("utility", "particles", "lag", "alpha", "rng"),
+            options=("utility", "word_reward", "spread", "particles", "lag", "alpha", "rng"),
             beyond=("particles", "lag"),
             uniform=True,
+            own_scale=True,
         ),
         Decoder(
             name="sweeps",

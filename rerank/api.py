@@ -69,8 +69,10 @@ class DecodeOptions(TypedDict, total=False):
     resampling: str
     samples: int
     seed: int
+    spread: float
     temper: float
     utility: str
+    word_reward: float
 
 
 class Reranker:
@@ -97,7 +99,7 @@ class Reranker:
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
         self.model = LinearModel(found, name, options.get("default_weight"))
-        self.search = how.at(found.alpha)
+        self.search = how.at(found.alpha, found.mbr_spread)
         self.scorers = _feature_sources(scorers or {}, lm or {}, scoring, notices)
 
     def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:

@@ -156,6 +156,13 @@ METRICS: Registry[Callable[[], TextMetric]] = Registry(
 FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
     "format", {"moses": "rerank.formats.moses:Moses"}
 )
+UTILITIES = {  # of minimum Bayes risk
+    "bleu": "rerank.metrics.pairwise:PairwiseBleu",
+    "aggregate-bleu": "rerank.metrics.consensus:AggregateBleu",
+    "linear-bleu": "rerank.metrics.consensus:LinearBleu",
+    "chrf": "rerank.metrics.pairwise:PairwiseChrf",
+    "aggregate-chrf": "rerank.metrics.consensus:AggregateChrf",
+}
 MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")
 
 FLAGS = {  # options of the shell by the names that decoders use
@@ -174,6 +181,8 @@ FLAGS = {  # options of the shell by the names that decoders use
     "alpha": "--alpha",
     "seed": "--seed",
     "utility": "--utility",
+    "word_reward": "--word-reward",
+    "spread": "--spread",
 }
 
 

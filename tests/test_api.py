@@ -126,7 +126,9 @@ def test_results_are_those_of_the_same_documents_in_files(
     scores = [[s for found in short(document) for s in found] for document in given]
     files = written(tmp_path, lists, scores)
     weights = {"tm": 1.0, "lm": 0.5, "short": 0.25}
-    (tmp_path / "w.json").write_text(json.dumps({"schema": 1, "weights": weights, "alpha": 0.5}))
+    content = {"schema": 1, "weights": weights, "alpha": 0.5, "mbr_spread": 0.5}
+    (tmp_path / "w.json").write_text(json.dumps(content))
+    scale: Any = {"spread" if search == "mbr" else "alpha": 0.5}
     reports = Reports(summary=tmp_path / "summary")
     how = Search(search).listing(2) if search in ("beam", "smc") else Search(search)
     how = how.seeded(seed)
@@ -135,7 +137,7 @@ def test_results_are_those_of_the_same_documents_in_files(
     )
     assert done is not None
     options: Any = {"n_best": how.options.n_best, "seed": seed}
-    reranker = Reranker(weights, scorers={"short": short}, search=search, alpha=0.5, **options)
+    reranker = Reranker(weights, scorers={"short": short}, search=search, **scale, **options)
     results = reranker.decode(given)
     told = json.loads((tmp_path / "summary").read_text())["documents"]
     assert [result.to_dict() for result in results] == told
@@ -228,7 +230,7 @@ def test_lines_about_a_run_go_to_the_logger(caplog: pytest.LogCaptureFixture) ->
 def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None:
     sentences: Sentences = [[("a b", {"x": 1.0}), ("b c", {"x": 3.0}), ("b c d", {"x": 2.0})]]
     document = Document("d", sentences)
-    (result,) = Reranker({"x": 0.0}, search="mbr", alpha=1.0).decode([document])
+    (result,) = Reranker({"x": 0.0}, search="mbr").decode([document])
     assert result.texts == ("b c",)  # it shares most words with the others
     for search in ("auto", "beam"):
         with pytest.raises(RerankError, match="all-zero weights; only --search smc, ffbs, mbr"):

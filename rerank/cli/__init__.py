@@ -24,6 +24,7 @@ from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
 from rerank.cli.listing import list_group
+from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -54,6 +55,7 @@ for command in (
     score,
     tune_mert,
     tune_moses,
+    tune_mbr,
     decode,
     evaluate,
     diversity,

@@ -9,8 +9,8 @@ import click
 
 from rerank.cli.names import MemberName
 from rerank.cli.options import Decorator, all_of, count_option
-from rerank.cli.values import SCALE, SEED, SHARE
-from rerank.registry import DECODERS
+from rerank.cli.values import SCALE, SEED, SHARE, Real
+from rerank.registry import DECODERS, UTILITIES
 
 if TYPE_CHECKING:
     from rerank.pipeline import Search
@@ -82,14 +82,30 @@ _OPTIONS = {  # by the name that decoders use
     ),
     "utility": click.option(
         "--utility",
-        type=click.Choice(["bleu", "chrf"]),
-        help="Utility that mbr maximises in expectation [default: bleu].",
+        type=click.Choice(list(UTILITIES)),
+        help="Utility that mbr maximises in expectation: sentence BLEU or chrF over all pairs of "
+        "candidates; aggregate-…, the same metric against expected n-gram counts; linear-bleu, "
+        "that of lattices [default: bleu].",
+    ),
+    "word_reward": click.option(
+        "--word-reward",
+        type=Real(-100, 100),
+        metavar="POINTS",
+        help="What mbr adds to the utility for each word, in points of the utility; below 0 it "
+        "shortens the output [default: 0].",
+    ),
+    "spread": click.option(
+        "--spread",
+        type=SCALE,
+        help="Standard deviation within a list to which mbr scales the scores where no --alpha "
+        "is given: the larger, the nearer to the path of highest score [default: that of the "
+        "weights file, as tune-mbr writes it, else 1.4].",
     ),
     "alpha": click.option(
         "--alpha",
         type=SCALE,
         help="Scale of p(path) ∝ exp(alpha · score), for decoders that sample; others ignore it "
-        "[default: that of the weights file].",
+        "[default: that of the weights file; for mbr --spread decides].",
     ),
     "seed": click.option(
         "--seed",
@@ -111,6 +127,7 @@ def _options(names: Collection[str]) -> Decorator:
 
 search_options = _options(_OPTIONS)
 path_options = _options(_OPTIONS.keys() - {"gap"})  # for commands that report no gap
+mbr_options = _options({"utility", "word_reward", "particles", "lag", "seed"})
 tuning_search_options = _options(_OPTIONS.keys() - {"gap", "seed"})  # with a seed of their own
 
 

@@ -19,7 +19,10 @@ from rerank.errors import InputError
 from rerank.formats.tokens import similar
 
 SCHEMA = 1
-_KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
+_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "provenance")
+_Parts: TypeAlias = tuple[
+    dict[str, tuple[float, ...]], dict[str, float], float | None, dict[str, object], float | None
+]
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
 _DIGITS = 400  # more than any number that is finite as a float
 
@@ -38,10 +41,11 @@ class _Fault(ValueError):
         self.here = here
 
 
-def read_json(
-    content: bytes, *, source: str = ""
-) -> tuple[dict[str, tuple[float, ...]], dict[str, float], float | None, dict[str, object]]:
-    """Dense weights, sparse weights, alpha and provenance of a file; InputError with the line."""
+def read_json(content: bytes, *, source: str = "") -> _Parts:
+    """Dense and sparse weights, alpha, provenance, and spread of mbr, of a file.
+
+    InputError with the line of a fault.
+    """
     try:
         text = content.decode()
     except UnicodeDecodeError as fault:
@@ -122,9 +126,7 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
-def _checked(
-    found: Mapping[str, Any],
-) -> tuple[dict[str, tuple[float, ...]], dict[str, float], float | None, dict[str, object]]:
+def _checked(found: Mapping[str, Any]) -> _Parts:
     """The parts of a file."""
     for key in found:
         if key not in _KEYS:
@@ -132,10 +134,7 @@ def _checked(
     if (schema := found["schema"]) != SCHEMA:
         message = f"found schema {schema!r}; this version reads {SCHEMA}, try a newer one"
         raise _Fault(message, _at("schema"))
-    alpha = None if found.get("alpha") is None else _finite(found["alpha"], "alpha")
-    if alpha is not None and alpha <= 0:
-        message = f"found alpha {found['alpha']!r}; alpha must be positive, or null"
-        raise _Fault(message, _at("alpha"))
+    alpha, spread = (_scale(found, key) for key in ("alpha", "mbr_spread"))
     dense = {
         name: (
             tuple(_finite(one, "weights", name, i) for i, one in enumerate(value))
@@ -149,7 +148,15 @@ def _checked(
     }
     if not dense and not sparse:
         raise _Fault("found none", _at())
-    return dense, sparse, alpha, _mapping(found, "provenance")
+    return dense, sparse, alpha, _mapping(found, "provenance"), spread
+
+
+def _scale(found: Mapping[str, Any], key: str) -> float | None:
+    """The number above 0 at a key; None if the key is missing or null."""
+    scale = None if found.get(key) is None else _finite(found[key], key)
+    if scale is not None and scale <= 0:
+        raise _Fault(f"found {key} {found[key]!r}; {key} must be positive, or null", _at(key))
+    return scale
 
 
 def _mapping(found: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ _SECTION = re.compile(rb"\[(.*)\]")
 _COMMENT = re.compile(rb"(?:^|\s)#.*")
 
 _number = partial(number, cure="; weights are finite numbers")
-_ALPHA = re.compile(rb"#\s*alpha:\s*(\S+)")
+_SCALE = re.compile(rb"#\s*(\w+):\s*(\S+)")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
 # `Name = w` or `Name w`
@@ -43,27 +43,28 @@ def weight_line(name: str, values: Sequence[float], *, sparse: bool) -> str:
     return " ".join([f"{name}=", *(written(w, name).decode() for w in values)])
 
 
-def alpha_line(alpha: float | None) -> str:
-    """The comment that `read_alpha` reads."""
-    return f"# alpha: {json.dumps(alpha)}"
+def scale_line(name: str, scale: float | None) -> str:
+    """The comment that `read_scale` reads."""
+    return f"# {name}: {json.dumps(scale)}"
 
 
-def read_alpha(lines: Sequence[bytes], *, source: str = "") -> float | None:
-    """Alpha of the comment `# alpha: v`; None if there is none, or if it is `null`.
+def read_scale(lines: Sequence[bytes], name: str = "alpha", *, source: str = "") -> float | None:
+    """The number of the comment `# alpha: v`; None if there is none, or if it is `null`.
 
-    InputError for a second alpha and for a number that is not above 0.
+    name: another word than alpha. InputError for a second such comment, and for a number that is
+    not above 0.
     """
-    places = _alphas(lines)
+    places = _scales(lines, name)
     if len(places) > 1:
         raise InputError(
-            "expected one comment '# alpha: …', found two", source=source, line=places[1] + 1
+            f"expected one comment '# {name}: …', found two", source=source, line=places[1] + 1
         )
     token = lines[places[0]].split()[-1] if places else b"null"
     if token == b"null":
         return None
     if not 0 < float(token) <= LARGEST:
         raise InputError(
-            f"expected an alpha above 0, found {shown(token)}", source=source, line=places[0] + 1
+            f"expected {name} above 0, found {shown(token)}", source=source, line=places[0] + 1
         )
     return float(token)
 
@@ -100,7 +101,7 @@ def read_ini(
             "expected weights, as JSON or as lines 'Name= w w' of a section [weight], found none",
             source=source,
         )
-    alpha = read_alpha(lines, source=source)
+    alpha = read_scale(lines, source=source)
     return {name: tuple(values) for name, values in dense.items()}, sparse, alpha
 
 
@@ -128,7 +129,7 @@ def merged(
     the section. A feature that the section lacks is appended to it, with a notice. InputError if
     there is no section `[weight]`, or if a label has another number of values.
     """
-    read_alpha(lines, source=source)  # refuses two of them
+    read_scale(lines, source=source)  # refuses two of them
     inside = [n for n, section in enumerate(_sections(lines)) if section == b"weight"]
     if not inside:
         raise InputError("expected a section [weight] to write into, found none", source=source)
@@ -164,15 +165,16 @@ def merged(
     return _with_alpha(new, alpha, inside[0])
 
 
-def _alphas(lines: Sequence[bytes]) -> list[int]:
-    """Indices of the comments with an alpha."""
-    found = ((n, _ALPHA.fullmatch(line.strip())) for n, line in enumerate(lines))
-    return [n for n, m in found if m and (m[1] == b"null" or NUMBER.fullmatch(m[1]))]
+def _scales(lines: Sequence[bytes], name: str = "alpha") -> list[int]:
+    """Indices of the comments with a scale of this name."""
+    found = ((n, _SCALE.fullmatch(line.strip())) for n, line in enumerate(lines))
+    named = ((n, m[2]) for n, m in found if m and m[1] == name.encode())
+    return [n for n, value in named if value == b"null" or NUMBER.fullmatch(value)]
 
 
 def _with_alpha(lines: Sequence[bytes], alpha: float | None, header: int) -> list[bytes]:
     """The lines with this alpha in place of the old one or, if there is none, before `header`."""
-    line, places = alpha_line(alpha).encode(), _alphas(lines)
+    line, places = scale_line("alpha", alpha).encode(), _scales(lines)
     if places:
         return [*lines[: places[0]], line, *lines[places[0] + 1 :]]
     return [*lines[:header], *([] if alpha is None else [line]), *lines[header:]]

@@ -16,7 +16,7 @@ from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import display, read_lines
 from rerank.formats.json_weights import SCHEMA, read_json
-from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
+from rerank.formats.moses_ini import merged, read_ini, read_scale, scale_line, weight_line
 from rerank.formats.tokens import similar
 from rerank.notices import Notices
 
@@ -32,6 +32,7 @@ class Weights:
     sparse: Mapping[str, float] = field(default_factory=dict)
     alpha: float | None = None  # scale of p(path) ∝ exp(alpha · score), natural log
     provenance: Mapping[str, object] = field(default_factory=dict)  # of a tuning, as JSON values
+    mbr_spread: float | None = None  # `spread` of `decoders.mbr.mbr`; None: its default
 
     @property
     def all_zero(self) -> bool:
@@ -42,9 +43,9 @@ class Weights:
 def read_weights(path: str | Path, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` is
-    read. A repeated label adds further values. A name with `_` is a sparse feature. InputError for
-    a file without weights, and for values that are not finite numbers.
+    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` and
+    `# mbr_spread: v` are read. A repeated label adds further values. A name with `_` is a sparse
+    feature. InputError for a file without weights, and for values that are not finite numbers.
     """
     return weights_from_lines(read_lines(path, notices), notices, source=display(path))
 
@@ -76,7 +77,8 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
         )
     if first.startswith(b"{"):
         return Weights(*read_json(b"\n".join(content), source=source))
-    return Weights(*read_ini(content, notices, source=source))
+    spread = read_scale(content, "mbr_spread", source=source)
+    return Weights(*read_ini(content, notices, source=source), mbr_spread=spread)
 
 
 def write_weights(
@@ -124,6 +126,7 @@ def to_json(weights: Weights) -> bytes:
         "weights": {name: list(values) for name, values in weights.dense.items()},
         "sparse": dict(weights.sparse),
         "alpha": weights.alpha,
+        **({} if weights.mbr_spread is None else {"mbr_spread": weights.mbr_spread}),
         "provenance": dict(weights.provenance),
     }
     return json.dumps(values, indent=1, allow_nan=False).encode() + b"\n"
@@ -134,9 +137,12 @@ def to_ini(weights: Weights) -> bytes:
     lines = [
         f"# {json.dumps(name)[1:-1]}: {json.dumps(value)}"
         for name, value in weights.provenance.items()
-        if name != "alpha"
+        if name not in ("alpha", "mbr_spread")
     ]
-    lines += [alpha_line(weights.alpha), "", "[weight]"]
+    lines.append(scale_line("alpha", weights.alpha))
+    if weights.mbr_spread is not None:
+        lines.append(scale_line("mbr_spread", weights.mbr_spread))
+    lines += ["", "[weight]"]
     lines += [weight_line(name, values, sparse=False) for name, values in weights.dense.items()]
     lines += [weight_line(name, (value,), sparse=True) for name, value in weights.sparse.items()]
     return "\n".join([*lines, ""]).encode()

@@ -83,6 +83,18 @@ def _characters(blob: Bytes, span: NDArray[np.int64], ids: NDArray[np.int64]) ->
 
 
 @njit(cache=True)
+def numbered_characters(
+    blob: Bytes, spans: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Character numbers (L,) of the lines (R, 2), and where each line begins in them (R+1,)."""
+    ids = np.empty(np.sum(spans[:, 1] - spans[:, 0]), np.int64)
+    starts = np.zeros(len(spans) + 1, np.int64)
+    for r in range(len(spans)):
+        starts[r + 1] = starts[r] + _characters(blob, spans[r], ids[starts[r] :])
+    return ids[: starts[-1]], starts
+
+
+@njit(cache=True)
 def _statistics(texts: Columns, sources: Columns, longest: int) -> Statistics:
     """Statistics (n, 18) of hypotheses against references, no line of more than `longest` bytes."""
     blob, spans, rows = texts

@@ -1,11 +1,12 @@
 """Expected utilities of the candidates of a sentence, for minimum Bayes risk decoding.
 
-A utility says how good a candidate is if another is right. Both here need only what the right one
-is expected to hold of each n-gram, so that the K² pairs of a list are never compared: a sentence
-takes O(Σ n-grams) time, and the memory of its own distinct n-grams; nothing is kept between calls.
+A utility says how good a candidate is if another is the right translation. Those here need only
+what the right one is expected to hold of each n-gram, so that the K² pairs of a list are never
+compared: a sentence takes O(Σ n-grams) time, and the memory of its own n-grams; nothing is kept
+between calls. `rerank.metrics.pairwise` compares the pairs.
 
 Sentences count from 0 among those that have candidates, as in `decoders.problem`; probabilities
-are not logarithms.
+are not logarithms. Words and characters are those of `rerank.metrics.bleu` and `chrf`.
 
 Tromble et al. (2008), https://aclanthology.org/D08-1065; DeNero et al. (2009),
 https://aclanthology.org/P09-1064; Popović (2015), https://aclanthology.org/W15-3049;
@@ -14,19 +15,21 @@ Vamvas & Sennrich (2024), https://aclanthology.org/2024.acl-short.71.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Mapping
-from itertools import chain, count
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import offsets_of
 from rerank.corpus.kbest import KBest
 from rerank.metrics import bleu, chrf
-from rerank.metrics.ngrams import FREE, slot_of
+from rerank.metrics.ngrams import numbered_ngrams
+from rerank.metrics.texts import numbered_words
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
 class ExpectedUtility(ABC):
@@ -35,20 +38,31 @@ class ExpectedUtility(ABC):
     def __init__(self, kbest: KBest) -> None:
         self.kbest = kbest
         self._present = np.flatnonzero(kbest.counts)
+        self._blob = np.frombuffer(kbest.texts.blob, np.uint8)
+
+    def expected(self, t: int, marginals: Floats) -> Floats:
+        """Expected utility of each candidate of sentence t, in the shape of the marginals.
+
+        marginals: (K_t,) probability that a candidate is right; or (A, K_t), A distributions.
+        """
+        spans = self._spans(t)
+        if marginals.shape[-1:] != (len(spans),):
+            raise ValueError(f"marginals {marginals.shape} of {len(spans)} candidates")
+        found = self.gains(self._blob, spans, np.array(marginals, np.float64, ndmin=2))
+        return found.reshape(marginals.shape)
+
+    def words(self, t: int) -> Floats:
+        """Number of words of each candidate of sentence t, (K_t,)."""
+        return np.diff(numbered_words(self._blob, self._spans(t))[1]).astype(np.float64)
+
+    def _spans(self, t: int) -> Integers:
+        """Where the candidates of sentence t are in the bytes of the texts, (K_t, 2)."""
+        rows = self.kbest.rows(int(self._present[t]))
+        return self.kbest.texts.spans[rows.start : rows.stop]
 
     @abstractmethod
-    def expected(self, t: int, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Expected utility of each candidate of sentence t, (K_t,).
-
-        marginals: (K_t,) probability that a candidate is right.
-        """
-
-    def _rows(self, t: int, marginals: NDArray[np.float64]) -> range:
-        """Rows of the candidates of sentence t, as many as there are marginals."""
-        rows = self.kbest.rows(int(self._present[t]))
-        if marginals.shape != (len(rows),):
-            raise ValueError(f"marginals {marginals.shape} of {len(rows)} candidates")
-        return rows
+    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
+        """Utilities (A, K) of the candidates at spans (K, 2) of the blob under marginals (A, K)."""
 
 
 class LinearBleu(ExpectedUtility):
@@ -57,7 +71,7 @@ class LinearBleu(ExpectedUtility):
     c_w counts w in e, δ_w is 1 where e' holds w, θ₀ = −1 and θ_n = 1 / (4 p rⁿ⁻¹): Tromble et al.
     (2008) with T = 1, since T is one factor of all utilities. p is the precision of unigrams and r
     the ratio of each order's precision to the one below; theirs come from a development set, the
-    defaults are those of Moses (`lmbr-p`, `lmbr-r`). Words are what ASCII spaces separate.
+    defaults are those of Moses (`lmbr-p`, `lmbr-r`). The unit is a word; expectations are exact.
     """
 
     def __init__(self, kbest: KBest, *, precision: float = 0.8, decay: float = 0.6) -> None:
@@ -65,132 +79,152 @@ class LinearBleu(ExpectedUtility):
         orders = 1 / (bleu.ORDER * precision * decay ** np.arange(bleu.ORDER))
         self.thetas = np.concatenate([[-1.0], orders])  # θ₀ … θ₄, (5,)
 
-    def expected(self, t: int, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Expected utility of each candidate of sentence t, (K_t,), in words; exact."""
-        rows = self._rows(t, marginals)
-        vocabulary: defaultdict[bytes, int] = defaultdict(count().__next__)
-        words = [[vocabulary[word] for word in self.kbest.tokens(row)] for row in rows]
-        starts = offsets_of(np.array(list(map(len, words))))
-        nodes, n = _ngrams(np.array([*chain.from_iterable(words)], np.int64), starts, bleu.ORDER)
-        return _linear_gains(nodes, n, starts, np.array(marginals, np.float64), self.thetas)
+    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
+        """Expected linear BLEU (A, K)."""
+        ids, starts, _ = numbered_words(blob, spans)
+        return _linear(_counted(ids, starts, bleu.ORDER), marginals, self.thetas)
 
 
-class ExpectedChrf(ExpectedUtility):
-    """chrF2, 0..100, against the n-gram counts that the right candidate is expected to have.
+class AggregateBleu(ExpectedUtility):
+    """Sentence BLEU, 0..100, against the n-gram counts expected of the right candidate.
+
+    Matches are clipped at the expected counts; the reference length is the expected one. Where one
+    candidate is surely right it is sacrebleu's `sentence_bleu` against that one; otherwise BLEU of
+    an expectation, which stands for the expectation of BLEU (DeNero et al. 2009). This is the
+    aggregation of `mbrs`.
+    """
+
+    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
+        """BLEU (A, K) against expected counts."""
+        ids, starts, _ = numbered_words(blob, spans)
+        texts = _counted(ids, starts, bleu.ORDER)
+        return _bleu(texts.lengths, *_aggregated(texts, marginals))
+
+
+class AggregateChrf(ExpectedUtility):
+    """chrF2, 0..100, against the n-gram counts expected of the right candidate.
 
     Where one candidate is surely right it is sacrebleu's sentence chrF against that one, bit for
     bit; otherwise chrF of an expectation, which stands for the expectation of chrF (DeNero et al.
     2009; Vamvas & Sennrich 2024). N-grams are of 1 to 6 characters, without white space.
     """
 
-    def expected(self, t: int, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Utility of each candidate of sentence t against the expected counts, (K_t,)."""
-        rows = self._rows(t, marginals)
-        texts = ["".join(self.kbest.text(row).decode().split()) for row in rows]
-        characters = np.frombuffer("".join(texts).encode("utf-32-le"), "<u4").astype(np.int64)
-        starts = offsets_of(np.array(list(map(len, texts))))
-        nodes, n = _ngrams(characters, starts, chrf.ORDER)
-        return _chrf(nodes, n, starts, np.array(marginals, np.float64))
+    def gains(self, blob: NDArray[np.uint8], spans: Integers, marginals: Floats) -> Floats:
+        """chrF2 (A, K) against expected counts."""
+        texts = _counted(*chrf.numbered_characters(blob, spans), chrf.ORDER)
+        return _chrf(texts.lengths, *_aggregated(texts, marginals))
 
 
-UTILITIES: Mapping[str, type[ExpectedUtility]] = {"bleu": LinearBleu, "chrf": ExpectedChrf}
+class NgramCounts(NamedTuple):
+    """Counts of the distinct n-grams of K candidates.
 
-
-# Distinct n-grams are the nodes of a trie, numbered from 1 as they come (the root, 0, stands for
-# none). A node is found by (parent, last token) in a hash table with open addressing, which
-# doubles when it is half full: its memory is that of the distinct n-grams.
-@njit(cache=True)
-def _doubled(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The hash table, of keys and nodes, in twice the memory."""
-    doubled = np.full((2 * len(table), 2), FREE)
-    for entry in table:
-        if entry[0] != FREE:
-            doubled[slot_of(doubled, entry[0])] = entry
-    return doubled
-
-
-@njit(cache=True)
-def _ngrams(
-    ids: NDArray[np.int64], starts: NDArray[np.int64], order: int
-) -> tuple[NDArray[np.int64], int]:
-    """Nodes (L, order) of the n-grams that begin at each token, 0 past the end; how many there are.
-
-    ids: (L,) tokens of all candidates, below 2³²; candidate k is starts[k]:starts[k + 1].
+    Candidate k has the entries starts[k]:starts[k + 1]: the number of an n-gram, below `size`, its
+    order less 1, and how often the candidate holds it. lengths: (K, order) n-grams of each order.
     """
-    table = np.full((1024, 2), FREE)
-    found = np.zeros((len(ids), order), np.int64)
-    n = 1
-    for k in range(len(starts) - 1):
-        for i in range(starts[k], starts[k + 1]):
-            node = 0
-            for j in range(min(order, starts[k + 1] - i)):
-                key = node << 32 | ids[i + j]
-                slot = slot_of(table, key)
-                if table[slot, 0] == FREE:
-                    table[slot, 0], table[slot, 1] = key, n
-                    n += 1
-                node = table[slot, 1]
-                found[i, j] = node
-                if 2 * n > len(table):
-                    table = _doubled(table)
-    return found, n
+
+    starts: Integers
+    ngrams: Integers
+    orders: Integers
+    times: Floats
+    lengths: Floats
+    size: int
 
 
 @njit(cache=True)
-def _linear_gains(
-    nodes: NDArray[np.int64],
-    n: int,
-    starts: NDArray[np.int64],
-    marginals: NDArray[np.float64],
-    thetas: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Gain of each candidate under the posteriors of its n-grams (Tromble et al. 2008)."""
-    posteriors, last = np.zeros(n), np.full(n, -1)
-    for k in range(len(marginals)):
+def _counted(ids: Integers, starts: Integers, order: int) -> NgramCounts:
+    """Counts of the n-grams of texts ids[starts[k]:starts[k + 1]]."""
+    found, size = numbered_ngrams(ids, starts, order)
+    k_all = len(starts) - 1
+    ends, lengths = np.zeros(k_all + 1, np.int64), np.zeros((k_all, order))
+    ngrams, orders = np.empty(found.size, np.int64), np.empty(found.size, np.int64)
+    times, entry = np.empty(found.size), np.full(size, -1)
+    m = 0
+    for k in range(k_all):
+        for j in range(order):
+            lengths[k, j] = max(starts[k + 1] - starts[k] - j, 0)
         for i in range(starts[k], starts[k + 1]):
-            for node in nodes[i]:
-                if last[node] != k:  # once a candidate, however often it holds the n-gram
-                    last[node] = k
-                    posteriors[node] += marginals[k]
-    posteriors[0] = 0.0
-    gains = np.zeros(len(marginals))
-    for k in range(len(marginals)):
-        gains[k] = thetas[0] * (starts[k + 1] - starts[k])
-        for i in range(starts[k], starts[k + 1]):
-            for j in range(nodes.shape[1]):
-                gains[k] += thetas[j + 1] * posteriors[nodes[i, j]]
+            for j in range(min(order, starts[k + 1] - i)):
+                ngram = found[i, j]
+                if entry[ngram] < ends[k]:  # the first of this candidate
+                    entry[ngram] = m
+                    ngrams[m], orders[m], times[m] = ngram, j, 0.0
+                    m += 1
+                times[entry[ngram]] += 1.0
+        ends[k + 1] = m
+    return NgramCounts(ends, ngrams[:m], orders[:m], times[:m], lengths, size)
+
+
+@njit(cache=True)
+def _linear(texts: NgramCounts, marginals: Floats, thetas: Floats) -> Floats:
+    """Gains (A, K) under the posteriors of n-grams (Tromble et al. 2008)."""
+    gains = np.zeros_like(marginals)
+    for a in range(len(marginals)):
+        posteriors = np.zeros(texts.size)
+        for k in range(marginals.shape[1]):
+            for e in range(texts.starts[k], texts.starts[k + 1]):
+                posteriors[texts.ngrams[e]] += marginals[a, k]
+        for k in range(marginals.shape[1]):
+            gains[a, k] = thetas[0] * texts.lengths[k, 0]
+            for e in range(texts.starts[k], texts.starts[k + 1]):
+                theta = thetas[texts.orders[e] + 1]
+                gains[a, k] += theta * texts.times[e] * posteriors[texts.ngrams[e]]
     return gains
 
 
 @njit(cache=True)
-def _chrf(
-    nodes: NDArray[np.int64],
-    n: int,
-    starts: NDArray[np.int64],
-    marginals: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """ChrF2 of each candidate against the expected counts."""
-    order = nodes.shape[1]
-    expected, totals = np.zeros(n), np.zeros(order)
-    for k in range(len(marginals)):
-        for i in range(starts[k], starts[k + 1]):
-            for node in nodes[i]:
-                expected[node] += marginals[k]
-        for j in range(order):
-            totals[j] += marginals[k] * max(starts[k + 1] - starts[k] - j, 0)
-    expected[0] = 0.0
-    scores, counts = np.zeros(len(marginals)), np.zeros(n)
-    lengths, matches = np.zeros(order), np.zeros(order)
-    for k in range(len(marginals)):
-        for i in range(starts[k], starts[k + 1]):
-            for node in nodes[i]:
-                counts[node] += 1.0
-        matches[:] = 0.0
-        for i in range(starts[k], starts[k + 1]):
+def _aggregated(texts: NgramCounts, marginals: Floats) -> tuple[Floats, Floats]:
+    """Expected lengths (A, order) of the right candidate, and clipped matches (A, K, order)."""
+    order, k_all = texts.lengths.shape[1], marginals.shape[1]
+    lengths = np.zeros((len(marginals), order))
+    matches = np.zeros((len(marginals), k_all, order))
+    for a in range(len(marginals)):
+        expected = np.zeros(texts.size)
+        for k in range(k_all):
+            for e in range(texts.starts[k], texts.starts[k + 1]):
+                expected[texts.ngrams[e]] += marginals[a, k] * texts.times[e]
             for j in range(order):
-                matches[j] += min(counts[nodes[i, j]], expected[nodes[i, j]])
-                counts[nodes[i, j]] = 0.0  # each distinct n-gram once
-        for j in range(order):
-            lengths[j] = max(starts[k + 1] - starts[k] - j, 0)
-        scores[k] = chrf.f_score(lengths, totals, matches)
+                lengths[a, j] += marginals[a, k] * texts.lengths[k, j]
+        for k in range(k_all):
+            for e in range(texts.starts[k], texts.starts[k + 1]):
+                matched = min(texts.times[e], expected[texts.ngrams[e]])
+                matches[a, k, texts.orders[e]] += matched
+    return lengths, matches
+
+
+@njit(cache=True)
+def _bleu(lengths: Floats, references: Floats, matches: Floats) -> Floats:
+    """BLEU (A, K) of candidates of lengths (K, 4), given what `_aggregated` returns."""
+    scores = np.zeros(matches.shape[:2])
+    for a in range(matches.shape[0]):
+        for k in range(matches.shape[1]):
+            scores[a, k] = sentence_bleu(lengths[k], references[a, 0], matches[a, k])
+    return scores
+
+
+@njit(cache=True)
+def sentence_bleu(lengths: Floats, reference: float, matches: Floats) -> float:
+    """BLEU, 0..100, of a candidate: sacrebleu's `sentence_bleu`, for expected counts too.
+
+    lengths: (4,) n-grams of the candidate; reference: length; matches: (4,). An order without a
+    match has the precision 1 / 2^i, divided by its n-grams, if it is the i-th (`smooth exp`);
+    orders longer than the candidate do not count.
+    """
+    if matches[0] == 0.0:
+        return 0.0
+    total, smooth, n = 0.0, 1.0, 0
+    while n < len(lengths) and lengths[n] > 0.0:
+        if matches[n] == 0.0:
+            smooth *= 0.5
+        total += math.log((matches[n] if matches[n] > 0.0 else smooth) / lengths[n])
+        n += 1
+    return 100.0 * math.exp(total / n + min(0.0, 1.0 - reference / lengths[0]))
+
+
+@njit(cache=True)
+def _chrf(lengths: Floats, references: Floats, matches: Floats) -> Floats:
+    """chrF2 (A, K) of candidates of lengths (K, 6), given what `_aggregated` returns."""
+    scores = np.zeros(matches.shape[:2])
+    for a in range(matches.shape[0]):
+        for k in range(matches.shape[1]):
+            scores[a, k] = chrf.f_score(lengths[k], references[a], matches[a, k])
     return scores

@@ -80,3 +80,42 @@ def _use(entry: NDArray[np.int64], user: int) -> int:
         entry[_USER], entry[_USED] = user, 0
     entry[_USED] += 1
     return int(entry[_USED])
+
+
+@njit(cache=True)
+def numbered_ngrams(
+    ids: NDArray[np.int64], starts: NDArray[np.int64], order: int
+) -> tuple[NDArray[np.int64], int]:
+    """Numbers (L, order) of the n-grams that begin at each token, 0 past the end; the next number.
+
+    Equal n-grams have equal numbers, from 1 in the order in which they come. ids: (L,) tokens;
+    text k is ids[starts[k]:starts[k + 1]]. O(order · L) time; the hash table doubles when it is
+    half full, so that its memory is that of the distinct n-grams.
+    """
+    table = np.full((1024, 2), FREE)
+    found = np.zeros((len(ids), order), np.int64)
+    n = 1
+    for k in range(len(starts) - 1):
+        for i in range(starts[k], starts[k + 1]):
+            node = 0
+            for j in range(min(order, starts[k + 1] - i)):
+                key = node << 32 | ids[i + j]
+                slot = slot_of(table, key)
+                if table[slot, _KEY] == FREE:
+                    table[slot, 0], table[slot, 1] = key, n
+                    n += 1
+                node = table[slot, 1]
+                found[i, j] = node
+                if 2 * n > len(table):
+                    table = _doubled(table)
+    return found, n
+
+
+@njit(cache=True)
+def _doubled(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The hash table of keys and numbers in twice the memory."""
+    doubled = np.full((2 * len(table), 2), FREE)
+    for entry in table:
+        if entry[_KEY] != FREE:
+            doubled[slot_of(doubled, entry[_KEY])] = entry
+    return doubled

@@ -74,7 +74,7 @@ def decode(
     inputs = InputFiles([weights, *lists.files])
     check_outputs(outputs.values(), [weights, *lists.files])
     model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
-    search = search.at(model.weights.alpha)
+    search = search.at(model.weights.alpha, model.weights.mbr_spread)
     if search.options.n_best > 1 and reports.summary is None:
         raise UsageError("--n-best: the summary lists the paths of a document; give --summary FILE")
     with KBestSource.open(lists, notices) as source:
@@ -162,7 +162,7 @@ def score(
     model = None
     if weights is not None:
         model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
-        search = search.at(model.weights.alpha)
+        search = search.at(model.weights.alpha, model.weights.mbr_spread)
     prefix = "first candidates" if model is None else "decoded path"
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
     with KBestSource.open(lists, notices) as source:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from decoders.mbr import Utility
+from decoders.mbr import SPREAD
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
 from decoders.search import NOTHING, SEED, Options, ScaleMissing, check_options, decode_all
@@ -17,8 +18,11 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.formats.weights import Weights, refuse_all_zero
 from rerank.pipeline.sources import DocumentSource, Printer
-from rerank.registry import DECODERS, FLAGS
+from rerank.registry import DECODERS, FLAGS, UTILITIES, attribute
 from rerank.scorers.features import DocumentFeatures
+
+if TYPE_CHECKING:
+    from rerank.metrics.consensus import ExpectedUtility  # loads numba
 
 DEAR = 4.0  # passes over the lists by exact search, for each pass by a beam
 UTILITY = "bleu"
@@ -33,15 +37,18 @@ SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 class Search:
     """A decoder by name, or `auto`, and its options.
 
-    The utility is a name of `rerank.metrics.consensus.UTILITIES`; None is `bleu`.
+    The utility is a name of `rerank.registry.UTILITIES`; None is `bleu`.
     """
 
     method: str = "auto"
     options: Options = NOTHING
 
-    def at(self, scale: float | None) -> Search:
-        """A copy with the scale of a weights file, for decoders that need one."""
-        return replace(self, options=replace(self.options, scale=scale))
+    def at(self, scale: float | None, spread: float | None = None) -> Search:
+        """A copy with the scale of a weights file, for decoders that need one, or mbr's spread."""
+        options = replace(self.options, scale=scale)
+        if self.method == "mbr" and options.alpha is None and options.spread is None:
+            options = replace(options, spread=spread)
+        return replace(self, options=options)
 
     def listing(self, n_best: int) -> Search:
         """A copy that looks for the `n_best` best paths of each document."""
@@ -68,9 +75,16 @@ class Search:
         rows = [DECODERS[name] for name in searches]
         given = self.options.given()
         recorded = given.keys() & SAMPLING
-        if given.get("alpha") is None:
+        own_scale = any(row.own_scale for row in rows)
+        if given.get("alpha") is None and not own_scale:
             given["alpha"] = self.options.scale
-        defaults = {"width": self.options.beam_width, "utility": UTILITY, "seed": SEED}
+        defaults: dict[str, object] = {
+            "width": self.options.beam_width,
+            "utility": UTILITY,
+            "seed": SEED,
+        }
+        if given.get("alpha") is None:
+            defaults["spread"] = SPREAD
         return {
             flag.removeprefix("--"): value
             for name, flag in FLAGS.items()
@@ -106,7 +120,7 @@ def search_documents(
     """
     utilities = None
     if search.method == "mbr":
-        utilities = _utilities(search.options.utility or UTILITY, lists)
+        utilities = utilities_of(search, lists)
     try:
         # sums and products beyond float64 are −inf, which is a score; +inf and NaN are refused
         with np.errstate(over="ignore", invalid="raise"):
@@ -140,13 +154,12 @@ def _refuse_infinity(found: Sequence[SearchResult]) -> None:
             raise FloatingPointError
 
 
-def _utilities(name: str, lists: Sequence[KBest]) -> list[Utility]:
-    """Utilities of this name for each document's lists."""
-    from rerank.metrics.consensus import UTILITIES
-
+def utilities_of(search: Search, lists: Sequence[KBest]) -> list[ExpectedUtility]:
+    """Utilities of mbr for each document's lists; UsageError for an unknown name."""
+    name = search.options.utility or UTILITY
     if name not in UTILITIES:
         raise UsageError(f"--utility {name}: there are {', '.join(UTILITIES)}")
-    return [UTILITIES[name](kbest) for kbest in lists]
+    return [attribute(UTILITIES[name])(kbest) for kbest in lists]
 
 
 def choose_search(source: DocumentSource, search: Search, announce: Printer) -> Search:

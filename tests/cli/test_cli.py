@@ -154,7 +154,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(
     ("words", "completions"),
     [
-        ("rerank tune-", ["plain,tune-mert", "plain,tune-moses"]),
+        ("rerank tune-", ["plain,tune-mbr", "plain,tune-mert", "plain,tune-moses"]),
         ("rerank decode --se", ["plain,--search", "plain,--seed"]),
         ("rerank decode --search s", ["plain,survivors", "plain,smc", "plain,sweeps"]),
         ("rerank train-lm --model cc", ["plain,ccdclm"]),

@@ -8,6 +8,7 @@ from typing import Any
 import click
 import pytest
 
+from decoders.mbr import SPREAD
 from decoders.resampling import RESAMPLING
 from decoders.search import SEED, Options
 from decoders.smc import LAG
@@ -15,10 +16,9 @@ from decoders.survivors import MERGES
 from decoders.table import AUTO_WIDTH, DECODERS
 from rerank.cli import cli, run
 from rerank.cli.searching import search_of
-from rerank.metrics.consensus import UTILITIES
 from rerank.pipeline import Search
 from rerank.pipeline.searching import UTILITY
-from rerank.registry import FLAGS
+from rerank.registry import FLAGS, UTILITIES
 
 SEARCHING = ["decode", "score", "tune-mert"]
 
@@ -86,8 +86,11 @@ def test_the_default_that_the_help_states_is_that_of_every_decoder(name: str) ->
         assert stated[1] == "the order, 2 if unbounded"
         assert found == {None}
     elif name == "alpha":
-        assert stated[1] == "that of the weights file"
+        assert stated[1] == "that of the weights file; for mbr --spread decides"
         assert found <= {None, inspect.Parameter.empty}
+    elif name == "spread":
+        assert stated[1] == f"that of the weights file, as tune-mbr writes it, else {SPREAD}"
+        assert found == {SPREAD}
     elif name == "width":
         assert found <= {AUTO_WIDTH, inspect.Parameter.empty}
         assert int(stated[1]) == AUTO_WIDTH
@@ -119,6 +122,7 @@ def test_a_command_with_a_seed_of_its_own_has_no_second() -> None:
         *(("--block", "0"), ("--horizon", "-1"), ("--gibbs", "-1"), ("--gap", "0")),
         *(("--ess", "1.5"), ("--temper", "-0.1"), ("--alpha", "0"), ("--alpha", "-1")),
         *(("--beam-threshold", "0"), ("--seed", "-1"), ("--merge", "sum"), ("--utility", "ter")),
+        *(("--spread", "0"), ("--word-reward", "101"), ("--word-reward", "x")),
         *(("--resampling", "best"), ("--search", "best")),
     ],
 )

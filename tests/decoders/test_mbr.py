@@ -10,9 +10,9 @@ import pytest
 from support.problems import ExactMatch, posterior_of, random_problem, rng
 
 from decoders.arrays import HistoryTable, Unary
-from decoders.batching import path_score
+from decoders.batching import conditional_scores, path_score
 from decoders.exhaustive import exhaustive
-from decoders.mbr import mbr
+from decoders.mbr import mbr, standard_deviation
 from decoders.problem import Array, Path
 
 
@@ -23,7 +23,11 @@ class Gains:
         self.gains = gains
 
     def expected(self, t: int, marginals: Array) -> Array:
-        return np.asarray(self.gains[t] @ marginals)
+        return np.asarray(marginals @ self.gains[t].T)
+
+    def words(self, t: int) -> Array:
+        """Candidate k has k words."""
+        return np.arange(len(self.gains[t]), dtype=np.float64)
 
 
 @pytest.mark.parametrize("order", [0, 1, 2, None])
@@ -94,8 +98,58 @@ def test_with_all_zero_scores_the_path_is_the_consensus_of_equal_candidates(
         assert np.array(posterior_of(found).marginals) == pytest.approx(0.25)
 
 
-def test_a_missing_utility_and_a_scale_of_0_are_refused() -> None:
+@pytest.mark.parametrize("order", [0, 1, 2, None])
+@pytest.mark.parametrize("spread", [0.7, 1.4])
+def test_without_a_scale_the_scores_get_the_standard_deviation_of_the_spread(
+    order: int | None, spread: float
+) -> None:
+    """The scores are those after the path of first candidates."""
+    problem = random_problem(order, (3, 2, 4), rng(3))
+    deviation = math.sqrt(sum(np.var(row) for row in conditional_scores(problem, (0, 0, 0))) / 3)
+    assert standard_deviation(problem) == pytest.approx(deviation, rel=1e-12)
+    gains = [rng(seed).random(size=(k, k)) for seed, k in enumerate((3, 2, 4))]
+    both = [
+        mbr(problem, utility=Gains(gains), rng=rng(), particles=200, alpha=alpha, spread=spread)
+        for alpha in (None, spread / deviation)
+    ]
+    assert both[0].paths == both[1].paths
+    for one, other in zip(*(posterior_of(found).marginals for found in both), strict=True):
+        assert one == pytest.approx(other)
+
+
+@pytest.mark.parametrize("factor", [2.0**-900, 2.0**-3, 2.0**900])
+def test_without_a_scale_the_factor_of_all_weights_does_not_matter(factor: float) -> None:
+    scores = [rng(2).normal(size=k) for k in (4, 3, 5)]
+    gains = [rng(seed).random(size=(k, k)) for seed, k in enumerate((4, 3, 5))]
+    one, other = (
+        mbr(Unary([f * row for row in scores]), utility=Gains(gains), rng=rng())
+        for f in (1.0, factor)
+    )
+    assert one.choices == other.choices
+    assert other.score == factor * one.score
+
+
+def test_the_standard_deviation_leaves_out_what_is_impossible_and_lists_without_a_choice() -> None:
+    rows = [np.array([1.0, 3.0, -np.inf]), np.zeros(1), np.array([-np.inf, 2.0]), np.zeros(4)]
+    assert standard_deviation(Unary(rows)) == math.sqrt((1.0 + 0.0) / 2)
+    assert standard_deviation(Unary([np.zeros(1)])) == 0.0
+    assert standard_deviation(Unary([])) == 0.0
+
+
+def test_a_word_reward_is_added_for_each_word() -> None:
+    gains = [np.array([[0.0, 3.0, 1.0]] * 3).T]  # of candidates with 0, 1 and 2 words
+    found = [
+        mbr(Unary([np.zeros(3)]), utility=Gains(gains), rng=rng(), word_reward=reward).choices
+        for reward in (0.0, 1.9, 2.1, -2.9, -3.1)
+    ]
+    assert found == [(1,), (1,), (2,), (1,), (0,)]
+
+
+def test_a_missing_utility_and_invalid_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match="mbr needs a utility"):
         mbr(Unary([]), utility=None, alpha=1.0, rng=rng())
     with pytest.raises(ValueError, match="scale alpha above 0"):
         mbr(Unary([]), utility=ExactMatch(), alpha=0.0, rng=rng())
+    for spread, reward in ((0.0, 0.0), (math.inf, 0.0), (math.nan, 0.0), (1.0, math.nan)):
+        with pytest.raises(ValueError, match="finite spread above 0 and a finite word reward"):
+            mbr(Unary([]), utility=ExactMatch(), rng=rng(), spread=spread, word_reward=reward)

@@ -14,6 +14,7 @@ from decoders.batching import path_score
 from decoders.beam import beam
 from decoders.exhaustive import exhaustive
 from decoders.greedy import greedy
+from decoders.laws import ExactMatch
 from decoders.marginals import marginals
 from decoders.numerics import rng_for
 from decoders.problem import (
@@ -45,13 +46,6 @@ PAIRWISE = Pairwise([RNG.normal(size=(1 if t == 0 else 5, 5)) for t in range(6)]
 SECOND = HistoryTable([RNG.normal(size=(3,) * min(t + 1, 3)) for t in range(5)], order=2)
 TABLE = HistoryTable([RNG.normal(size=(3,) * (t + 1)) for t in range(5)])
 SCALED = Options(scale=0.8)
-
-
-class ExactMatch:
-    """The utility of being right."""
-
-    def expected(self, t: int, marginals: NDArray[np.float64]) -> NDArray[np.float64]:
-        return marginals
 
 
 def found_by(name: str, problems: Sequence[DocumentProblem]) -> list[SearchResult]:
@@ -193,6 +187,8 @@ VALUES: dict[str, object] = {
     "alpha": 1.0,
     "seed": 3,
     "utility": "bleu",
+    "word_reward": 0.5,
+    "spread": 2.0,
 }
 
 
@@ -245,7 +241,7 @@ def test_auto_lets_a_width_pass_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        *((name, Options()) for name in ("random-beam", "smc", "ffbs", "mbr")),
+        *((name, Options()) for name in ("random-beam", "smc", "ffbs")),
         ("survivors", Options(merge="sample")),
         ("survivors", Options(merge="mean")),
         ("sweeps", Options(gibbs=1)),
@@ -254,6 +250,16 @@ def test_auto_lets_a_width_pass_and_nothing_else() -> None:
 def test_a_decoder_that_samples_refuses_without_a_scale(name: str, options: Options) -> None:
     with pytest.raises(ScaleMissing, match=f"^{name} works with p .* needs alpha$"):
         decode(UNARY, name, options, utility=ExactMatch())
+
+
+def test_mbr_has_a_scale_of_its_own_and_uses_none_that_was_fitted_by_likelihood() -> None:
+    found, fitted, given = (
+        decode(UNARY, "mbr", options, utility=ExactMatch()).log_normaliser
+        for options in (Options(), Options(scale=0.7), Options(alpha=0.7))
+    )
+    assert found == fitted != given
+    with pytest.raises(UnsuitedDecoder, match="alpha is the scale itself; leave out spread"):
+        decode(UNARY, "mbr", Options(alpha=0.7, spread=1.0), utility=ExactMatch())
 
 
 def test_mbr_refuses_without_a_utility() -> None:

@@ -28,9 +28,9 @@ GOOD = """{
 
 
 def test_sound_weights_are_read() -> None:
-    dense, sparse, alpha, made = read_json(GOOD.encode())
+    dense, sparse, alpha, made, spread = read_json(GOOD.encode())
     assert dense == {"LM0": (0.5,), "TM: {0}": (0.25, 1.0)}
-    assert (sparse, alpha) == ({"a_b": 1.5}, None)
+    assert (sparse, alpha, spread) == ({"a_b": 1.5}, None, None)
     assert made == {"note": ["x:", {"LM0": 1}]}
     assert read_json(b'{"LM0": 1, "TM0": [2, 3]}')[0] == {"LM0": (1.0,), "TM0": (2.0, 3.0)}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
-from rerank.formats.moses_ini import alpha_line, merged, read_alpha
+from rerank.formats.moses_ini import merged, read_scale, scale_line
 from rerank.formats.weights import Weights, weights_from_lines
 from rerank.notices import Notices
 
@@ -75,7 +75,7 @@ def test_what_the_section_lacks_is_appended_to_it_with_a_notice() -> None:
 def test_alpha_is_a_comment_before_the_section() -> None:
     found = merge(MOSES, {"LM0": (0.5,)}, alpha=0.25)
     assert found == [*MOSES[:9], b"# alpha: 0.25", *MOSES[9:]]
-    assert read_alpha(found) == 0.25
+    assert read_scale(found) == 0.25
     again = merge(found, {"LM0": (0.5,)}, alpha=2.0)
     assert again == [*MOSES[:9], b"# alpha: 2.0", *MOSES[9:]]
     # the scale of other weights is not that of these
@@ -140,16 +140,16 @@ def test_names_that_an_ini_cannot_hold_are_refused() -> None:
 
 
 def test_alpha_is_read_from_its_comment_alone() -> None:
-    assert read_alpha([b"# alpha: chosen by hand", b"# alphas: 3", b"alpha: 4", b"LM0= 1"]) is None
-    assert read_alpha([b"# alpha: null"]) is None
-    assert read_alpha([b"x", b" #alpha:  1e-3 "]) == 1e-3
+    assert read_scale([b"# alpha: chosen by hand", b"# alphas: 3", b"alpha: 4", b"LM0= 1"]) is None
+    assert read_scale([b"# alpha: null"]) is None
+    assert read_scale([b"x", b" #alpha:  1e-3 "]) == 1e-3
 
 
 @pytest.mark.parametrize("token", ["0", "-1", "1e999"])
 def test_an_alpha_that_is_no_scale_is_refused(token: str) -> None:
-    message = re.escape(f"w.ini:2: expected an alpha above 0, found '{token}'")
+    message = re.escape(f"w.ini:2: expected alpha above 0, found '{token}'")
     with pytest.raises(InputError, match=message):
-        read_alpha([b"", f"# alpha: {token}".encode()], source="w.ini")
+        read_scale([b"", f"# alpha: {token}".encode()], source="w.ini")
 
 
 positive = st.floats(0, LARGEST, exclude_min=True)
@@ -158,7 +158,7 @@ finite = st.floats(-LARGEST, LARGEST)
 
 @given(st.none() | positive)
 def test_alpha_reads_back(alpha: float | None) -> None:
-    assert read_alpha([alpha_line(alpha).encode()]) == alpha
+    assert read_scale([scale_line("alpha", alpha).encode()]) == alpha
 
 
 labels = st.from_regex(r"[A-Za-z][0-9A-Za-z]{0,3}", fullmatch=True)

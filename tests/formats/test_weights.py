@@ -40,6 +40,7 @@ all_weights = st.builds(
         st.from_regex(r"[a-z]{1,3}_[!-~]{0,5}", fullmatch=True), finite, max_size=4
     ),
     alpha=st.none() | st.floats(0, LARGEST, exclude_min=True),
+    mbr_spread=st.none() | st.floats(0, LARGEST, exclude_min=True),
     provenance=st.dictionaries(st.text(max_size=5), json_values, max_size=3),
 ).filter(lambda w: any(map(any, w.dense.values())) or any(w.sparse.values()))
 
@@ -174,7 +175,12 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b"[weight]\nLM0=\n", "w.ini:2: expected a number after 'LM0='"),
         (b"a_b= 1\na_b= 2\n", "w.ini:2: expected one weight of 'a_b', found two"),
         (b"not used\n", "w.ini: expected weights, found 'not used', which mert-moses.pl writes"),
-        (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected an alpha above 0, found '-1'"),
+        (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected alpha above 0, found '-1'"),
+        (b"# mbr_spread: 0\n[weight]\nLM0= 1\n", "w.ini:1: expected mbr_spread above 0, found '0'"),
+        (
+            b'{"schema": 1, "weights": {"LM0": 1}, "mbr_spread": -1}',
+            "found mbr_spread -1; mbr_spre",
+        ),
         (b'{"schema": 1}', "expected JSON weights, found none"),
         (b"{}", "expected JSON weights, found none"),
         (b'{"schema": 1,\n"weights": {"LM0": [0.1}}', "w.ini:2: expected JSON"),

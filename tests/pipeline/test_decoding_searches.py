@@ -23,10 +23,10 @@ from lm.scoring import after
 from lm.trie import Candidates
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
-from rerank.metrics.consensus import UTILITIES
 from rerank.notices import Notices
 from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, score
 from rerank.pipeline.lists import KBestSource
+from rerank.registry import UTILITIES, attribute
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns")
 SIZES = {"evening": (3, 0, 4, 2), "gap": (0,), "night": (2, 4, 3, 3), "town": (1, 2)}
@@ -324,7 +324,7 @@ def test_another_seed_draws_otherwise_and_the_same_seed_alike(
 
 
 @both_models
-@pytest.mark.parametrize("method", list(DRAWING))
+@pytest.mark.parametrize("method", [name for name in DRAWING if name != "mbr"])
 def test_the_scale_is_that_of_the_option_or_else_of_the_weights_file(
     model_folders: Mapping[str, Path], method: str, name: str
 ) -> None:
@@ -340,6 +340,26 @@ def test_the_scale_is_that_of_the_option_or_else_of_the_weights_file(
     weigh(alpha=3.0)
     both = decoded(folder, Search(method, replace(options, alpha=ALPHA)))
     assert both.documents == given.documents
+
+
+def test_mbr_scales_by_the_spread_of_the_option_or_else_of_the_weights_file(
+    model_folders: Mapping[str, Path],
+) -> None:
+    folder = model_folders["codclm"]
+    found = {s: decoded(folder, Search("mbr", Options(spread=s))) for s in (0.2, 1.4, 5.0)}
+    assert found[0.2].documents != found[1.4].documents != found[5.0].documents  # log Z at least
+    for scale in (0.01, 10.0):
+        weigh(alpha=scale)  # fitted by likelihood: not for mbr
+        assert decoded(folder, Search("mbr")).documents == found[1.4].documents
+    weights = json.loads(Path("w.json").read_text(encoding="utf-8"))
+    Path("w.json").write_text(json.dumps({**weights, "mbr_spread": 5.0}), encoding="utf-8")
+    of_file = decoded(folder, Search("mbr"))
+    assert of_file.documents == found[5.0].documents
+    assert "|spread:5.0|" in of_file.signature
+    assert decoded(folder, Search("mbr", Options(spread=0.2))).documents == found[0.2].documents
+    by_alpha = decoded(folder, Search("mbr", Options(alpha=ALPHA)))
+    assert "spread" not in by_alpha.signature
+    decoded(folder, Search("smc"))  # which has no spread
 
 
 def test_the_normaliser_is_that_of_all_paths(model_folders: Mapping[str, Path]) -> None:
@@ -490,7 +510,10 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
     for document, kbest in zip(result.documents, lists_read(folder), strict=True):
         if not kbest.n:
             continue
-        scores, gains = all_paths(folder, document.id), UTILITIES[utility or "bleu"](kbest)
+        scores, gains = (
+            all_paths(folder, document.id),
+            attribute(UTILITIES[utility or "bleu"])(kbest),
+        )
         present = [t for t, size in enumerate(SIZES[document.id]) if size]
         for s, t in enumerate(present):
             expected = gains.expected(s, marginals(scores, t, SIZES[document.id][t]))
@@ -515,5 +538,5 @@ def test_the_utilities_choose_for_themselves(model_folders: Mapping[str, Path]) 
 
 
 def test_a_utility_that_there_is_not_is_refused(model_folders: Mapping[str, Path]) -> None:
-    with pytest.raises(UsageError, match=r"--utility ter: .*bleu, chrf"):
+    with pytest.raises(UsageError, match=r"--utility ter: there are bleu, .*chrf"):
         decoded(model_folders["codclm"], asked("mbr", utility="ter"))

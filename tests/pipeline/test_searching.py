@@ -27,7 +27,6 @@ NEEDING: dict[str, dict[str, Any]] = {  # options with which a decoder needs a s
     "random-beam": {},
     "smc": {},
     "ffbs": {},
-    "mbr": {},
     "sweeps": {"gibbs": 1},
 }
 VALUES: dict[str, Any] = {"merge": "max", "resampling": "residual", "utility": "chrf"}
@@ -243,6 +242,13 @@ def test_a_seed_is_for_decoders_that_draw() -> None:
             {"particles": 9, "alpha": 0.25, "seed": 3},
         ),
         (asked("mbr", alpha=1.0), ["mbr"], {"alpha": 1.0, "seed": 1, "utility": "bleu"}),
+        (asked("mbr", scale=9.0), ["mbr"], {"seed": 1, "utility": "bleu", "spread": 1.4}),
+        (asked("mbr").at(9.0, 2.5), ["mbr"], {"seed": 1, "utility": "bleu", "spread": 2.5}),
+        (
+            asked("mbr", alpha=1.0, word_reward=-1.0).at(9.0, 2.5),
+            ["mbr"],
+            {"alpha": 1.0, "seed": 1, "utility": "bleu", "word-reward": -1.0},
+        ),
         (
             asked("mbr", alpha=1.0, seed=2, utility="chrf"),
             ["mbr"],
