@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lm.backend import Backend
 from lm.batches import PackedBatch, segments
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
@@ -21,7 +22,7 @@ from lm.rows import Rows
 from lm.scoring import after
 from lm.sentences import Positions, ReadSentences
 from lm.trie import Candidates
-from lm.vocabulary import START
+from lm.vocabulary import END, START
 from lm.zoo import Composition
 
 Sentence = list[int]
@@ -39,7 +40,8 @@ def check_composition(
 ) -> None:
     """Check all laws on a tiny model of a composition. Errors: BrokenLaw."""
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
-    for check in (check_unroll, check_batches, check_order, check_keys, check_gradients):
+    checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
+    for check in (*checks, check_predictions):
         check(model)
 
 
@@ -169,6 +171,24 @@ def check_gradients(model: DocumentLM) -> None:
         if gradient is None or not gradient.any() or not gradient.isfinite().all():
             raise BrokenLaw(f"finite gradients: {name} has the gradient {gradient}")
     model.zero_grad(set_to_none=True)
+
+
+@torch.no_grad()
+def check_predictions(model: DocumentLM) -> None:
+    """After every word, probabilities sum to 1, and scores are log-probabilities if so stated."""
+    head, context = model.head, context_after(model, DOCUMENT[:1])
+    features, n_words = model.features(read_by_words(model, OTHER, context), context), 10
+    at = torch.arange(len(features)).repeat_interleave(n_words)
+    words = torch.arange(n_words).repeat(len(features))
+    log_probs = -head.nll(features[at], words)
+    sums = log_probs.exp().view(-1, n_words).sum(dim=1)
+    _close("probabilities sum to 1", 0, sums, torch.ones_like(sums))
+    scores = head.score(features[at], words)
+    if head.normalised:
+        _close("normalised scores are log-probabilities", 0, scores, log_probs)
+    into, leave = head.predictor(Backend()).log_probs(features, at, words)
+    _close("predictor equals head: scores of words", 0, into, scores)
+    _close("predictor equals head: scores of </s>", 0, leave, scores.view(-1, n_words)[:, END])
 
 
 def _scores(model: DocumentLM, contexts: Rows) -> Tensor:

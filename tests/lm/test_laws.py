@@ -15,6 +15,7 @@ from lm.heads import Predictor, Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
 from lm.recurrence import RECURRENCES, Recurrence, State
 from lm.rows import Rows
+from lm.self_normalised import SelfNormalised
 from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
@@ -161,6 +162,37 @@ class Untrained(LastHidden):
 
     def start(self, batch: int) -> Rows:
         return super().start(batch).detach()
+
+
+class Boastful(SelfNormalised):
+    """States that logits are log-probabilities."""
+
+    normalised = True
+
+
+class Defective(Softmax):
+    """Leaves a word out of the sum when it scores."""
+
+    def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
+        super().__init__(hidden, context, embedding)
+
+    def predictor(self, backend: Backend) -> Predictor:
+        short = Softmax(self.output.shape[1], 0, nn.Embedding(len(self.output), 1))
+        short.output.data[:] = self.output
+        short.bias.data[3] = -torch.inf
+        return short.predictor(backend)
+
+
+@pytest.mark.parametrize(
+    ("head", "law"),
+    [
+        (Boastful, "normalised scores are log-probabilities"),
+        (Defective, "predictor equals head: scores of words"),
+    ],
+)
+def test_a_head_that_breaks_a_law_is_named(head: type[Softmax], law: str) -> None:
+    with pytest.raises(BrokenLaw, match=law):
+        check_composition(Composition(NoContext, NoFusion, "", "", head))
 
 
 @pytest.mark.parametrize(
