@@ -26,7 +26,7 @@ from lm.normalisers import ROWS, Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, exact_nll
 from lm.vocabulary import END
 
-REACH = 80.0  # exp(±REACH) neither overflows nor underflows in float32, nor do sums of 10,000
+REACH = 80.0  # exp(±REACH) neither overflows nor underflows in float32, nor do sums of 1,000
 
 
 def class_of(words: Tensor) -> Tensor:
@@ -66,7 +66,15 @@ class ClassSoftmax(LogitHead):
         sampler: Proposal | None,
         generator: torch.Generator,
     ) -> Tensor:
-        """−log p of each target, (N,) nats."""
+        """−log p of each target, (N,) nats.
+
+        In the parameters' precision: for bfloat16 oneDNN compiles a kernel for each shape, and
+        every class has another one in every update.
+        """
+        with torch.autocast(features.device.type, enabled=False):
+            return self._exact(features.to(self.classes.dtype), targets)
+
+    def _exact(self, features: Tensor, targets: Tensor) -> Tensor:
         own = class_of(targets)
         order = own.argsort(stable=True)
         counts = torch.bincount(own, minlength=len(self.sizes)).tolist()
@@ -84,7 +92,7 @@ class ClassSoftmax(LogitHead):
     @torch.no_grad()
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
         """Exact −log p of each target, (N,) nats, without gradient."""
-        return self.loss(features, targets, None, torch.default_generator)
+        return self._exact(features, targets)
 
     def predictor(self, backend: Backend) -> LinearPredictor:
         """The head ready to score words, in many contexts at once."""

@@ -19,7 +19,7 @@ from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.rows import Rows
-from lm.scoring import after
+from lm.scoring import after, pairs
 from lm.sentences import Positions, ReadSentences
 from lm.trie import Candidates
 from lm.vocabulary import END, START
@@ -41,7 +41,7 @@ def check_composition(
     """Check all laws on a tiny model of a composition. Errors: BrokenLaw."""
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
     checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
-    for check in (*checks, check_predictions):
+    for check in (*checks, check_predictions, check_pairs):
         check(model)
 
 
@@ -189,6 +189,18 @@ def check_predictions(model: DocumentLM) -> None:
     into, leave = head.predictor(Backend()).log_probs(features, at, words)
     _close("predictor equals head: scores of words", 0, into, scores)
     _close("predictor equals head: scores of </s>", 0, leave, scores.view(-1, n_words)[:, END])
+
+
+@torch.no_grad()
+def check_pairs(model: DocumentLM) -> None:
+    """Scores at order 1 of all pairs of candidates equal those after one candidate each."""
+    if model.order != 1:
+        return
+    engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
+    found = pairs(engine, lists, np.array([True, False]))[1]
+    for n, sentence in enumerate(SENTENCES):
+        ((alone, _),) = after(engine, [(lists.part(1, 2), context_after(model, [sentence]))])
+        _close("all pairs equal loop: scores", n, torch.tensor(found[n]), torch.tensor(alone[0]))
 
 
 def _scores(model: DocumentLM, contexts: Rows) -> Tensor:

@@ -53,7 +53,7 @@ class Settings:
 class Report:
     """State of a run after a validation; nats are per token, `</s>` included.
 
-    log_z: on the validation text, of a head that is not normalised.
+    training_nats: of the head's loss. log_z: on the validation text, if the head is not normalised.
     """
 
     update: int

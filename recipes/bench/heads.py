@@ -45,7 +45,9 @@ def main(data: Path, name: str, folders: tuple[Path, ...], sentences: int, sampl
         saved = load_model(folder)
         model, config = saved.model, saved.model.config
         found = perplexity(model, encode(valid, saved.vocabulary))
-        lists = text.encoded(saved.vocabulary).head(sentences if config.model == "rnnlm" else sample)
+        lists = text.encoded(saved.vocabulary).head(
+            sentences if config.model == "rnnlm" else sample
+        )
         scorer, seconds = ScoringEngine.of(model), float("inf")
         for _ in range(RUNS):
             begin = process_time()

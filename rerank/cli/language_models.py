@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     type=click.Choice(["softmax", "classes", "self-normalised"]),
     help="How words are predicted: classes is a softmax over classes of words and one over the "
     "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
-    "scores without a normaliser (fastest, error stated).  [default: that of the model, softmax]",
+    "scores without a normaliser (fastest, error stated) [default: that of the model].",
 )
 @count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
     "--negatives",
     least=0,
     help="Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-    "--head classes.  [default: 1024]",
+    "--head classes [default: 1024].",
 )
 @count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
 @click.option(
