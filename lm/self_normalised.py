@@ -3,9 +3,9 @@
 Training keeps log Z near 0 by α (log Z)² beside −log p (Devlin et al. 2014,
 https://aclanthology.org/P14-1129), so that a score needs no normaliser: O(R) instead of
 O(V R). Its error is log Z, whose mean and standard deviation on a text `lm.evaluation`
-measures. Where negatives are sampled, the penalty is that of a random share of the targets
-(Andreas & Klein 2015, https://aclanthology.org/N15-1027), chosen so that it costs as much
-as the sample.
+measures. Where negatives are sampled, Z is estimated from them: a penalty on the exact Z of a
+part of the targets has gradients for all words, which for rare words are nothing but the
+penalty's, and Adam makes whole steps of them (perplexity 79 instead of 60).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lm.normalisers import Pair
 from lm.objective import Proposal
 from lm.vocabulary import END
 
-ALPHA = 0.1  # as in Devlin et al.
+ALPHA = 0.1  # as in Devlin et al.; 1 makes log Z a third and perplexity 7 % worse
 
 
 class SelfNormalised(LogitHead):
@@ -52,12 +52,8 @@ class SelfNormalised(LogitHead):
             log_z = torch.logsumexp(logits, dim=1)
             return log_z - logits.gather(1, targets[:, None])[:, 0] + ALPHA * log_z.square()
         nll = sampler.nll(features, self.weight(), self.bias, targets, generator)
-        share = sampler.inclusion.mean()
-        chances = torch.rand(len(features), generator=generator, device=features.device)
-        chosen = (chances < share).nonzero()[:, 0]
-        logits = F.linear(features[chosen], self.weight(), self.bias).float()
-        penalty = ALPHA / share * torch.logsumexp(logits, dim=1).square()
-        return nll.index_add(0, chosen, penalty)
+        log_z = sampler.log_normalisers(nll, self.score(features, targets), targets)
+        return nll + ALPHA * log_z.square()
 
     def score(self, features: Tensor, targets: Tensor) -> Tensor:
         """Logits of the targets, (N,)."""
