@@ -43,7 +43,7 @@ def save_model(
     raw = words.encode() + b"\n"
     digest = sha256(raw)
     replace(folder / _vocabulary_name(digest), raw)
-    content = {"config": asdict(model.config), "vocabulary": digest, "about": dict(about)}
+    content = {"config": model.config.as_json(), "vocabulary": digest, "about": dict(about)}
     write_tensors(folder / "config.json", "weights", _own(model), content)
     sweep(folder, "vocabulary-*.json", {_vocabulary_name(digest)})
 
@@ -126,7 +126,7 @@ def _contexts_name(number: int) -> str:
 def _run(trainer: Trainer) -> dict[str, object]:
     """What a run must share with the one that it resumes."""
     return {
-        **asdict(trainer.model.config),
+        **trainer.model.config.as_json(),
         **asdict(trainer.settings),
         "training text": trainer.train.digest(),
         "validation text": trainer.valid.digest(),
@@ -137,7 +137,8 @@ def _check_run(then: object, now: dict[str, object], path: Path) -> None:
     if then == now:
         return
     old = then if isinstance(then, dict) else {}
-    odd = [f"{k} was {old.get(k)}, is {v}" for k, v in now.items() if old.get(k) != v]
+    keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]
+    odd = [f"{key} was {old.get(key)}, is {now.get(key)}" for key in keys]
     raise ModelError(
         f"{path}: the interrupted run was another one: {'; '.join(odd[:5])}; "
         "repeat its command, or train into another folder"

@@ -18,10 +18,25 @@ MOST_NATS = 700.0  # a word; exp of more overflows
 
 
 @dataclass(frozen=True, slots=True)
+class LogNormalisers:
+    """Mean and standard deviation of log Z over words and `</s>`, in nats.
+
+    They are the error of the scores of a head that is not normalised: score − log p = log Z.
+    """
+
+    mean: float
+    sd: float
+
+    def to_text(self) -> str:
+        """`log Z 0.012 ± 0.310 a word`."""
+        return f"log Z {self.mean:.3f} ± {self.sd:.3f} a word"
+
+
+@dataclass(frozen=True, slots=True)
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`.
+    tokens: words without `</s>`; log_z: of a head that is not normalised.
     """
 
     sentences: int
@@ -29,6 +44,7 @@ class Perplexity:
     oov: int
     nats: float
     word_nats: float
+    log_z: LogNormalisers | None = None
 
     @property
     def nats_per_token(self) -> float:
@@ -49,14 +65,17 @@ class Perplexity:
         """The figures by name."""
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
-        return {name: getattr(self, name) for name in (*names, *derived)}
+        figures = {name: getattr(self, name) for name in (*names, *derived)}
+        if self.log_z is not None:
+            figures |= {"log_z_mean": self.log_z.mean, "log_z_sd": self.log_z.sd}
+        return figures
 
 
 @torch.no_grad()
 def perplexity(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> Perplexity:
-    """Perplexity of a corpus with at least one sentence, exact softmax, float32.
+    """Perplexity of a corpus with at least one sentence, normalised exactly, float32.
 
     `streams` documents are read side by side; they bound the memory, not the result.
     ScoreError for a model that returns NaN, or whose perplexity overflows.
@@ -65,14 +84,23 @@ def perplexity(
     model.eval()
     streams = min(streams, corpus.n_documents)
     contexts = model.context.start(streams)
-    nats = word_nats = 0.0
+    nats = word_nats = sum_log_z = sum_squares = 0.0
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
         nll = model.head.nll(reading.features, reading.targets).double()
         nats += float(nll.sum())
         word_nats += float(nll[reading.targets != END].sum())
+        if not model.head.normalised:
+            log_z = model.head.score(reading.features, reading.targets).double() + nll
+            sum_log_z += float(log_z.sum())
+            sum_squares += float(log_z.square().sum())
     model.train(was_training)
     if not nats < MOST_NATS * max(1, len(corpus.tokens)):  # NaN is not
         raise ScoreError("a language model returned NaN or has no probability left for the text")
-    return Perplexity(corpus.n_sentences, len(corpus.tokens), corpus.n_unknown, nats, word_nats)
+    n, error = len(corpus.tokens) + corpus.n_sentences, None
+    if not model.head.normalised:
+        variance = sum_squares / n - (sum_log_z / n) ** 2
+        error = LogNormalisers(sum_log_z / n, math.sqrt(max(0.0, variance)))
+    counts = corpus.n_sentences, len(corpus.tokens), corpus.n_unknown
+    return Perplexity(*counts, nats, word_nats, error)

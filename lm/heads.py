@@ -1,4 +1,7 @@
-"""How words are predicted: softmax over the vocabulary, with separate or tied weights."""
+"""How words are predicted: softmax over the vocabulary, with separate or tied weights.
+
+`lm.zoo.HEADS` names these and the other heads.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,27 @@ class Predictor(Protocol):
         ...
 
 
+class PairPredictor(Predictor, Protocol):
+    """A linear head ready to score words in many contexts at once."""
+
+    def pair(self, features: Tensor, shifts: Tensor) -> Pair:
+        """Features (N, R) of positions and (C, R) that contexts add, for the next two methods."""
+        ...
+
+    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
+        """What each pair needs of all words, such as log normalisers (N, C), and a mask.
+
+        The mask says which of them were recomputed. Called once, for it uses all threads.
+        """
+        ...
+
+    def pair_log_probs(
+        self, pair: Pair, log_z: Tensor, parents: Tensor, words: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Scores (M, C) of words and (N, C) of `</s>` in each context, given `log_z` (N, C)."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearPredictor:
     """Scores of a linear head; weight: (V, R + 1), the bias as its last column."""
@@ -37,14 +61,14 @@ class LinearPredictor:
 
     def log_probs(self, features: Tensor, parents: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities of words and of `</s>`; O(N V R) time."""
-        columns = _with_column(features, 1.0)
+        columns = with_column(features, 1.0)
         log_z = log_sums(columns, self.weight, self.backend)
         into, leave = self._logits(columns, parents, words)
         return into - log_z[parents], leave - log_z
 
     def pair(self, features: Tensor, shifts: Tensor) -> Pair:
         """Features (N, R) of positions and (C, R) that contexts add, for the next two methods."""
-        return _with_column(features, 1.0), _with_column(shifts, 0.0)
+        return with_column(features, 1.0), with_column(shifts, 0.0)
 
     def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
         """Log normalisers (N, C) of each pair, and a mask of those that were recomputed."""
@@ -64,22 +88,24 @@ class LinearPredictor:
         return (columns[parents] * self.weight[words]).sum(dim=1), columns @ self.weight[END]
 
 
-def _with_column(features: Tensor, value: float) -> Tensor:
+def with_column(features: Tensor, value: float) -> Tensor:
     """(N, R + 1): features and a last column, which multiplies the bias."""
     return torch.cat([features, features.new_full((len(features), 1), value)], dim=1)
 
 
 class Head(nn.Module):
-    """Base of the heads: training loss, normaliser and scores of words, here of a linear head.
+    """Base of the heads: training loss, normaliser and scores of words, here of a softmax.
 
     linear: whether logits = features(h, c) · weight()ᵀ + bias, with features linear in the
-    hidden state h and the context's value c, so that all pairs are one matrix product:
-    features(h, c + d) = features(h, c) + features(0, d). normalised: whether the probabilities
-    of all words sum to 1 exactly, so that no score is above 0.
+    hidden state h and the context's value c, so that all pairs are matrix products:
+    features(h, c + d) = features(h, c) + features(0, d); the predictor is a `PairPredictor`.
+    normalised: whether the probabilities of all words sum to 1 exactly, so that no score is
+    above 0. sampled: whether `loss` can do with a sample of the words.
     """
 
     linear: ClassVar[bool] = True
     normalised: ClassVar[bool] = True
+    sampled: ClassVar[bool] = True
     bias: nn.Parameter
 
     def weight(self) -> Tensor:
@@ -116,8 +142,12 @@ class Head(nn.Module):
         """Exact −log p of each target, (N,) nats, without gradient."""
         return chunked_nll(features, self.weight(), self.bias, targets)
 
+    def score(self, features: Tensor, targets: Tensor) -> Tensor:
+        """What the predictor gives as log p of each target, (N,) nats; exact if `normalised`."""
+        return -self.nll(features, targets)
+
     def predictor(self, backend: Backend) -> Predictor:
-        """The head ready to score words: a `LinearPredictor` if it is linear."""
+        """The head ready to score words, in many contexts at once if it is linear."""
         return LinearPredictor(torch.cat([self.weight(), self.bias[:, None]], dim=1), backend)
 
 
@@ -159,3 +189,20 @@ class TiedSoftmax(Head):
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:
     """The softmax over H and D columns, with the embedding as its matrix if `tied`."""
     return (TiedSoftmax if tied else Softmax)(hidden, context, embedding)
+
+
+class LogitHead(Head):
+    """Base of the heads that use the logits of a softmax, `layer`, in another way."""
+
+    def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
+        super().__init__()
+        self.layer = softmax(hidden, context, embedding, tied=tied)
+        self.bias = self.layer.bias
+
+    def weight(self) -> Tensor:
+        """(V, R) matrix of the logits."""
+        return self.layer.weight()
+
+    def features(self, h: Tensor, c: Tensor | None) -> Tensor:
+        """(N, R) features of the softmax."""
+        return self.layer.features(h, c)

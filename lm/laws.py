@@ -12,16 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lm.backend import Backend
 from lm.batches import PackedBatch, segments
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.rows import Rows
-from lm.scoring import after
+from lm.scoring import after, pairs
 from lm.sentences import Positions, ReadSentences
 from lm.trie import Candidates
-from lm.vocabulary import START
+from lm.vocabulary import END, START
 from lm.zoo import Composition
 
 Sentence = list[int]
@@ -39,7 +40,8 @@ def check_composition(
 ) -> None:
     """Check all laws on a tiny model of a composition. Errors: BrokenLaw."""
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
-    for check in (check_unroll, check_batches, check_order, check_keys, check_gradients):
+    checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
+    for check in (*checks, check_predictions, check_pairs):
         check(model)
 
 
@@ -169,6 +171,36 @@ def check_gradients(model: DocumentLM) -> None:
         if gradient is None or not gradient.any() or not gradient.isfinite().all():
             raise BrokenLaw(f"finite gradients: {name} has the gradient {gradient}")
     model.zero_grad(set_to_none=True)
+
+
+@torch.no_grad()
+def check_predictions(model: DocumentLM) -> None:
+    """After every word, probabilities sum to 1, and scores are log-probabilities if so stated."""
+    head, context = model.head, context_after(model, DOCUMENT[:1])
+    features, n_words = model.features(read_by_words(model, OTHER, context), context), 10
+    at = torch.arange(len(features)).repeat_interleave(n_words)
+    words = torch.arange(n_words).repeat(len(features))
+    log_probs = -head.nll(features[at], words)
+    sums = log_probs.exp().view(-1, n_words).sum(dim=1)
+    _close("probabilities sum to 1", 0, sums, torch.ones_like(sums))
+    scores = head.score(features[at], words)
+    if head.normalised:
+        _close("normalised scores are log-probabilities", 0, scores, log_probs)
+    into, leave = head.predictor(Backend()).log_probs(features, at, words)
+    _close("predictor equals head: scores of words", 0, into, scores)
+    _close("predictor equals head: scores of </s>", 0, leave, scores.view(-1, n_words)[:, END])
+
+
+@torch.no_grad()
+def check_pairs(model: DocumentLM) -> None:
+    """Scores at order 1 of all pairs of candidates equal those after one candidate each."""
+    if model.order != 1:
+        return
+    engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
+    found = pairs(engine, lists, np.array([True, False]))[1]
+    for n, sentence in enumerate(SENTENCES):
+        ((alone, _),) = after(engine, [(lists.part(1, 2), context_after(model, [sentence]))])
+        _close("all pairs equal loop: scores", n, torch.tensor(found[n]), torch.tensor(alone[0]))
 
 
 def _scores(model: DocumentLM, contexts: Rows) -> Tensor:

@@ -7,7 +7,7 @@ recurrence, over packed sentences, for training.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
@@ -21,14 +21,17 @@ from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import ZOO, Zoo, load
+from lm.zoo import HEADS, ZOO, Zoo, load
 
 Dropout = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Shape of a model. `vocabulary` is V, the three special words included."""
+    """Shape of a model. `vocabulary` is V, the three special words included.
+
+    head: a name of `lm.zoo.HEADS`; None for the head of the composition.
+    """
 
     model: str
     vocabulary: int
@@ -37,10 +40,13 @@ class Config:
     recurrence: str = "lstm"
     layers: int = 1
     tied: bool = True
+    head: str | None = None
 
     def __post_init__(self) -> None:
         if self.recurrence not in RECURRENCES:
             raise ValueError(f"no recurrence {self.recurrence!r} is known")
+        if self.head is not None and self.head not in HEADS:
+            raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
         sizes = (self.vocabulary, self.embed, self.hidden, self.layers)
         if not all(isinstance(size, int) for size in sizes):
             raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
@@ -50,6 +56,10 @@ class Config:
             raise ValueError("a model has sizes of 1 to 65,536")
         if not 1 <= self.layers <= 64:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
+
+    def as_json(self) -> dict[str, object]:
+        """The fields by name; without `head` if it is that of the composition."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +103,8 @@ class DocumentLM(nn.Module):
             raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
         self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
-        self.head: Head = load(composition.head)(
+        head = composition.head if config.head is None else HEADS[config.head]
+        self.head: Head = load(head)(
             config.hidden, self.fusion.output_columns, self.embedding, tied=config.tied
         )
 

@@ -68,6 +68,15 @@ class Proposal:
         positive = (features.float() * weight[targets].float()).sum(1) + offset[targets]
         return sampled_nll(features, weight[drawn], offset[drawn], positive, place[targets])
 
+    def log_normalisers(self, nll: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
+        """Log Ẑ (N,), with Ẑ an unbiased estimate of Σ_v exp(logit) from the same sample.
+
+        nll: what `nll` gave; logits: (N,) of the targets. The sample's sum has exp(logit) / π of
+        each negative and of the target, which is always in it: there it is replaced by exp(logit).
+        """
+        inclusion = self.inclusion[targets]
+        return nll + logits - inclusion.log() + torch.log1p((inclusion - 1) * torch.exp(-nll))
+
 
 class SampledNLL(torch.autograd.Function):
     """−log p of the positive among itself and the negatives, (N,) nats.

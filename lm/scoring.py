@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lm.contexts import Context
 from lm.engine import ScoringEngine
-from lm.heads import LinearPredictor
+from lm.heads import PairPredictor
 from lm.normalisers import Pair
 from lm.rows import Rows
 from lm.trie import Candidates, Forest, Indices, build
@@ -141,7 +141,7 @@ def _products(
 ) -> list[Scores]:
     """Scores (n, K_t) of each list after its n contexts, whose values are added to the logits."""
     head, context, backend = engine.model.head, engine.model.context, engine.backend
-    predictor = cast(LinearPredictor, engine.predictor)  # of every linear head
+    predictor = cast(PairPredictor, engine.predictor)  # of every linear head
 
     def blocks(item: tuple[Indices, DistinctContexts]) -> list[tuple[Forest, Pair]]:
         ends, (contexts, _) = item
@@ -262,7 +262,7 @@ def _checked(engine: ScoringEngine, scores: Scores, candidates: Candidates, t: i
     """
     normalised = engine.model.head.normalised
     tokens = np.diff(candidates.offsets) + 1
-    limit = engine.backend.tolerance * tokens if normalised else np.float32(np.inf)
+    limit = engine.backend.tolerance * tokens if normalised else np.finfo(np.float32).max
     wrong = ~(scores <= limit)
     if wrong.any():
         fault = "a language model returned NaN or a positive log-probability"

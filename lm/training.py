@@ -24,7 +24,7 @@ from torch import nn
 
 from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus
-from lm.evaluation import perplexity
+from lm.evaluation import LogNormalisers, perplexity
 from lm.model import DocumentLM
 from lm.reading import Noise, read
 from lm.vocabulary import END
@@ -51,7 +51,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """State of a run after a validation; nats are per token, `</s>` included."""
+    """State of a run after a validation; nats are per token, `</s>` included.
+
+    training_nats: of the head's loss. log_z: on the validation text, if the head is not normalised.
+    """
 
     update: int
     epoch: float
@@ -60,6 +63,7 @@ class Report:
     training_nats: float
     valid_perplexity: float
     best: bool
+    log_z: LogNormalisers | None = None
 
 
 @dataclass(slots=True)
@@ -182,6 +186,7 @@ class Trainer:
             training_nats=progress.nats / progress.predictions,
             valid_perplexity=result.perplexity,
             best=best,
+            log_z=result.log_z,
         )
         progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
         return report

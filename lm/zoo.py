@@ -19,7 +19,8 @@ class Composition:
     """A named choice of context, fusion and head, with its source and parameter formula.
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
-    `lm.heads.softmax`. order: shown in listings; `DocumentLM.order` derives it for use.
+    `lm.heads.softmax`. head: unless the configuration of a model names another one of `HEADS`.
+    order: shown in listings; `DocumentLM.order` derives it for use.
     """
 
     context: Part
@@ -28,6 +29,13 @@ class Composition:
     parameters: str
     head: Part = "lm.heads:softmax"
     order: int | None = None
+
+
+HEADS: Mapping[str, Part] = {
+    "softmax": "lm.heads:softmax",
+    "classes": "lm.class_softmax:ClassSoftmax",
+    "self-normalised": "lm.self_normalised:SelfNormalised",
+}
 
 
 def load(part: Part) -> Any:

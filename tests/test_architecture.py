@@ -121,7 +121,11 @@ def test_help_loads_nothing_heavy(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["decode --search nope", "score --merge nope", "train-lm --model nope"]
+    "command",
+    [
+        *("decode --search nope", "score --merge nope"),
+        *("train-lm --model nope", "train-lm --head nope"),
+    ],
 )
 def test_a_misspelt_option_is_refused_before_anything_heavy_is_loaded(command: str) -> None:
     program = f"""

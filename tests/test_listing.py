@@ -6,7 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
-from lm.zoo import ZOO
+from lm.zoo import HEADS, ZOO
+from rerank.cli import cli
 from rerank.listing import KINDS, flags, listing
 from rerank.registry import FLAGS, FORMATS, METRICS, SCORE_FILES
 
@@ -71,6 +72,12 @@ def test_the_text_for_people_holds_the_same_words_within_its_width(width: int) -
 def test_built_in_members_are_listed_in_their_order(kind: str, names: list[str]) -> None:
     assert [row["name"] for row in listing(kind).rows] == names
     assert all(row["package"] is None for row in listing(kind).rows)
+
+
+def test_the_heads_to_choose_from_are_those_of_the_table_and_the_models_name_theirs() -> None:
+    (option,) = (p for p in cli.commands["train-lm"].params if p.name == "head")
+    assert list(option.type.choices) == list(HEADS)  # type: ignore[attr-defined]
+    assert {row["head"] for row in listing("models").rows} == {"softmax (others: train-lm --head)"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -76,6 +76,13 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
 )
 @click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@click.option(
+    "--head",
+    type=click.Choice(["softmax", "classes", "self-normalised"]),
+    help="How words are predicted: classes is a softmax over classes of words and one over the "
+    "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
+    "scores without a normaliser (fastest, error stated) [default: that of the model].",
+)
 @count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
     "--minutes",
@@ -99,9 +106,9 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
 )
 @count_option(
     "--negatives",
-    default=1024,
     least=0,
-    help="Words sampled per update for the sampled softmax; 0 trains the full softmax.",
+    help="Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
+    "--head classes [default: 1024].",
 )
 @count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
 @click.option(
@@ -134,7 +141,7 @@ def train_lm(
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
             f"train {r.training_nats:.3f} nats  valid perplexity {r.valid_perplexity:.2f}"
-            f"{'  best' if r.best else ''}"
+            f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )
 
     messages.announce_threads(threads)
@@ -190,3 +197,5 @@ def perplexity(
         f"{result.nats_per_token:.4f} nats per token over {result.tokens:,} words "
         f"({result.oov:,} out of vocabulary) in {result.sentences:,} sentences"
     )
+    if result.log_z is not None:
+        click.echo(f"scores of this model are not normalised: {result.log_z.to_text()}")

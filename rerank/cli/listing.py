@@ -10,7 +10,7 @@ import click
 from rerank.cli.options import format_option
 
 _HELP = {
-    "models": "Show the models of train-lm: order, context, fusion, source, parameters.",
+    "models": "Show the models of train-lm: order, context, fusion, head, source, parameters.",
     "scorers": "Show the scorers and the option of each.",
     "decoders": "Show the decoders of --search: orders served, where exact, cost, options, source.",
     "metrics": "Show the metrics of --objective.",

@@ -36,7 +36,10 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Settings of the training of a language model; the defaults are those of `train-lm`."""
+    """Settings of the training of a language model; the defaults are those of `train-lm`.
+
+    None stands for the default of `lm`; head: None for that of the model.
+    """
 
     model: str
     embed: int = 128
@@ -44,6 +47,7 @@ class Recipe:
     layers: int = 1
     recurrence: str = "lstm"
     tied: bool = True
+    head: str | None = None
     vocabulary: int = 10_000
     epochs: int = 5
     minutes: float | None = None
@@ -51,16 +55,16 @@ class Recipe:
     dropout: float = 0.1
     context_dropout: float = 0.1
     learning_rate: float = 3e-3
-    negatives: int = 1024
+    negatives: int | None = None
     streams: int = 64
     device: str = "auto"
     precision: str = "auto"
     threads: int | None = None
 
     def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
-        """Values of the fields that a dataclass has, too."""
-        names = [field.name for field in fields(record) if hasattr(self, field.name)]
-        return {name: getattr(self, name) for name in names}
+        """Values, but for None, of the fields that a dataclass has, too."""
+        values = {field.name: getattr(self, field.name, None) for field in fields(record)}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def train_lm(
@@ -94,6 +98,13 @@ def train_lm(
     settings = Settings(**precise.values(Settings))
     config = Config(**recipe.values(Config) | {"vocabulary": len(vocabulary)})
     model = DocumentLM.seeded(config, recipe.seed, MODELS).to(device)
+    if not model.head.sampled:
+        if recipe.negatives:
+            raise UsageError(
+                f"--negatives {recipe.negatives}: the head of this model is trained on all words; "
+                "leave the option out"
+            )
+        settings = replace(settings, negatives=0)
     trainer = Trainer(model, corpus, held_out, settings=settings)
     state = out / "resume"
     if resume and (state / "state.json").exists():
@@ -102,7 +113,8 @@ def train_lm(
     with _failures(out):
         out.mkdir(parents=True, exist_ok=True)
     announce(
-        f"{recipe.model}: {n_parameters(model):,} parameters, order "
+        f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
+        f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
@@ -119,7 +131,12 @@ def train_lm(
                 last = item
                 report(item)
             if item is not None and item.best:
-                measured = {"valid_perplexity": item.valid_perplexity, "update": item.update}
+                measured: dict[str, object] = {
+                    "valid_perplexity": item.valid_perplexity,
+                    "update": item.update,
+                }
+                if item.log_z is not None:
+                    measured["log_z"] = asdict(item.log_z)
                 save_model(out, model, vocabulary, {**about, **measured})
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
                 save_training(state, trainer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.engine import EngineCounts, ScoringEngine
+from lm.evaluation import LogNormalisers
 from lm.scoring import VERSION, ScoreError, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
@@ -128,7 +130,18 @@ class LanguageModel(FeatureSource):
         parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
         if self.work.tokens:
             parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
-        return f"{self.name}: {', '.join(parts) or 'nothing to score'}"
+        line = f"{self.name}: {', '.join(parts) or 'nothing to score'}"
+        if self.saved.model.head.normalised:
+            return line
+        return f"{line}; scores are not normalised: {self._stated_error()}"
+
+    def _stated_error(self) -> str:
+        """Log Z on the validation text, as the folder of the model states it."""
+        stated = self.saved.about.get("log_z")
+        numbers = [stated.get("mean"), stated.get("sd")] if isinstance(stated, dict) else [None]
+        if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
+            return "log Z unknown"
+        return f"{LogNormalisers(*numbers).to_text()} on the validation text"
 
     def details(self) -> str:
         """Counters of the scoring engine: nodes of the tries, normalisers of all pairs."""

@@ -60,7 +60,7 @@ def called(
         pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
         return SimpleNamespace(
-            to_text=str, to_dict=dict, as_json=dict, **dict.fromkeys(FIGURES, 1.0)
+            to_text=str, to_dict=dict, as_json=dict, log_z=None, **dict.fromkeys(FIGURES, 1.0)
         )
 
     patch.setattr(pipeline, name.replace("-", "_"), record)
@@ -495,3 +495,17 @@ def test_training_prints_its_progress_and_the_folder_of_the_model(
         r"epoch  1\.00 .* train \d\.\d+ nats  valid perplexity \d+\.\d\d  best", lines[1]
     )
     assert "model written to lm" in lines
+
+
+def test_scores_that_are_not_normalised_are_said_to_be_so_with_their_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lm.evaluation import LogNormalisers, Perplexity
+
+    found = Perplexity(2, 8, 0, 20.0, 16.0, LogNormalisers(-0.0261, 0.2894))
+    monkeypatch.setattr(pipeline, "perplexity", lambda *given, **named: found)
+    assert run(["perplexity", "--lm", "m", str(Path(__file__))]) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == "scores of this model are not normalised: log Z -0.026 ± 0.289 a word"
+    assert run(["perplexity", "--lm", "m", str(Path(__file__)), "--format", "json"]) == 0
+    assert '"log_z_mean": -0.0261, "log_z_sd": 0.2894' in capsys.readouterr().out

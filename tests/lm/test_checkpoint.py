@@ -24,14 +24,20 @@ from lm.scoring import after
 from lm.training import Settings, Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
-from lm.zoo import ZOO
+from lm.zoo import HEADS, ZOO
 
 ABOUT = {"made by": "a test"}
 SETTINGS = Settings(epochs=1, streams=2, segment=2, negatives=0)
 
 
-def model_of(name: str = "ccdclm", words: int = 9, tied: bool = True, seed: int = 0) -> DocumentLM:
-    return DocumentLM.seeded(Config(name, words + 3, 4, 5, tied=tied), seed)
+def model_of(
+    name: str = "ccdclm",
+    words: int = 9,
+    tied: bool = True,
+    seed: int = 0,
+    head: str | None = None,
+) -> DocumentLM:
+    return DocumentLM.seeded(Config(name, words + 3, 4, 5, tied=tied, head=head), seed)
 
 
 def words_of(n: int = 9, letter: str = "é") -> Vocabulary:
@@ -71,9 +77,14 @@ def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_a_model_read_back_is_the_model_written(name: str, tied: bool, tmp_path: Path) -> None:
-    model, vocabulary = model_of(name, tied=tied).eval(), words_of()
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [*((name, None) for name in sorted(ZOO)), *(("codclm", head) for head in sorted(HEADS))],
+)
+def test_a_model_read_back_is_the_model_written(
+    name: str, head: str | None, tied: bool, tmp_path: Path
+) -> None:
+    model, vocabulary = model_of(name, tied=tied, head=head).eval(), words_of()
     save_model(tmp_path, model, vocabulary, ABOUT)
     saved = load_model(tmp_path)
     assert same(saved.model, model)
@@ -84,6 +95,18 @@ def test_a_model_read_back_is_the_model_written(name: str, tied: bool, tmp_path:
     request = Candidates.of([[[3, 7], [5]]]), model.context.start(1).detach()
     ours, theirs = (after(ScoringEngine.of(m), [request])[0][0] for m in (model, saved.model))
     np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_folder_names_the_head_only_where_one_was_chosen(folder: Path, tmp_path: Path) -> None:
+    """Folders and training states without a choice are those of earlier versions."""
+    save_training(tmp_path, trainer_of())
+    plain = json.loads((folder / "config.json").read_bytes())["config"]
+    assert plain.keys() == json.loads((tmp_path / "state.json").read_bytes())["run"].keys() & {
+        *("model", "vocabulary", "embed", "hidden", "recurrence", "layers", "tied", "head")
+    }
+    assert "head" not in plain
+    save_model(folder, model_of(head="classes"), words_of(), ABOUT)
+    assert json.loads((folder / "config.json").read_bytes())["config"]["head"] == "classes"
 
 
 def test_tied_weights_are_stored_once_and_are_tied_again_when_read(folder: Path) -> None:
@@ -220,6 +243,9 @@ def test_a_vocabulary_outside_the_folder_is_not_opened(folder: Path) -> None:
         ("model", "gpt", "no model 'gpt'"),
         ("model", ["ccdclm"], "not a valid model"),
         ("tied", False, "head.output expected"),
+        ("head", "classes", r"head.class_bias expected \(4,\), found None"),
+        ("head", "hierarchical", "not a valid model: no head 'hierarchical' is known; there are s"),
+        ("head", ["classes"], "not a valid model"),
         ("colour", "blue", "not a valid model"),
     ],
 )

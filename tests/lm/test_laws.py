@@ -1,5 +1,7 @@
 """The shipped laws, on parts of other authors, and on parts that break them."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -11,10 +13,12 @@ from lm.backend import Backend
 from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
-from lm.heads import Predictor, Softmax
+from lm.heads import Head, LinearPredictor, Predictor, Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
+from lm.normalisers import Pair
 from lm.recurrence import RECURRENCES, Recurrence, State
 from lm.rows import Rows
+from lm.self_normalised import SelfNormalised
 from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
@@ -161,6 +165,56 @@ class Untrained(LastHidden):
 
     def start(self, batch: int) -> Rows:
         return super().start(batch).detach()
+
+
+class Boastful(SelfNormalised):
+    """States that logits are log-probabilities."""
+
+    normalised = True
+
+
+class Defective(Softmax):
+    """Leaves a word out of the sum when it scores."""
+
+    def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
+        super().__init__(hidden, context, embedding)
+
+    def predictor(self, backend: Backend) -> Predictor:
+        short = Softmax(self.output.shape[1], 0, nn.Embedding(len(self.output), 1))
+        short.output.data[:] = self.output
+        short.bias.data[3] = -torch.inf
+        return short.predictor(backend)
+
+
+class LargeNormalisers(LinearPredictor):
+    """Takes log Z + 1 for log Z of a pair."""
+
+    def pair_normalisers(self, pairs: Sequence[Pair]) -> list[tuple[Tensor, Tensor]]:
+        found = LinearPredictor(self.weight, self.backend).pair_normalisers(pairs)
+        return [(log_z + 1, recomputed) for log_z, recomputed in found]
+
+
+class Unpaired(Softmax):
+    """Scores pairs otherwise than one by one."""
+
+    def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
+        super().__init__(hidden, context, embedding)
+
+    def predictor(self, backend: Backend) -> Predictor:
+        return LargeNormalisers(torch.cat([self.output, self.bias[:, None]], dim=1), backend)
+
+
+@pytest.mark.parametrize(
+    ("head", "law"),
+    [
+        (Boastful, "normalised scores are log-probabilities"),
+        (Defective, "predictor equals head: scores of words"),
+        (Unpaired, "all pairs equal loop"),
+    ],
+)
+def test_a_head_that_breaks_a_law_is_named(head: type[Head], law: str) -> None:
+    with pytest.raises(BrokenLaw, match=law):
+        check_composition(Composition(LastHidden, Output, "", "", head))
 
 
 @pytest.mark.parametrize(

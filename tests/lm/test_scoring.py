@@ -1,5 +1,6 @@
 """Trie scores against the plain definition: one candidate, one word at a time, in float64."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,22 +14,25 @@ from support.models import enlarged
 from torch import Tensor
 
 from lm.backend import HELD, Backend
+from lm.class_softmax import ClassSoftmax
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
 from lm.fusions import Input, Output
+from lm.heads import Head
 from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
 from lm.scoring import ScoreError, after, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import END
-from lm.zoo import ZOO, Composition
+from lm.zoo import HEADS, ZOO, Composition
 
 VOCABULARY = 23
 NONE = Rows.of(torch.zeros(0, 0))
+OTHER_HEADS = sorted(HEADS.keys() - {"softmax"})
 SHAPES = [(r, n, tied) for r, n in (("lstm", 1), ("lstm", 2), ("cifg", 2)) for tied in (0, 1)]
 
 
@@ -45,10 +49,23 @@ def model_of(
     layers: int = 1,
     tied: bool = True,
     zoo: Mapping[str, Composition] = ZOO,
+    head: str | None = None,
 ) -> DocumentLM:
     torch.manual_seed(5)
-    config = Config(name, VOCABULARY, 6, 8, recurrence, layers, tied)
+    config = Config(name, VOCABULARY, 6, 8, recurrence, layers, tied, head)
     return enlarged(DocumentLM(config, zoo)).eval()
+
+
+def word_scores(head: Head, features: Tensor) -> Tensor:
+    """Scores (N, V) of all words by the definition of the head, in float64."""
+    logits = (features @ head.weight().T + head.bias).double()
+    if isinstance(head, ClassSoftmax):
+        of_class = (features @ head.classes.T + head.class_bias).double().log_softmax(dim=1)
+        for c in range(of_class.shape[1]):
+            own = [word for word in range(VOCABULARY) if math.isqrt(word) == c]
+            logits[:, own] = logits[:, own].log_softmax(dim=1) + of_class[:, c : c + 1]
+        return logits
+    return logits.log_softmax(dim=1) if head.normalised else logits
 
 
 @torch.no_grad()
@@ -63,8 +80,8 @@ def sentence_score(model: DocumentLM, words: list[int], context: Rows) -> tuple[
         query = torch.cat([torch.zeros(1, read.hidden.shape[1]), read.hidden[:-1]])
         rows = torch.zeros(len(query), dtype=torch.long)
         added = model.context.word_values(context, rows, query)
-    logits = (head.features(read.hidden, added) @ head.weight().T + head.bias).double()
-    total = float(torch.log_softmax(logits, dim=1)[range(len(logits)), [*words, END]].sum())
+    scores = word_scores(head, head.features(read.hidden, added))
+    total = float(scores[range(len(scores)), [*words, END]].sum())
     return total, model.context.advance(context, model.context.summary(read))
 
 
@@ -80,7 +97,19 @@ document = st.lists(k_best, min_size=1, max_size=4)
 def test_independent_scores_equal_word_by_word_scores(
     lists: list[list[list[int]]], recurrence: str, layers: int, tied: bool
 ) -> None:
-    model = model_of("rnnlm", recurrence, layers, tied)
+    check_independent(model_of("rnnlm", recurrence, layers, tied), lists)
+
+
+@pytest.mark.parametrize("head", OTHER_HEADS)
+@given(lists=document)
+@settings(max_examples=15, deadline=None)
+def test_independent_scores_equal_them_with_other_heads(
+    lists: list[list[list[int]]], head: str
+) -> None:
+    check_independent(model_of("rnnlm", head=head), lists)
+
+
+def check_independent(model: DocumentLM, lists: list[list[list[int]]]) -> None:
     scores = independent(ScoringEngine.of(model), Candidates.of(lists))
     for candidates, row in zip(lists, scores, strict=True):
         expected = [sentence_score(model, c, model.context.start(1))[0] for c in candidates]
@@ -107,6 +136,16 @@ def test_pairs_equal_them_under_any_context_and_fusion_of_order_1(
     check_pairs(model, documents)
 
 
+@pytest.mark.parametrize("name", ["codclm", "bag-input"])
+@pytest.mark.parametrize("head", OTHER_HEADS)
+@given(documents=st.lists(document, min_size=1, max_size=3))
+@settings(max_examples=10, deadline=None)
+def test_pairs_equal_them_with_other_heads(
+    documents: list[list[list[list[int]]]], head: str, name: str
+) -> None:
+    check_pairs(model_of(name, head=head, zoo={**ZOO, "bag-input": FIRST_ORDER[0]}), documents)
+
+
 def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> None:
     lists = [candidates for document in documents for candidates in document]
     first = np.array([t == 0 for document in documents for t in range(len(document))])
@@ -121,13 +160,16 @@ def check_pairs(model: DocumentLM, documents: list[list[list[list[int]]]]) -> No
         contexts = [sentence_score(model, c, model.context.start(1))[1] for c in candidates]
 
 
-@pytest.mark.parametrize("name", sorted(ZOO))
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [*((name, None) for name in sorted(ZOO)), *(("ccdclm", head) for head in OTHER_HEADS)],
+)
 @given(lists=st.lists(k_best, min_size=1, max_size=3))
 @settings(max_examples=5)
 def test_scores_after_any_contexts_equal_word_by_word_scores(
-    lists: list[list[list[int]]], name: str
+    lists: list[list[list[int]]], name: str, head: str | None
 ) -> None:
-    model = model_of(name)
+    model = model_of(name, head=head)
     scorer, contexts = ScoringEngine.of(model), model.context.start(1)
     for candidates in lists:
         scores, summaries = alone(scorer, candidates, contexts)
@@ -179,9 +221,15 @@ def test_requests_together_score_as_each_alone_however_much_fits(
     assert after(scorer, []) == []
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "drnnlm", "hrnnlm"])
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        *((name, None) for name in ("rnnlm", "codclm", "ccdclm", "drnnlm", "hrnnlm")),
+        *((name, "classes") for name in ("rnnlm", "codclm", "ccdclm")),
+    ],
+)
 def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, head: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`after` of a context alone and among others; whole documents with 1 and 3 threads."""
     rng = np.random.default_rng(4)
@@ -191,7 +239,7 @@ def test_deterministic_scores_have_the_same_bits_for_any_threads_and_neighbours(
             for _ in range(6)
         ]
     )
-    model, found = model_of(name), []
+    model, found = model_of(name, head=head), []
     contexts = random_contexts(model, 3)
     threads = torch.get_num_threads()
     try:
@@ -263,6 +311,18 @@ def test_a_fault_in_the_scores_names_the_list() -> None:
     with pytest.raises(ScoreError) as fault:
         independent(ScoringEngine.of(model), lists)
     assert fault.value.list == 0
+
+
+def test_logits_that_overflow_are_a_fault_and_positive_ones_are_none() -> None:
+    model, lists = model_of("rnnlm", head="self-normalised"), Candidates.of([[[3], [4]]])
+    with torch.no_grad():
+        model.head.get_parameter("bias")[:] = 100.0
+    assert (independent(ScoringEngine.of(model), lists)[0] > 100).all()
+    with torch.no_grad():
+        model.head.get_parameter("bias")[4] = torch.inf
+    with pytest.raises(ScoreError) as fault:
+        independent(ScoringEngine.of(model), lists)
+    assert (fault.value.list, fault.value.candidate) == (0, 1)
 
 
 def test_bfloat16_products_stay_near_float32_ones_and_are_undone_afterwards() -> None:

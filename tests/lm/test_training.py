@@ -58,10 +58,14 @@ TRAIN, VALID = text(8, 0), text(3, 1)
 
 
 def trainer_of(
-    name: str, settings: Settings = SETTINGS, recurrence: str = "lstm", train: Corpus = TRAIN
+    name: str,
+    settings: Settings = SETTINGS,
+    recurrence: str = "lstm",
+    train: Corpus = TRAIN,
+    head: str | None = None,
 ) -> Trainer:
     layers = {"lstm": 1, "cifg": 2}[recurrence]
-    config = Config(name, len(VOCABULARY), 6, 8, recurrence, layers)
+    config = Config(name, len(VOCABULARY), 6, 8, recurrence, layers, head=head)
     model = DocumentLM.seeded(config, settings.seed)
     return Trainer(model, train, VALID, settings=settings)
 
@@ -178,6 +182,19 @@ def test_models_of_every_context_can_be_resumed(name: str, tmp_path: Path) -> No
     assert same(tensors(resumed), tensors(whole))
 
 
+@pytest.mark.parametrize("head", ["classes", "self-normalised"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_models_of_every_head_can_be_resumed(head: str, precision: str, tmp_path: Path) -> None:
+    def make() -> Trainer:
+        return trainer_of("codclm", replace(SETTINGS, precision=precision), head=head)
+
+    whole = make()
+    expected = [figures(report) for report in whole.run()]
+    resumed, reports = interrupted(make, tmp_path, 3)
+    assert same(tensors(resumed), tensors(whole))
+    assert reports == expected
+
+
 def test_a_finished_run_is_not_gone_on_with(tmp_path: Path) -> None:
     trainer = trainer_of("rnnlm")
     reports = list(trainer.run())
@@ -226,8 +243,14 @@ def test_a_model_with_context_learns_what_a_model_without_it_cannot_know() -> No
     assert given.valid_perplexity < 1.5
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm"])
-def test_training_reads_the_text_as_evaluation_does(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        *((name, None) for name in ("rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm")),
+        ("codclm", "classes"),
+    ],
+)
+def test_training_reads_the_text_as_evaluation_does(name: str, head: str | None) -> None:
     """At rate zero and without noise the loss of an epoch is the text's: no segment forgets."""
     still = replace(
         SETTINGS,
@@ -238,7 +261,7 @@ def test_training_reads_the_text_as_evaluation_does(name: str) -> None:
         context_dropout=0.0,
         negatives=0,
     )
-    trainer = trainer_of(name, still)
+    trainer = trainer_of(name, still, head=head)
     enlarged(trainer.model)
     report = [report for report in trainer.run() if report][-1]
     expected = perplexity(trainer.model, TRAIN).nats_per_token

@@ -1,6 +1,7 @@
 """The published models: their parameter counts, their orders, and the laws they obey."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
-from lm.zoo import ZOO
+from lm.zoo import HEADS, ZOO
 
 sizes = st.integers(1, 12)
 ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
@@ -57,11 +58,13 @@ def test_the_table_holds_the_models_whose_orders_are_known() -> None:
     assert ORDERS.keys() == ZOO.keys()
 
 
+@pytest.mark.parametrize("head", [None, *HEADS])
 @pytest.mark.parametrize("recurrence", ["lstm", "cifg"])
 @pytest.mark.parametrize("name", sorted(ZOO))
-def test_orders_follow_from_the_compositions(name: str, recurrence: str) -> None:
-    derived = DocumentLM(Config(name, 9, 3, 4, recurrence)).order
-    assert derived == ORDERS[name] == ZOO[name].order
+def test_orders_follow_from_the_compositions(name: str, recurrence: str, head: str | None) -> None:
+    model = DocumentLM(Config(name, 9, 3, 4, recurrence, head=head))
+    assert model.order == ORDERS[name] == ZOO[name].order
+    assert model.additive == (name == "codclm")
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
@@ -71,6 +74,12 @@ def test_published_models_obey_the_laws(
     name: str, recurrence: str, layers: int, tied: bool
 ) -> None:
     check_composition(ZOO[name], recurrence=recurrence, layers=layers, tied=tied)
+
+
+@pytest.mark.parametrize("head", ["classes", "self-normalised"])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_published_models_obey_the_laws_with_every_head(name: str, head: str) -> None:
+    check_composition(replace(ZOO[name], head=HEADS[head]))
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))

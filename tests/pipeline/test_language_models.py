@@ -137,6 +137,46 @@ def test_a_seed_decides_the_model(here: Path) -> None:
     assert model_files("one").keys() != model_files("other").keys()
 
 
+def test_a_head_that_is_not_normalised_states_its_error_in_the_folder(here: Path) -> None:
+    said: list[str] = []
+    reports: list[Report] = []
+    recipe = replace(SMALL, head="self-normalised")
+    trained(recipe, announce=said.append, report=reports.append)
+    assert said[0].startswith("codclm (self-normalised): ")
+    best = min(reports, key=lambda report: report.valid_perplexity)
+    stated = load_model(Path("lm")).about["log_z"]
+    assert best.log_z is not None
+    assert stated == {"mean": best.log_z.mean, "sd": best.log_z.sd}
+    found = perplexity(Path("lm"), "valid.txt", notices=Notices(), device="cpu")
+    assert found.log_z is not None
+    assert found.as_json()["log_z_mean"] == pytest.approx(best.log_z.mean, abs=1e-5)
+    assert found.as_json()["log_z_sd"] == pytest.approx(best.log_z.sd, rel=1e-5)
+    assert found.perplexity == pytest.approx(best.valid_perplexity, rel=1e-6)
+    assert found.perplexity < unigram_perplexity()
+
+
+def test_a_normalised_head_states_no_error(here: Path) -> None:
+    trained(replace(QUICK, head="classes"))
+    saved = load_model(Path("lm"))
+    assert "log_z" not in saved.about
+    assert saved.about["settings"]["negatives"] == 0  # type: ignore[index]
+    figures = perplexity(Path("lm"), "valid.txt", notices=Notices(), device="cpu").as_json()
+    assert not [name for name in figures if name.startswith("log_z")]
+
+
+def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"--negatives 7: .*trained on all words; leave"):
+        trained(replace(QUICK, head="classes", negatives=7))
+    assert not Path("lm").exists()
+    trained(replace(QUICK, head="classes", negatives=0))
+
+
+def test_an_unknown_head_is_refused(here: Path) -> None:
+    with pytest.raises(ValueError, match="no head 'sparse' is known; there are softmax, classes"):
+        trained(replace(QUICK, head="sparse"))
+    assert not Path("lm").exists()
+
+
 # Interrupted runs
 
 
@@ -203,18 +243,23 @@ def test_a_finished_run_is_not_resumed(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "told"),
-    [({"hidden": 8}, "hidden was 16, is 8"), ({"epochs": 9}, "epochs was 1, is 9")],
+    [
+        ({"hidden": 8}, "hidden was 16, is 8"),
+        ({"epochs": 9}, "epochs was 1, is 9"),
+        ({"head": None}, "head was self-normalised, is None"),
+    ],
     ids=str,
 )
 def test_another_run_is_not_resumed(
     here: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], told: str
 ) -> None:
+    recipe = replace(QUICK, head="self-normalised")
     with monkeypatch.context() as patch:
         interrupt_after(patch, 1)
         with pytest.raises(StoppedEarly):
-            trained()
+            trained(recipe)
     with pytest.raises(InputError, match=f"the interrupted run was another one: {told}"):
-        trained(replace(QUICK, **change), resume=True)
+        trained(replace(recipe, **change), resume=True)
 
 
 # Refusals

@@ -18,6 +18,7 @@ from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
 from lm.engine import ScoringEngine
 from lm.laws import read_by_words
+from lm.model import Config, DocumentLM
 from lm.scoring import after
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
@@ -223,3 +224,28 @@ def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
         truth = conditional_scores(problem_of(saved["codclm"], lists), path)
         for ours, theirs in zip(conditional_scores(problem, path), truth, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        (
+            {"log_z": {"mean": -0.0163, "sd": 0.4436}},
+            "lm: nothing to score; scores are not normalised: log Z -0.016 ± 0.444 a word on the "
+            "validation text",
+        ),
+        ({}, "lm: nothing to score; scores are not normalised: log Z unknown"),
+        ({"log_z": {"mean": 0.1}}, "unknown"),
+        ({"log_z": {"mean": "\x1b[31m", "sd": 0.1}}, "unknown"),
+        ({"log_z": {"mean": 10**400, "sd": 0.1}}, "unknown"),
+        ({"log_z": {"mean": float("nan"), "sd": 0.1}}, "unknown"),
+    ],
+)
+def test_a_model_that_is_not_normalised_says_so_with_its_error(
+    about: Mapping[str, object], told: str, saved: dict[str, SavedModel]
+) -> None:
+    """A folder of strangers may state anything."""
+    words = saved["rnnlm"].vocabulary
+    model = DocumentLM(Config("codclm", len(words), 6, 8, head="self-normalised"))
+    scorer = LanguageModel("lm", SavedModel(model, words, "", about))
+    assert scorer.report().endswith(told)
