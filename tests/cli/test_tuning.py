@@ -21,7 +21,10 @@ from rerank.formats.weights import read_weights
 from rerank.notices import Notices
 
 ROOT = Path(__file__).parents[2]
-TUNE = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start start.json --starts 2"
+TUNE = (
+    "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start start.json --select none "
+    "--starts 2"
+)
 PAIRS = "--pair-scores pairs=dev.pairs"
 INI = """[input-factors]
 0
@@ -59,6 +62,21 @@ def test_sound_options_end_with_weights_and_one_result(
     assert len(re.findall(r"^tuned BLEU \d", told, re.MULTILINE)) == 1
     assert "nan" not in told
     assert read_weights("out.json", Notices()).dense
+
+
+def test_the_headline_of_cross_validation_is_bleu_of_held_out_documents(
+    tuning_lists: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = TUNE.replace("--select none ", "").split()
+    assert run([*words, "--out", "out.json"]) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert re.match(r"held-out corpus BLEU \d+\.\d\d ± \d+\.\d\d", last)
+    made = json.loads(Path("out.json").read_text(encoding="utf-8"))["provenance"]
+    assert made["select"] == "cv"
+    chosen, tried = made["selection"]["chosen"], made["selection"]["candidates"]
+    assert chosen in tried
+    assert [one["share"] for one in tried][:3] == [0, 0.1, 0.2]
+    assert f"held-out corpus BLEU {chosen['held_out']:.2f} ± {chosen['error']:.2f}" in last
 
 
 @pytest.mark.parametrize("name", ["pro", "expected-bleu"])

@@ -175,7 +175,7 @@ def test_lists_and_their_files_lead_to_the_same_weights(
 def test_the_shell_does_what_the_function_does(here: Path) -> None:
     options = (
         "--length-ratio 0.9 --length-price 20 --shrink 2 --starts 1 "
-        "--seed 3 --threads 2 --algorithm mert --quiet "
+        "--seed 3 --threads 2 --algorithm mert --select none --quiet "
         "--range LM0=0: --range TM0=-1:1 --init init.opt --out shell.json"
     )
     assert run(f"tune-moses --features features.dat --scores scores.dat {options}".split()) == 0
@@ -192,7 +192,7 @@ def test_the_shell_does_what_the_function_does(here: Path) -> None:
 def test_features_that_are_not_named_keep_their_weights(here: Path) -> None:
     files = "--features features.dat --scores scores.dat --start bad.ini --out out.json"
     Path("bad.ini").write_text("LM0= -1\nTM0= 0.5 0.25\n")
-    assert run(f"tune-moses {files} --tune LM0 --quiet".split()) == 0
+    assert run(f"tune-moses {files} --tune LM0 --select none --quiet".split()) == 0
     dense = read_weights("out.json", Notices()).dense
     assert dense["TM0"] == (0.5, 0.25)
     assert dense["LM0"] > (0.0,)

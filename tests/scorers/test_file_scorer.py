@@ -27,7 +27,7 @@ def kbest() -> KBest:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    (tmp_path / "qe.gz").write_bytes(gzip.compress(b"1\n", mtime=0))
+    (tmp_path / "qe.gz").write_bytes(gzip.compress(b"1\n1\n1\n", mtime=0))
     return tmp_path / "qe.gz"
 
 
@@ -39,7 +39,7 @@ def shapes(problem: DocumentProblem) -> list[tuple[int, ...]]:
 
 
 def test_a_file_is_known_by_the_digest_of_its_bytes_and_is_off_by_nothing(path: Path) -> None:
-    given = ListInfo(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
+    given = ListInfo(Documents(("x",), (0, 3)), "dev.kbest", lambda: 3)
     found = HypothesisScores("qe", path, given, Notices())
     assert found.digest == hashlib.sha256(path.read_bytes()).hexdigest()
     assert (found.error, found.seconds, found.passes(100)) == (0, 0, 1)

@@ -63,18 +63,16 @@ def best_feature(
 ) -> tuple[NDArray[np.float64], str]:
     """Weights (F,) of the single feature, with either sign, that has the best value, and its name.
 
-    Of equal ones the first. With indicator features of systems this is the best system. O(n F²).
+    Of equal ones the first, without a sign if possible. With indicator features of systems this is
+    the best system. O(n F²).
     """
     best, found, value = np.zeros(len(names)), "no feature", -np.inf
-    for f, name in enumerate(names):
-        for sign in (1.0, -1.0):
+    for sign, how in ((1.0, ""), (-1.0, ", negated")):
+        for f, name in enumerate(names):
             weights = np.zeros(len(names))
             weights[f] = sign
             weights = bounds.clipped(weights)
-            if not weights[f]:
-                continue
-            reached = goal.objective.value(pool.decode(weights))
+            reached = goal.objective.value(pool.decode(weights)) if weights[f] else -np.inf
             if reached > value:
-                best, value = weights, reached
-                found = f"the feature {name} alone" + ("" if sign > 0 else ", negated")
+                best, found, value = weights, f"the feature {name} alone{how}", reached
     return best, found
