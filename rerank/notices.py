@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rerank.errors import InputError
+from rerank.files.terminal import printable
 
 
 @dataclass(slots=True)
@@ -59,4 +60,5 @@ class PythonWarnings(Notices):
         super().add(kind, source=source, line=line, count=count)
         if not known:
             first = self._by_kind[kind].first
-            warnings.warn(f"{first}: {kind}" if first else kind, RerankWarning, stacklevel=2)
+            message = printable(f"{first}: {kind}" if first else kind)
+            warnings.warn(message, RerankWarning, stacklevel=2)

@@ -5,11 +5,10 @@ Nothing heavy is imported before a command runs.
 
 from __future__ import annotations
 
+import io
 import os
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -25,7 +24,8 @@ from rerank.cli.listing import list_group
 from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
-from rerank.files.interrupts import Terminated
+from rerank.files.interrupts import Terminated, raise_terminated
+from rerank.files.terminal import flush_messages, say
 from rerank.shadowing import refuse_shadowing
 
 
@@ -70,7 +70,9 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as fault:
-        fault.show()
+        usage = io.StringIO()
+        fault.show(usage)
+        say(usage.getvalue().removesuffix("\n"))
         return fault.exit_code
     except RerankError as fault:
         return _failed(str(fault), fault.exit_code)
@@ -97,16 +99,13 @@ def run(arguments: Sequence[str]) -> int:
 
 def _failed(message: str, exit_code: int = 1) -> int:
     """The exit code, after the message on standard error."""
-    click.echo(f"rerank: {message}", err=True)
+    say(f"rerank: {message}".replace("\n", "\\n"))
     return exit_code
 
 
 def main() -> NoReturn:
     """Entry point of the command `rerank`."""
-
-    def terminate(number: int, frame: FrameType | None) -> NoReturn:
-        raise Terminated
-
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, terminate)
-    sys.exit(run(sys.argv[1:]))
+    raise_terminated()
+    exit_code = run(sys.argv[1:])
+    flush_messages()
+    sys.exit(exit_code)

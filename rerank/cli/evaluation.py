@@ -21,6 +21,7 @@ from rerank.cli.options import (
     print_result,
     reference_option,
 )
+from rerank.files.terminal import show
 
 
 @click.command(
@@ -81,6 +82,6 @@ def evaluate(
             notices=notices,
         )
     if form == "text" and sys.stdout.isatty():
-        click.echo(result.to_text(shutil.get_terminal_size().columns), nl=False)
+        show(result.to_text(shutil.get_terminal_size().columns).removesuffix("\n"))
     else:
         print_result(result, form)

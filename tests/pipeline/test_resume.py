@@ -4,15 +4,18 @@ The truth is a run that nothing disturbs and, where scores must not be taken for
 keeps none. Programs are forks of processes that have loaded torch (`support/forks.py`).
 """
 
+import fcntl
 import gzip
 import itertools
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +26,7 @@ from typing import Any, Self
 import numpy as np
 import pytest
 import torch
+from support.cli import start
 
 from lm.checkpoint import save_model
 from lm.model import Config, DocumentLM
@@ -38,7 +42,7 @@ GAP = 3
 K = 12
 LONG = ("long.kbest", "long.docs")
 OUTPUTS = ["out.txt", "out.json", "out.kbest"]
-STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP]
 every_model = pytest.mark.parametrize("name", MODELS)
 every_stop = pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
 
@@ -350,7 +354,8 @@ def test_a_run_that_is_stopped_before_it_kept_anything_says_so(
     name: str, here: Path, models: Mapping[str, Path], forks: Forks
 ) -> None:
     before = sorted(os.listdir())
-    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 143)):
+    for number in STOPS:
+        code = 130 if number == signal.SIGINT else 143
         done = forks.run(*decoding(models[name], "--no-cache"), signal_at=(number, 1))
         assert (done.code, shards()) == (code, [])
         assert done.told.endswith("nothing was saved\n")
@@ -393,6 +398,32 @@ def test_a_signal_from_outside_stops_a_run_in_the_middle(
     assert again.code == 0
     assert remembered(again) >= 2
     assert taken() == undisturbed(forks, arguments)
+
+
+def test_a_closed_terminal_stops_a_run_that_draws_on_it(
+    here: Path, models: Mapping[str, Path]
+) -> None:
+    """Messages and the progress bar have nowhere to go any more."""
+    write_lists({f"{name}-{n}": held for n in range(15) for name, held in made_up().items()}, *LONG)
+    arguments = decoding(models["codclm"], "--deterministic", kbest=LONG[0], docs=LONG[1])
+    before = sorted(os.listdir())
+    master, slave = pty.openpty()
+
+    def own_the_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    streams = {"stdin": slave, "stdout": slave, "stderr": slave}
+    program = start(
+        *arguments, **streams, preexec_fn=own_the_terminal, env={"OMP_NUM_THREADS": "1"}
+    )
+    os.close(slave)
+    while len(shards()) < 2:
+        assert program.poll() is None
+        time.sleep(0.001)
+    os.close(master)
+    assert (program.wait(60), sorted(os.listdir())) == (75, before)
+    assert_whole()
 
 
 # Side by side, damaged, another's
