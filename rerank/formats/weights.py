@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import json
 import math
 import re
@@ -22,6 +23,7 @@ from rerank.formats.moses_ini import alpha_line, merged, read_ini, weight_line
 from rerank.notices import Notices
 
 SCHEMA = 1
+MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
 _KEYS = ("schema", "weights", "sparse", "alpha", "provenance")
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
@@ -49,7 +51,13 @@ def read_weights(path: str | Path, notices: Notices) -> Weights:
     read. A repeated label adds further values. A name with `_` is a sparse feature. InputError for
     a file without weights, and for values that are not finite numbers.
     """
-    return weights_from_lines(read_lines(path, notices), notices, source=display(path))
+    lines = read_lines(path, notices, max_bytes=MAX_BYTES)
+    return weights_from_lines(lines, notices, source=display(path))
+
+
+def read_base(path: str | Path, notices: Notices) -> list[bytes]:
+    """Lines of a moses.ini that is written again with other weights."""
+    return list(read_lines(path, notices, max_bytes=MAX_BYTES))
 
 
 def read_start_weights(path: str | Path, notices: Notices) -> Weights:
@@ -78,7 +86,9 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
             source=source,
         )
     if first.startswith(b"{"):
-        return _from_json(b"\n".join(content), source)
+        whole = io.BytesIO()  # `join` takes 80 bytes a line
+        whole.writelines(line + b"\n" for line in content)
+        return _from_json(whole.getvalue(), source)
     return Weights(*read_ini(content, notices, source=source))
 
 
@@ -283,13 +293,13 @@ def _mapping(found: Mapping[str, object], key: str) -> dict[str, object]:
 def _finite(name: str, value: object) -> float:
     """Number of a JSON file; ValueError unless it is finite."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ValueError(f"found {name!r}: {value!r}; weights are finite numbers")
+        raise ValueError(f"found {name!r}: {value!r:.80}; weights are finite numbers")
     return float(value)
 
 
 def _near(name: str, names: Iterable[str]) -> str:
     """Hint: the most similar name or, if none is similar, all names."""
     names = list(names)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name[:100], names, n=1)
     known = f"there are: {', '.join(names[:20])}" if names else "there are none"
     return f"did you mean {near[0]!r}?" if near else known

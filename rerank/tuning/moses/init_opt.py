@@ -57,9 +57,12 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> I
         except InputError as fault:
             raise InputError(str(fault), source=source, line=n) from None
         found.append(np.array(row))
+        if len(found) > 3:
+            break
     if len(found) != 3:
+        more = " or more" if len(found) > 3 else ""
         raise InputError(
-            f"expected three lines, start, least and largest values, found {len(found)}",
+            f"expected three lines, start, least and largest values, found {len(found)}{more}",
             source=source,
         )
     wrong = np.flatnonzero(found[1] > found[2])
