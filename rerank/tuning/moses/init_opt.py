@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.errors import InputError
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import MAX_LINE_BYTES, display, read_lines
 from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
 
@@ -45,7 +45,7 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> I
     a least value above the largest.
     """
     source, found = display(path), []
-    for n, line in enumerate(read_lines(path, notices), 1):
+    for n, line in enumerate(read_lines(path, notices, max_bytes=MAX_LINE_BYTES), 1):
         if not line.strip():
             continue
         try:
