@@ -24,7 +24,7 @@ from rerank.cli.listing import list_group
 from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
-from rerank.files.interrupts import Terminated, raise_terminated
+from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
 from rerank.files.terminal import flush_messages, say
 from rerank.shadowing import refuse_shadowing
 
@@ -106,6 +106,10 @@ def _failed(message: str, exit_code: int = 1) -> int:
 def main() -> NoReturn:
     """Entry point of the command `rerank`."""
     raise_terminated()
-    exit_code = run(sys.argv[1:])
+    try:
+        exit_code = run(sys.argv[1:])
+        ignore_stopping()
+    except Terminated:  # while the message about a fault was printed
+        exit_code = 143
     flush_messages()
     sys.exit(exit_code)

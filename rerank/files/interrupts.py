@@ -30,12 +30,17 @@ def raise_terminated() -> None:
     """
 
     def terminate(number: int, frame: FrameType | None) -> NoReturn:
-        for other in STOPPING:
-            signal.signal(other, signal.SIG_IGN)
+        ignore_stopping()
         raise Terminated
 
     for number in STOPPING:
         _catch(number, terminate)
+
+
+def ignore_stopping() -> None:
+    """Ignore the signals of `STOPPING`, as a run does that is ending."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Interrupts:
