@@ -131,7 +131,7 @@ def read_manifest(path: Path) -> Manifest:
     try:
         content = json.loads(raw)
         version = content["format"]
-        if type(version) is not int:
+        if type(version) is not int or version < 1:
             raise TypeError
         if version > FORMAT:
             raise ModelError(f"{path}: format {version} needs a newer rerank")

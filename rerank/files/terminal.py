@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 _OBEYED = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
 )
-
-
 _LONGEST = 4000  # characters of a line of a message
 
 

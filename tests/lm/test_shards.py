@@ -255,6 +255,7 @@ def test_a_link_to_a_regular_file_is_read(manifest: Path) -> None:
     [
         {"format": "1"},
         {"format": True},
+        {"format": 0},
         {"format": 1.0},
         {"format": 10**400},
         {"shards": {"file": "weights-0", "sha256": ""}},
