@@ -8,10 +8,11 @@ read, in a separate folder. After any failure a folder holds either the old stat
 from __future__ import annotations
 
 import json
-import re
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import torch
 from torch import Tensor
@@ -19,10 +20,22 @@ from torch import Tensor
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
 from lm.shards import ModelError as ModelError
-from lm.shards import read_tensors, read_verified, replace, sha256, sweep, write_tensors
+from lm.shards import (
+    is_digest,
+    read_manifest,
+    read_tensors,
+    read_verified,
+    replace,
+    sha256,
+    sweep,
+    write_tensors,
+)
 from lm.training import Progress, Trainer
-from lm.vocabulary import Vocabulary
+from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo
+
+T = TypeVar("T")
+_VOCABULARY_BYTES = 16 << 20  # and 256 a word, far more than words have in the mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,24 +68,26 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     `save_model`, or of a composition that is not in `zoo`.
     """
     path = folder / "config.json"
-    content, state = read_tensors(path)
-    vocabulary = _read_vocabulary(folder, str(content.get("vocabulary")))
+    manifest = read_manifest(path)
+    content = manifest.content
     try:
-        config = Config(**content["config"])
+        config = _checked(Config, content["config"])
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a valid model: {fault}") from None
-    if len(vocabulary) != config.vocabulary:
+    shape = _own(DocumentLM.without_memory(config, zoo))
+    held = manifest.file_bytes()
+    needed = sum(tensor.nbytes for tensor in shape.values())
+    if held > needed + manifest.header_bytes:  # before any of them is read
         raise ModelError(
-            f"{path}: expected a vocabulary of {config.vocabulary}, found {len(vocabulary)}; "
-            "copy the whole folder again"
+            f"{path}: tensors do not fit: expected shards of {needed:,} bytes and their headers, "
+            f"found {held:,}; copy the folder again"
         )
-    held = sum(tensor.numel() for tensor in state.values())
-    if max(config.vocabulary * config.embed, config.hidden**2) > held:  # before memory is allocated
-        raise ModelError(f"{path}: tensors do not fit: the shape needs more than {held} numbers")
+    vocabulary = _read_vocabulary(folder, content.get("vocabulary"), config.vocabulary, held // 4)
+    state = manifest.tensors()
+    _check_shapes(shape, state, path)
     model = DocumentLM(config, zoo)
-    _check_shapes(model, state, path)
     model.load_state_dict(state, strict=False)
     identity = [content["config"], content["shards"], content["vocabulary"]]
     digest = sha256(json.dumps(identity, sort_keys=True).encode())
@@ -103,20 +118,43 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     _check_run(content.get("run"), _run(trainer), path)
     moments: dict[int, dict[str, Tensor]] = {}
     try:
-        progress = Progress(**content["progress"])
+        progress = _checked(Progress, content["progress"])
         held = range(len(trainer.contexts.tensors))
         contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
-        for name in [name for name in tensors if name.startswith("optimiser.")]:
+        for name, tensor in _named(tensors, "optimiser.").items():
             _, index, key = name.split(".")
-            moments.setdefault(int(index), {})[key] = tensors[name]
+            moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    model = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-    _check_shapes(trainer.model, model, path)
+    model = {k.removeprefix("model."): v for k, v in _named(tensors, "model.").items()}
+    _check_shapes(_own(trainer.model), model, path)
+    _check_shapes(_moments(trainer) if moments else {}, _named(tensors, "optimiser."), path)
+    _check_contexts(contexts, trainer.contexts, path)
     trainer.model.load_state_dict(model, strict=False)
     trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
     trainer.contexts = contexts.to(trainer.device)
     trainer.progress = progress
+
+
+def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _moments(trainer: Trainer) -> dict[str, Tensor]:
+    """Tensors of the shapes that AdamW's state has after an update, under their names on disk."""
+    parameters = [p for group in trainer.optimiser.param_groups for p in group["params"]]
+    return {
+        f"optimiser.{index}.{name}": tensor
+        for index, p in enumerate(parameters)
+        for name, tensor in {"step": torch.zeros(()), "exp_avg": p, "exp_avg_sq": p}.items()
+    }
+
+
+def _check_contexts(found: Rows, expected: Rows, path: Path) -> None:
+    """ModelError unless contexts differ in no more than their second dimension: padding."""
+    for n, both in enumerate(zip(expected.tensors, found.tensors, strict=True)):
+        ours, theirs = (t[:, :0] if t.ndim > 1 else t for t in both)
+        _check_shapes({_contexts_name(n): ours}, {_contexts_name(n): theirs}, path)
 
 
 def _contexts_name(number: int) -> str:
@@ -138,7 +176,7 @@ def _check_run(then: object, now: dict[str, object], path: Path) -> None:
         return
     old = then if isinstance(then, dict) else {}
     keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]
-    odd = [f"{key} was {old.get(key)}, is {now.get(key)}" for key in keys]
+    odd = [f"{key} was {old.get(key)!s:.80}, is {now.get(key)}" for key in keys]
     raise ModelError(
         f"{path}: the interrupted run was another one: {'; '.join(odd[:5])}; "
         "repeat its command, or train into another folder"
@@ -152,26 +190,57 @@ def _own(model: DocumentLM) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in model.state_dict().items() if name not in again}
 
 
-def _check_shapes(model: DocumentLM, state: Mapping[str, Tensor], path: Path) -> None:
-    wanted = {name: tuple(tensor.shape) for name, tensor in _own(model).items()}
-    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
+def _check_shapes(expected: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path) -> None:
+    """ModelError unless the tensors have these names, shapes and types."""
+    wanted, found = ({n: _shape(t) for n, t in held.items()} for held in (expected, state))
     odd = [n for n in sorted(wanted.keys() | found) if wanted.get(n) != found.get(n)]
     if odd:
         shapes = [f"{n} expected {wanted.get(n)}, found {found.get(n)}" for n in odd[:5]]
         raise ModelError(f"{path}: tensors do not fit: {'; '.join(shapes)}; copy the folder again")
 
 
+def _shape(tensor: Tensor) -> str:
+    """Shape of a tensor, with its type unless that is the usual one."""
+    usual = tensor.dtype == torch.float32
+    return str(tuple(tensor.shape)) + ("" if usual else f" {tensor.dtype}".replace("torch.", ""))
+
+
+def _checked(record: type[T], values: Any) -> T:
+    """A dataclass of JSON values; TypeError for one of another type, ValueError for infinity."""
+    if not isinstance(values, dict):
+        raise TypeError(f"found no settings, but {values!r:.80}")
+    hints = get_type_hints(record)
+    for name, value in values.items():
+        if name not in hints:
+            raise TypeError(f"no setting {name!r:.80} is known")
+        if type(value) not in (get_args(hints[name]) or (hints[name],)):
+            raise TypeError(f"{name} is {value!r:.80}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} is {value}")
+    return record(**values)
+
+
 def _vocabulary_name(digest: str) -> str:
     return f"vocabulary-{digest[:12]}.json"
 
 
-def _read_vocabulary(folder: Path, digest: str) -> Vocabulary:
-    if not re.fullmatch("[0-9a-f]{64}", digest):
-        config = folder / "config.json"
-        raise ModelError(f"{config}: expected a vocabulary's digest, found {digest}")
+def _read_vocabulary(folder: Path, digest: object, size: int, numbers: int) -> Vocabulary:
+    """The vocabulary of `size` words, the special ones included, of a model of so many numbers."""
+    config = folder / "config.json"
+    if not isinstance(digest, str) or not is_digest(digest):
+        raise ModelError(f"{config}: expected a vocabulary's digest, found {digest!r:.80}")
     path = folder / _vocabulary_name(digest)
-    raw = read_verified(path, digest)
+    raw = read_verified(path, digest, _VOCABULARY_BYTES + 256 * min(size, numbers))
     try:
-        return Vocabulary(tuple(word.encode() for word in json.loads(raw)))
+        words = json.loads(raw)
+        if not isinstance(words, list):
+            raise TypeError("expected a list of words")
+        found = len(words) + len(SPECIAL)
+        if found != size:
+            raise ModelError(
+                f"{config}: expected a vocabulary of {size}, found {found}; "
+                "copy the whole folder again"
+            )
+        return Vocabulary(tuple(word.encode() for word in words))
     except (ValueError, TypeError, AttributeError, RecursionError) as fault:
         raise ModelError(f"{path}: not a vocabulary: {fault}") from None

@@ -40,6 +40,7 @@ def check_composition(
 ) -> None:
     """Check all laws on a tiny model of a composition. Errors: BrokenLaw."""
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied)
+    check_shapes(model, composition)
     checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
     for check in (*checks, check_predictions, check_pairs):
         check(model)
@@ -84,6 +85,19 @@ def last_score(model: DocumentLM, document: Sequence[Sentence]) -> float:
     """Score of the last sentence after the others."""
     request = Candidates.of([[document[-1]]]), context_after(model, document[:-1])
     return float(after(ScoringEngine.of(model), [request])[0][0][0, 0])
+
+
+def check_shapes(model: DocumentLM, composition: Composition) -> None:
+    """Made without memory, as before a file is read, the model has its names, shapes and types."""
+    try:
+        twin = DocumentLM.without_memory(model.config, {"composition": composition})
+    except Exception as fault:
+        raise BrokenLaw(
+            f"made without memory: a part needs the values of tensors: {fault}"
+        ) from fault
+    both = ({n: (t.shape, t.dtype) for n, t in m.state_dict().items()} for m in (model, twin))
+    if odd := set.symmetric_difference(*(set(one.items()) for one in both)):
+        raise BrokenLaw(f"made without memory: another tensor {min(name for name, _ in odd)}")
 
 
 @torch.no_grad()

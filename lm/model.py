@@ -6,11 +6,13 @@ recurrence, over packed sentences, for training.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
 from lm.contexts import Context
@@ -52,6 +54,8 @@ class Config:
             raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
         if self.vocabulary < len(SPECIAL):
             raise ValueError(f"a model has at least 3 words, not {self.vocabulary}")
+        if self.vocabulary >= 1 << 31:
+            raise ValueError("a model has at most 2,147,483,647 words")
         if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden)):
             raise ValueError("a model has sizes of 1 to 65,536")
         if not 1 <= self.layers <= 64:
@@ -113,6 +117,12 @@ class DocumentLM(nn.Module):
         """A fresh model whose initial weights are a function of the seed."""
         with torch.random.fork_rng():
             torch.manual_seed(seed)
+            return cls(config, zoo)
+
+    @classmethod
+    def without_memory(cls, config: Config, zoo: Zoo = ZOO) -> DocumentLM:
+        """A model whose tensors have shapes and types, but no memory: their device is `meta`."""
+        with _WithoutMemory():
             return cls(config, zoo)
 
     # Facts that follow from those of the parts
@@ -219,3 +229,28 @@ class DocumentLM(nn.Module):
 def n_parameters(model: nn.Module) -> int:
     """Number of trained parameters, shared ones counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+class _WithoutMemory(TorchFunctionMode):
+    """Context manager in which new tensors are on the device `meta`.
+
+    `with torch.device("meta")` would do it too, but `normal_`, which nn.Embedding calls, then
+    imports for 3 s.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = dict(kwargs or {})
+        if func in (Tensor.normal_, nn.init.normal_):
+            return args[0] if args else named["tensor"]
+        if func in _FACTORIES:
+            named["device"] = "meta"
+        return func(*args, **named)
+
+
+_FACTORIES = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn}

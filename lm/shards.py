@@ -2,6 +2,9 @@
 
 The names of shards contain their digest, and the manifest, which lists them with their
 SHA-256, is renamed into place last: a failure leaves either the old tensors or the new ones.
+
+A folder may come from a stranger: only regular files are read, none beyond its limit, and no
+value of the manifest has another type than the one that was written.
 """
 
 from __future__ import annotations
@@ -10,9 +13,12 @@ import hashlib
 import json
 import os
 import re
+import secrets
+import stat
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from safetensors import SafetensorError
@@ -21,6 +27,10 @@ from torch import Tensor
 
 FORMAT = 1
 SHARD_BYTES = 15 << 20
+_MANIFEST_BYTES = 1 << 20
+_LARGEST_SHARD_BYTES = 4 * SHARD_BYTES  # one row of a tensor is never split
+_HEADER_BYTES = 1 << 20
+_SHARD_NAME = re.compile(r"(weights|state)-[0-9a-f]{12}\.safetensors")
 
 
 class ModelError(Exception):
@@ -44,11 +54,15 @@ def write_tensors(
     whole = {"format": FORMAT, **content, "shards": shards}
     replace(manifest, json.dumps(whole, indent=1, allow_nan=False).encode() + b"\n")
     sweep(manifest.parent, f"{stem}-*.safetensors", {shard["file"] for shard in shards})
+    sweep(manifest.parent, manifest.name, {manifest.name})
 
 
 def sweep(folder: Path, pattern: str, kept: set[str]) -> None:
-    """Remove the files of a pattern that are not kept."""
-    for old in folder.glob(pattern):
+    """Remove the files of a pattern that are not kept, and what killed writers of such files left.
+
+    One process writes to a folder at a time.
+    """
+    for old in [*folder.glob(pattern), *folder.glob(f".{pattern}.*.tmp")]:
         if old.name not in kept:
             old.unlink(missing_ok=True)
 
@@ -70,46 +84,92 @@ def _groups(tensors: Mapping[str, Tensor]) -> list[dict[str, Tensor]]:
     return groups
 
 
-def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The manifest's content and its tensors, verified; ModelError names the file at fault."""
-    raw = _read(manifest)
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest read back: its content, and name and SHA-256 of each shard."""
+
+    path: Path
+    content: dict[str, Any]
+    shards: tuple[tuple[str, str], ...]
+
+    def file_bytes(self) -> int:
+        """Bytes of all shards, their headers included; ModelError for one that is not a file."""
+        total = 0
+        for name, _ in self.shards:
+            path = self.path.with_name(name)
+            try:
+                total += _regular(path, os.stat(path)).st_size
+            except OSError as fault:
+                _unreadable(path, fault)
+        return total
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors, verified; ModelError names the file at fault."""
+        tensors: dict[str, Tensor] = {}
+        for name, digest in self.shards:
+            path = self.path.with_name(name)
+            data = read_verified(path, digest, _LARGEST_SHARD_BYTES)
+            try:
+                _check_header(data)
+                tensors.update(load(data))
+            except (SafetensorError, ValueError, KeyError, RecursionError) as fault:
+                raise ModelError(f"{path}: not a safetensors file: {fault}") from None
+        try:
+            return _joined(tensors)
+        except (ValueError, RuntimeError) as fault:
+            raise ModelError(f"{self.path}: shards do not fit together: {fault}") from None
+
+    @property
+    def header_bytes(self) -> int:
+        """Most bytes that the headers of the shards may take."""
+        return len(self.shards) * (8 + _HEADER_BYTES)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest in a file; ModelError if it is not one that `write_tensors` writes."""
+    raw = read_file(path, _MANIFEST_BYTES)
     try:
         content = json.loads(raw)
-        version = int(content["format"])
+        version = content["format"]
+        if type(version) is not int or version < 1:
+            raise TypeError
         if version > FORMAT:
-            raise ModelError(f"{manifest}: format {version} needs a newer rerank")
-        shards = [(str(shard["file"]), str(shard["sha256"])) for shard in content["shards"]]
+            raise ModelError(f"{path}: format {version} needs a newer rerank")
+        shards = tuple((shard["file"], shard["sha256"]) for shard in content["shards"])
+        if not all(isinstance(text, str) for shard in shards for text in shard):
+            raise TypeError
     except json.JSONDecodeError as fault:
         cure = "copy the whole folder again"
-        raise ModelError(f"{manifest}:{fault.lineno}: expected JSON: {fault.msg}; {cure}") from None
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        raise ModelError(f"{path}:{fault.lineno}: expected JSON: {fault.msg}; {cure}") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
         expected = "expected the JSON of a model folder made by `rerank train-lm`"
-        raise ModelError(f"{manifest}: {expected}") from None
-    tensors: dict[str, Tensor] = {}
+        raise ModelError(f"{path}: {expected}") from None
     for name, digest in shards:
-        if not re.fullmatch(r"(weights|state)-[0-9a-f]{12}\.safetensors", name):
-            raise ModelError(f"{manifest}: {name!r} is not the name of a shard")
-        path = manifest.with_name(name)
-        data = read_verified(path, digest)
-        try:
-            tensors.update(load(data))
-            _refuse_repeated_names(data)
-        except (SafetensorError, ValueError, KeyError) as fault:
-            raise ModelError(f"{path}: not a safetensors file: {fault}") from None
-    try:
-        return content, _joined(tensors)
-    except (ValueError, RuntimeError) as fault:
-        raise ModelError(f"{manifest}: shards do not fit together: {fault}") from None
+        if not _SHARD_NAME.fullmatch(name):
+            raise ModelError(f"{path}: {name[:80]!r} is not the name of a shard")
+        if not is_digest(digest):
+            raise ModelError(f"{path}: expected the SHA-256 of {name}, found {digest[:80]!r}")
+    if len(dict(shards)) < len(shards):
+        raise ModelError(f"{path}: a shard is listed twice")
+    return Manifest(path, content, shards)
 
 
-def _refuse_repeated_names(data: bytes) -> None:
-    """ValueError if a header names a tensor twice."""
+def read_tensors(manifest: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The manifest's content and its tensors, verified; ModelError names the file at fault."""
+    found = read_manifest(manifest)
+    return found.content, found.tensors()
+
+
+def _check_header(data: bytes) -> None:
+    """ValueError for a header that is too large, or that names a tensor twice."""
 
     def unique(pairs: list[tuple[str, object]]) -> None:
         if len(dict(pairs)) < len(pairs):
             raise ValueError("a name stands twice in the header")
 
     size = int.from_bytes(data[:8], "little")
+    if size > _HEADER_BYTES:
+        raise ValueError("the header is too large")
     json.loads(data[8 : 8 + size], object_pairs_hook=unique)
 
 
@@ -128,19 +188,50 @@ def sha256(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _read(path: Path) -> bytes:
+def is_digest(text: object) -> bool:
+    """Whether a value is a SHA-256 in hexadecimal."""
+    return isinstance(text, str) and re.fullmatch("[0-9a-f]{64}", text) is not None
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Bytes of a regular file; ModelError if it is none, or has more than `limit` bytes."""
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=_opened_at_once) as file:
+            size = _regular(path, os.fstat(file.fileno())).st_size
+            if size > limit:
+                raise ModelError(
+                    f"{path}: expected at most {limit:,} bytes, found {size:,}; "
+                    "copy the whole folder again"
+                )
+            return file.read(size)
     except OSError as fault:
+        _unreadable(path, fault)
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """File descriptor for reading; a named pipe is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _regular(path: Path, status: os.stat_result) -> os.stat_result:
+    """The status of a regular file; ModelError for that of a pipe or a device."""
+    if not stat.S_ISREG(status.st_mode):
         raise ModelError(
-            f"{path}: cannot be read ({fault.strerror}); "
-            "expected a folder made by `rerank train-lm`"
-        ) from None
+            f"{path}: expected a regular file, found a folder, a pipe or a device; "
+            "copy the whole folder again"
+        )
+    return status
 
 
-def read_verified(path: Path, digest: str) -> bytes:
-    """Bytes of a file; ModelError if it cannot be read or its digest is another."""
-    raw = _read(path)
+def _unreadable(path: Path, fault: OSError) -> NoReturn:
+    raise ModelError(
+        f"{path}: cannot be read ({fault.strerror}); expected a folder made by `rerank train-lm`"
+    ) from None
+
+
+def read_verified(path: Path, digest: str, limit: int) -> bytes:
+    """`read_file` of a file with this digest; ModelError if its digest is another."""
+    raw = read_file(path, limit)
     found = sha256(raw)
     if found != digest:
         raise ModelError(
@@ -153,7 +244,8 @@ def read_verified(path: Path, digest: str) -> bytes:
 def replace(path: Path, raw: bytes) -> None:
     """Write to a temporary file, then rename it; on any failure the old file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # a process that was killed in a container may have had the same number
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with open(temporary, "xb") as file:
             file.write(raw)

@@ -7,11 +7,16 @@ A message is one line: what was expected, what was found, and the cure.
 
 from __future__ import annotations
 
+from rerank.files.terminal import printable
+
 
 class RerankError(Exception):
     """A run that failed for a reason outside the program: input or output, memory, a scorer."""
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 class UsageError(RerankError):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rerank.errors import InputError
+from rerank.files.terminal import printable
 
 NAMED = 5  # names in a warning
 
@@ -92,4 +93,4 @@ class PythonWarnings(Notices):
         if not known:
             notice = self._by_kind[kind]
             text = f"{notice.first}: {notice.to_text()}" if notice.first else notice.to_text()
-            warnings.warn(text, RerankWarning, stacklevel=2)
+            warnings.warn(printable(text), RerankWarning, stacklevel=2)

@@ -178,6 +178,21 @@ def test_every_option_that_a_message_names_exists() -> None:
     assert sorted((name, path) for name, path in named if name not in options) == []
 
 
+def test_nothing_is_printed_but_through_one_module() -> None:
+    """It escapes what a terminal obeys. `outputs` writes bytes, and `progress` draws a bar."""
+    printing = re.compile(
+        r"(click\.s?echo|sys\.std(out|err)\.write|print|sys\.std(out|err)\.buffer)\b"
+    )
+    found = {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Call | ast.Attribute)
+        if printing.match(ast.unparse(node.func if isinstance(node, ast.Call) else node))
+    }
+    assert found == {"rerank/files/terminal.py", "rerank/files/outputs.py"}
+
+
 def test_no_module_is_a_drawer() -> None:
     names = {path.stem: path for path in SOURCES} | {path.parent.name: path for path in SOURCES}
     assert sorted(str(names[name]) for name in names.keys() & DRAWERS) == []

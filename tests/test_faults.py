@@ -130,6 +130,21 @@ def test_a_case_is_complete(name: str) -> None:
     assert arguments(name)
 
 
+def test_56_control_characters_in_document_ids_are_printed_as_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    from rerank.cli import run
+
+    lay_out("00-sound", tmp_path, monkeypatch)
+    ids = [f"\x1b[31m{name}\x9b\u202e" for name in Path("dev.docs").read_text().split()]
+    Path("dev.docs").write_text("".join(f"{name}\n" for name in ids), encoding="utf-8")
+    tuning = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --hold-out 0.5 --starts 2"
+    assert run([*tuning.split(), "--out", "w.json"]) == 0
+    message = capfdbinary.readouterr().err.decode()
+    assert re.search(r"held out: \\x1b\[31m(evening|town)\\x9b\\u202e", message)
+    assert not re.search("[\x1b\x9b\u202e]", message)
+
+
 # Faults that need a process of their own
 
 
@@ -206,6 +221,7 @@ def test_81_one_output_that_does_not_fit_keeps_the_old_content_of_all(
     [
         (signal.SIGINT, 130, b"rerank: interrupted; nothing was saved\n"),
         (signal.SIGTERM, 143, b"rerank: terminated; nothing was saved\n"),
+        (signal.SIGHUP, 143, b"rerank: terminated; nothing was saved\n"),
     ],
 )
 def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
@@ -237,6 +253,10 @@ CHANGING = {  # command: the last reading of an input, or what comes after it; t
     f"score {LISTS} --scores dev.scores --out out": ("decoding:_write_list", "dev.docs"),
     f"tune-mert {LISTS} --ref dev.ref --plot out.svg --out out.json": (
         "tuning:tune_source",
+        "dev.ref",
+    ),
+    f"tune-mbr {LISTS} --ref dev.ref --weights w.ini --out out.json": (
+        "mbr_tuning:choose_search",
         "dev.ref",
     ),
     "tune-moses --features features.dat --scores scores.dat --out out.json": (

@@ -5,13 +5,12 @@ Nothing heavy is imported before a command runs.
 
 from __future__ import annotations
 
+import io
 import os
 import re
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
@@ -28,7 +27,8 @@ from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
-from rerank.files.interrupts import Terminated
+from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
+from rerank.files.terminal import flush_messages, say
 from rerank.shadowing import refuse_shadowing
 
 _OUT_OF_MEMORY = re.compile("can't allocate memory|CUDA out of memory")  # errors of torch
@@ -80,7 +80,9 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as fault:
-        fault.show()
+        usage = io.StringIO()
+        fault.show(usage)
+        say(usage.getvalue().removesuffix("\n"))
         return fault.exit_code
     except RerankError as fault:
         return _failed(str(fault), fault.exit_code)
@@ -119,18 +121,19 @@ def _cure(arguments: Sequence[str]) -> str:
 
 def _failed(message: str, exit_code: int = 1) -> int:
     """The exit code, after the message on standard error."""
-    click.echo(f"rerank: {message}", err=True)
+    say(f"rerank: {message}".replace("\n", "\\n"))
     return exit_code
 
 
 def main() -> NoReturn:
     """Entry point of the command `rerank`."""
-
-    def terminate(number: int, frame: FrameType | None) -> NoReturn:
-        raise Terminated
-
-    for number in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(number, terminate)
     # numpy's and scipy's products are too small for threads, which would wait in busy loops
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.exit(run(sys.argv[1:]))
+    raise_terminated()
+    try:
+        exit_code = run(sys.argv[1:])
+        ignore_stopping()
+    except Terminated:  # while the message about a fault was printed
+        exit_code = 143
+    flush_messages()
+    sys.exit(exit_code)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rerank.cli.options import cache_option, format_option, print_result
+from rerank.files.terminal import show
 
 
 @click.group()
@@ -46,4 +47,4 @@ def clear(cache: Path | None) -> None:
     from rerank.files.lines import display
 
     chosen = cache_folder(cache)
-    click.echo(f"removed {remove(chosen) / 1e6:,.1f} MB of scores from {display(chosen)}")
+    show(f"removed {remove(chosen) / 1e6:,.1f} MB of scores from {display(chosen)}")

@@ -9,6 +9,7 @@ import click
 from rerank.cli.lists import reading_options
 from rerank.cli.options import Messages, kbest_option, message_options, print_result
 from rerank.cli.values import FILE
+from rerank.files.terminal import show
 
 
 @click.command()
@@ -39,6 +40,6 @@ def diversity(kbest: str, docs: str | None, form: str, messages: Messages, **rea
     with messages.warnings() as notices:
         result = pipeline.diversity(pipeline.Lists(kbest, docs, **reading), notices=notices)
     if form == "tsv":
-        click.echo(result.to_tsv(), nl=False)
+        show(result.to_tsv().removesuffix("\n"))
     else:
         print_result(result, form)

@@ -20,6 +20,7 @@ from rerank.cli.options import (
     reference_option,
 )
 from rerank.cli.values import FILE, SEED, TEXT
+from rerank.files.terminal import show
 
 
 @click.command(
@@ -80,6 +81,6 @@ def evaluate(
             notices=notices,
         )
     if form == "text" and sys.stdout.isatty():
-        click.echo(result.to_text(shutil.get_terminal_size().columns), nl=False)
+        show(result.to_text(shutil.get_terminal_size().columns).removesuffix("\n"))
     else:
         print_result(result, form)

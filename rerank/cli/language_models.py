@@ -19,6 +19,7 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, Real
+from rerank.files.terminal import show
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -190,12 +191,12 @@ def perplexity(
     with messages.warnings() as notices:
         result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
     if form == "json":
-        click.echo(json.dumps({"schema": 1, **result.as_json()}))
+        show(json.dumps({"schema": 1, **result.as_json()}))
         return
-    click.echo(
+    show(
         f"perplexity {result.perplexity:.2f} (without </s> {result.perplexity_without_eos:.2f}), "
         f"{result.nats_per_token:.4f} nats per token over {result.tokens:,} words "
         f"({result.oov:,} out of vocabulary) in {result.sentences:,} sentences"
     )
     if result.log_z is not None:
-        click.echo(f"scores of this model are not normalised: {result.log_z.to_text()}")
+        show(f"scores of this model are not normalised: {result.log_z.to_text()}")

@@ -8,6 +8,7 @@ import shutil
 import click
 
 from rerank.cli.options import format_option
+from rerank.files.terminal import say, show
 
 _HELP = {
     "models": "Show the models of train-lm: order, context, fusion, head, source, parameters.",
@@ -25,19 +26,19 @@ def list_group() -> None:
 
 def _command(kind: str) -> click.Command:
     @format_option
-    def show(form: str) -> None:
+    def print_members(form: str) -> None:
         from rerank.listing import listing
 
         found = listing(kind)
         for warning in found.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}")
         if form == "json":
-            click.echo(json.dumps(found.rows, ensure_ascii=False, indent=2))
+            show(json.dumps(found.rows, ensure_ascii=False, indent=2))
         else:
-            click.echo(found.to_text(min(100, shutil.get_terminal_size().columns)))
+            show(found.to_text(min(100, shutil.get_terminal_size().columns)))
 
     example = f"\b\nExample:\n  rerank list {kind}\n  rerank list {kind} --format json"
-    return click.command(kind, help=f"{_HELP[kind]}\n\n{example}")(show)
+    return click.command(kind, help=f"{_HELP[kind]}\n\n{example}")(print_members)
 
 
 for _kind in _HELP:

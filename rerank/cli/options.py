@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from rerank.cli.values import FILE, FOLDER, MOST, TEXT, Whole
+from rerank.files.terminal import say, show
 from rerank.notices import Notices
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -82,7 +83,7 @@ format_option = click.option(
 def print_result(result: Any, form: str) -> None:
     """Print a result on standard output: its `to_dict()` as JSON, or its `to_text()`."""
     text = json.dumps(result.to_dict(), allow_nan=False) if form == "json" else result.to_text()
-    click.echo(text.removesuffix("\n"))
+    show(text.removesuffix("\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +99,10 @@ class Messages:
         if threads is not None:
             self.announce(f"CPU threads for language models: {threads}")
 
-    def announce(self, line: str) -> None:
-        """Print a line unless the command is quiet."""
+    def announce(self, lines: str) -> None:
+        """Print lines unless the command is quiet."""
         if not self.quiet:
-            click.echo(line, err=True)
+            say(lines)
 
     def detail(self, line: str) -> None:
         """Print a line that is of interest only under `-v`."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,8 @@ from rerank.files.lines import display, read_lines
 from rerank.notices import Notices
 
 T = TypeVar("T")
+_ID_BYTES = 1 << 13  # of an id; all of them are in memory
+_MANY = 1 << 16  # lines of ids that are read before the lines that need them are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,18 @@ class Documents:
             raise ValueError("expected document ids that are all different")
 
     @classmethod
-    def from_file(cls, path: str | Path, notices: Notices) -> Documents:
-        """Documents of a file with one document id per source line."""
-        return cls.from_lines(read_lines(path, notices), source=display(path))
+    def from_file(
+        cls, path: str | Path, notices: Notices, *, most: Callable[[], int] | None = None
+    ) -> Documents:
+        """Documents of a file with one document id per source line.
+
+        most: number of ids that can be needed, which is asked for if there are many; InputError
+        for more of them, before they are read.
+        """
+        lines = read_lines(path, notices, max_line_bytes=_ID_BYTES)
+        if most is not None:
+            lines = _at_most(lines, most, display(path))
+        return cls.from_lines(lines, source=display(path))
 
     @classmethod
     def from_lines(cls, lines: Iterable[bytes], *, source: str = "") -> Documents:
@@ -75,10 +86,12 @@ class Documents:
         no_docs: str | None,
         count_lines: Callable[[], int],
         notices: Notices,
+        *,
+        most: Callable[[], int] | None = None,
     ) -> Documents:
         """Documents as the options say, of which exactly one must be given (`UsageError`)."""
         if docs is not None and no_docs is None:
-            return cls.from_file(docs, notices)
+            return cls.from_file(docs, notices, most=most)
         if docs is None and no_docs == "each":
             return cls.each(count_lines())
         if docs is None and no_docs == "one":
@@ -104,6 +117,22 @@ class Documents:
     def span(self, d: int) -> tuple[int, int]:
         """First source sentence of document d, and the one after its last."""
         return self.starts[d], self.starts[d + 1]
+
+
+def _at_most(lines: Iterator[bytes], most: Callable[[], int], source: str) -> Iterator[bytes]:
+    """The lines; InputError for more than `_MANY` and than `most()`."""
+    yield from islice(lines, _MANY)
+    for line in lines:
+        limit = max(_MANY + 1, most())
+        yield line
+        yield from islice(lines, limit - _MANY - 1)
+        if next(lines, None) is not None:
+            raise InputError(
+                f"expected at most {limit:,} document ids for these translations, found more; "
+                "give one per source line",
+                source=source,
+                line=limit + 1,
+            )
 
 
 def _id(line: bytes, source: str, number: int) -> str:

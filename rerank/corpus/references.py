@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import permutations
+from functools import partial
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Literal
 from unicodedata import is_normalized
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, display, is_pipe, read_lines
 from rerank.notices import Notices
 
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
+_MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
 _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
 
@@ -30,7 +32,10 @@ def read_with_documents(
     The number of sentences is that of the document ids or, without them, of the first reference.
     """
     found = read_references(references, None, notices) if docs is None else []
-    documents = Documents.chosen(docs, no_docs, lambda: len(found), notices)
+    most = None
+    if references and not is_pipe(references[0]):
+        most = partial(count_lines, references[0])
+    documents = Documents.chosen(docs, no_docs, lambda: len(found), notices, most=most)
     if docs is not None:
         found = read_references(references, documents.n_lines, notices, model=display(docs))
     return documents, found
@@ -53,10 +58,9 @@ def read_references(
     files: list[list[bytes]] = []
     for path in paths:
         source = display(path)
-        lines = list(read_lines(path, notices))
+        lines = read_translation(path, n_lines, notices, model=model)
         if n_lines is None:
             n_lines, model = len(lines), source
-        check_length(lines, n_lines, source=source, model=model)
         for n, line in enumerate(map(bytes.strip, lines), 1):
             if not line:
                 notices.add("blank reference", source=source, line=n)
@@ -65,6 +69,22 @@ def read_references(
                 notices.add(kind, source=source, line=n)
         files.append(lines)
     return [list(sentence) for sentence in zip(*files, strict=True)]
+
+
+def read_translation(
+    path: str | Path, n_lines: int | None, notices: Notices, *, model: str = "the source"
+) -> list[bytes]:
+    """Lines of a translation of `n_lines` source sentences, or of any number where that is None.
+
+    InputError for another number of lines; of what is too much no more than a count is kept.
+    """
+    most = None if n_lines is None else MAX_LINE_BYTES + n_lines * _MEAN_BYTES
+    reading = read_lines(path, notices, max_bytes=most)
+    lines = list(islice(reading, n_lines))
+    lines += [line.strip()[:1] for line in islice(reading, SURPLUS)]
+    if n_lines is not None:
+        check_length(lines, n_lines, source=display(path), model=model)
+    return lines
 
 
 def check_length(
@@ -78,8 +98,9 @@ def check_length(
     if surplus > 0 and not any(line.strip() for line in lines[n_lines:]):
         some, them = ("lines", "them") if surplus > 1 else ("line", "it")
         cure = f"{surplus} blank {some} more at the end, remove {them}"
+    more = " or more" if surplus == SURPLUS else ""
     raise InputError(
-        f"expected {n_lines} lines as {model} has, found {len(lines)}; {cure}", source=source
+        f"expected {n_lines} lines as {model} has, found {len(lines)}{more}; {cure}", source=source
     )
 
 

@@ -1,1 +1,1 @@
-"""Input and output of bytes: lines, encodings, compression, atomic output files, interrupts."""
+"""Input and output: lines, encodings, compression, atomic files, interrupts, messages."""

@@ -16,7 +16,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,9 +24,11 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import encoding
 from rerank.files.compression import DamagedError, unpacked
 from rerank.files.inputs import FilePath, RereadFile
+from rerank.files.terminal import printable
 from rerank.notices import Notices
 
 MAX_LINE_BYTES = 16 << 20
+SURPLUS = 1000  # lines that are read beyond those asked for, to report how many there are
 _CHUNK_BYTES = 1 << 20
 _STDIN = "<stdin>"
 
@@ -49,18 +51,29 @@ _ORDINARY = bytes(set(range(128)) - set("".join(_UNUSUAL.values()).encode()))  #
 
 
 def read_lines(
-    path: FilePath, notices: Notices, *, max_line_bytes: int = MAX_LINE_BYTES
+    path: FilePath,
+    notices: Notices,
+    *,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    max_bytes: int | None = None,
 ) -> Iterator[bytes]:
     """Lines of a UTF-8 file, plain or compressed, without line ends; `-` is standard input.
 
-    UsageError for a missing file, InputError for invalid content, RerankError for a disk error.
-    A block of about 1 MiB is validated before its first line is yielded. O(1 MiB + longest line)
-    memory.
+    max_bytes: limit of the whole file, for readers that keep all of it. UsageError for a missing
+    file, InputError for invalid content, RerankError for a disk error. A block of about 1 MiB is
+    validated before its first line is yielded. O(1 MiB + longest line) memory.
     """
-    source, number = display(path), 1
+    source, number, size = display(path), 1, 0
     with _opened(path) as opened, _unchanging(path, opened) as file:
         try:
             for block in _blocks(_chunks(file, source, notices), max_line_bytes):
+                size += len(block)
+                if max_bytes is not None and size > max_bytes:
+                    raise InputError(
+                        f"expected a file of at most {max_bytes:,} bytes, unpacked, found more; "
+                        "is this the right file?",
+                        source=source,
+                    )
                 if number == 1:
                     block = _without_mark(block, source, notices)
                 if len(block) > max_line_bytes:
@@ -70,6 +83,15 @@ def read_lines(
                 number += len(lines)
         except DamagedError as fault:
             raise InputError(str(fault), source=source, line=number) from None
+
+
+def count_lines(path: FilePath) -> int:
+    """Number of line ends in a file, plain or compressed, up to where it may be damaged."""
+    found = 0
+    with _opened(path) as file, suppress(DamagedError):
+        for chunk in unpacked(file):
+            found += chunk.count(b"\n")
+    return found
 
 
 def digest(path: FilePath) -> str:
@@ -84,7 +106,7 @@ def spool(path: FilePath) -> Iterator[RereadFile]:
 
     `display` gives the copy the name of its original.
     """
-    if str(path) != "-" and not _is_pipe(path):
+    if not is_pipe(path):
         yield RereadFile(path)
         return
     with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
@@ -106,7 +128,7 @@ def display(path: FilePath) -> str:
     name = _STDIN if str(path) == "-" else str(path)
     if re.fullmatch("<.+>", Path(name).name):  # a copy made by `spool`
         name = Path(name).name
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    return printable(name)
 
 
 # A file → chunks of its content → blocks of whole lines → lines
@@ -245,8 +267,10 @@ def _reason(fault: OSError | ValueError) -> str:
     return (getattr(fault, "strerror", None) or str(fault)).lower()
 
 
-def _is_pipe(path: FilePath) -> bool:
-    """Whether a path exists but cannot be read twice."""
+def is_pipe(path: FilePath) -> bool:
+    """Whether an input exists but cannot be read twice; `-` cannot."""
+    if str(path) == "-":
+        return True
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):

@@ -25,12 +25,14 @@ from rerank.errors import RerankError, UsageError
 from rerank.files.compression import packing
 from rerank.files.lines import display
 from rerank.files.paths import refuse_long
+from rerank.files.terminal import TerminalFile
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _BUFFER_BYTES = 1 << 20
 _STALE_SECONDS = 3600
+_STARTED = time.time()  # no temporary file of this process is older
 _STDOUT = ("-", "/dev/stdout")
 _DESCRIPTORS = ("/dev", "/dev/fd", "/proc/self/fd")
 
@@ -114,7 +116,7 @@ def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -
 def _writing(path: str | Path, pending: list[_TemporaryFile]) -> Iterator[BinaryIO]:
     """Buffered file of an output, compressing if its suffix says so."""
     with _destination(path, pending) as raw, ExitStack() as closing:
-        sink = _Sink(raw, path)
+        sink = _Sink(cast(BinaryIO, TerminalFile(raw)) if raw.isatty() else raw, path)
         buffered = closing.enter_context(io.BufferedWriter(sink, _BUFFER_BYTES))
         packed = packing(buffered, Path(path).suffix)
         try:
@@ -220,16 +222,23 @@ def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
 
 
 def _sweep(folder: str, prefix: str) -> None:
-    """Remove temporary files of this target that are an hour old and whose process is gone."""
+    """Remove temporary files of this target that are an hour old and whose process is gone.
+
+    In a container this process may have the number of one that is gone.
+    """
     pattern = re.compile(re.escape(prefix) + r"(\d+)\.[0-9a-f]{8}\.tmp")
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = pattern.fullmatch(entry.name)
-            if found and time.time() - entry.stat().st_mtime > _STALE_SECONDS:
-                try:
-                    os.kill(int(found[1]), 0)
-                except ProcessLookupError:
-                    os.unlink(entry.path)
+            if not found or time.time() - (written := entry.stat().st_mtime) < _STALE_SECONDS:
+                continue
+            try:
+                os.kill(int(found[1]), 0)
+                gone = int(found[1]) == os.getpid() and written < _STARTED
+            except ProcessLookupError:
+                gone = True
+            if gone:
+                os.unlink(entry.path)
 
 
 # Kinds of paths

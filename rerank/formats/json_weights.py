@@ -104,8 +104,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """JSON object without repeated keys and lone surrogates."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise _Fault(f"found the key {twice!r} twice in one object", _repeated())
     half = next((name for name in found if re.search("[\ud800-\udfff]", name)), None)
     if half is not None:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +28,7 @@ from rerank.notices import Notices
 from rerank.registry import FORMATS
 
 _HEAD = 20  # lines that are not blank, from which a format is recognised
+_BLANK = 1000  # lines that may be blank before them
 
 
 class KBestFormat(Protocol):
@@ -87,10 +88,12 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     """
     head: list[bytes] = []
     content: list[int] = []  # numbers of the lines that are not blank
-    while len(content) < _HEAD and (line := next(lines, None)) is not None:
+    for line in islice(lines, _HEAD + _BLANK):
         head.append(line)
         if line.strip():
             content.append(len(head))
+        if len(content) == _HEAD:
+            break
     if not content:
         raise InputError("expected a k-best list, found no hypotheses", source=source)
     tried = formats()

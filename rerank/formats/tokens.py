@@ -72,7 +72,7 @@ def shown(data: bytes) -> str:
 def similar(name: str, names: Iterable[str]) -> str:
     """Hint about an unknown name: the most similar known one or, if none is similar, all."""
     names = list(names)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name[:100], names, n=1)
     known = f"there are: {', '.join(names[:20])}" if names else "there are none"
     return f"did you mean {near[0]!r}?" if near else known
 

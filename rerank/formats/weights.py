@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from rerank.formats.moses_ini import merged, read_ini, read_scale, scale_line, w
 from rerank.formats.tokens import similar
 from rerank.notices import Notices
 
+MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
@@ -47,7 +49,13 @@ def read_weights(path: str | Path, notices: Notices) -> Weights:
     `# mbr_spread: v` are read. A repeated label adds further values. A name with `_` is a sparse
     feature. InputError for a file without weights, and for values that are not finite numbers.
     """
-    return weights_from_lines(read_lines(path, notices), notices, source=display(path))
+    lines = read_lines(path, notices, max_bytes=MAX_BYTES)
+    return weights_from_lines(lines, notices, source=display(path))
+
+
+def read_base(path: str | Path, notices: Notices) -> list[bytes]:
+    """Lines of a moses.ini that is written again with other weights."""
+    return list(read_lines(path, notices, max_bytes=MAX_BYTES))
 
 
 def read_start_weights(path: str | Path, notices: Notices) -> Weights:
@@ -76,7 +84,9 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
             source=source,
         )
     if first.startswith(b"{"):
-        return Weights(*read_json(b"\n".join(content), source=source))
+        whole = io.BytesIO()  # `join` takes 80 bytes a line
+        whole.writelines(line + b"\n" for line in content)
+        return Weights(*read_json(whole.getvalue(), source=source))
     spread = read_scale(content, "mbr_spread", source=source)
     return Weights(*read_ini(content, notices, source=source), mbr_spread=spread)
 

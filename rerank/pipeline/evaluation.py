@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rerank.corpus.references import (
-    check_length,
     note_differences,
     note_identity,
+    read_translation,
     read_with_documents,
 )
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import display
 from rerank.files.outputs import check_outputs
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.oracle import list_extremes
@@ -45,11 +45,13 @@ def evaluate(
     check_outputs([], [*references, *systems, *more])
     metric = Bleu(tokenize)
     documents, targets = read_with_documents(docs, no_docs, references, notices)
-    texts = [Text(display(path), list(read_lines(path, notices))) for path in systems]
     model = display(references[0] if docs is None else docs)
+    texts = [
+        Text(display(path), read_translation(path, documents.n_lines, notices, model=model))
+        for path in systems
+    ]
     flat = [line for sentence in targets for line in sentence]
     for text in texts:
-        check_length(text.lines, documents.n_lines, source=text.name, model=model)
         note_differences(text.lines, flat, notices, source=text.name)
         note_identity(text.lines, targets, notices, source=text.name)
     extremes = None

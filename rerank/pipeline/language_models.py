@@ -80,9 +80,9 @@ def train_lm(
 ) -> Report:
     """Train a document language model into the folder `out`; the last validation's report.
 
-    The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM)
-    save their state and raise StoppedEarly; `resume` goes on from there. Memory: 4 bytes
-    a word of the training text, plus the model.
+    The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM, a
+    closed terminal) save their state and raise StoppedEarly; `resume` goes on from there.
+    Memory: 4 bytes a word of the training text, plus the model.
     """
     from lm.checkpoint import load_training, save_model, save_training
     from lm.model import Config, DocumentLM, n_parameters

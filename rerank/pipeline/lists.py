@@ -13,7 +13,7 @@ from rerank.corpus.grouping import ReadingOptions
 from rerank.errors import InputError, StoppedEarly
 from rerank.files.inputs import FilePath, RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import display, spool
+from rerank.files.lines import count_lines, display, spool
 from rerank.formats.table import KBestFormat, Survey, format_of, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.pipeline.models import (
@@ -82,7 +82,10 @@ class KBestFile:
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name."""
-        return Documents.chosen(self.lists.docs, self.lists.no_docs, self._lines_by_id, notices)
+        lists = self.lists
+        return Documents.chosen(
+            lists.docs, lists.no_docs, self._lines_by_id, notices, most=self._most_lines
+        )
 
     def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
         """(document id, its lists) of each document."""
@@ -101,6 +104,10 @@ class KBestFile:
                 source=self.name,
             )
         return n_lines
+
+    def _most_lines(self) -> int:
+        """Most source lines that are believed of a list of so many lines."""
+        return SPARSEST * (count_lines(self.path) + 1)
 
 
 class KBestSource(DocumentSource):

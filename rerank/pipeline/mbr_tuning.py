@@ -18,6 +18,7 @@ from decoders.posterior import Posterior
 from decoders.search import SEED
 from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
+from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest, display
 from rerank.files.outputs import check_outputs
 from rerank.formats.weights import Weights, kind_of, read_weights, refuse_all_zero, write_weights
@@ -79,7 +80,9 @@ def tune_mbr(
     if tokenize != "none" and metric != "bleu":
         raise UsageError("--tokenize: it is for --metric bleu")
     measure = Bleu(tokenize) if metric == "bleu" else named_metric(metric)
-    check_outputs([out], [*lists.files, *references, weights])
+    files = [*lists.files, *references, weights]
+    inputs = InputFiles(files)
+    check_outputs([out], files)
     kind_of(out, merged=False)
     given, source_name = read_weights(weights, notices), display(weights)
     refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source_name)
@@ -100,6 +103,7 @@ def tune_mbr(
         if all(one.shape[1] == 1 for one in sums):
             raise InputError("expected candidates to decode, found none", source=source.name)
         source.warn()
+        inputs.check()
         source.report(announce, details)
     folds = folds_of([one.shape[1] for one in sums])
     whole = np.concatenate(sums, axis=1)

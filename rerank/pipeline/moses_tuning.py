@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rerank.corpus.labels import column_names
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import display
 from rerank.formats.moses_ini import merged
-from rerank.formats.weights import Weights, read_start_weights, write_weights
+from rerank.formats.weights import Weights, read_base, read_start_weights, write_weights
 from rerank.notices import Notices
 from rerank.pipeline.sources import Printer
 from rerank.pipeline.tuning import TunedWeights
@@ -91,7 +91,7 @@ def tune_moses(
     inputs = InputFiles([*files, *weights.inputs])
     weights.check(files)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
-    frame = None if weights.base is None else list(read_lines(weights.base, notices))
+    frame = None if weights.base is None else read_base(weights.base, notices)
     data = read_extracted(features, scores, notices)
     announce(
         f"{len(data.features)} hypotheses of {len(data.sentences)} sentences, "

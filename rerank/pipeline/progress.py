@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sized
 from time import monotonic
 from typing import TypeVar
 
+from rerank.files.terminal import say
+
 T = TypeVar("T")
 
 _LOG_SECONDS = 60
@@ -41,8 +43,7 @@ def _logged(items: Iterable[T], label: str, unit: str, total: int | None) -> Ite
         now = monotonic()
         if now - last >= _LOG_SECONDS:
             last = now
-            sys.stderr.write(f"{label}: {_state(done, total, unit, now - start)}\n")
-            sys.stderr.flush()
+            say(f"{label}: {_state(done, total, unit, now - start)}")
 
 
 def _state(done: int, total: int | None, unit: str, seconds: float) -> str:

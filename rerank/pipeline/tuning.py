@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from rerank.corpus.references import read_with_documents
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import display
 from rerank.files.outputs import check_outputs
 from rerank.formats.moses_ini import merged
-from rerank.formats.weights import Weights, kind_of, read_start_weights, write_weights
+from rerank.formats.weights import Weights, kind_of, read_base, read_start_weights, write_weights
 from rerank.metrics import Metric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
@@ -95,7 +95,7 @@ def tune_mert(
     files = [*references, *weights.inputs, *objective.files.values()]
     inputs = InputFiles([*lists.files, *files])
     weights.check([*lists.files, *references, *objective.files.values()])
-    frame = None if weights.base is None else list(read_lines(weights.base, notices))
+    frame = None if weights.base is None else read_base(weights.base, notices)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
     bleu = Bleu(tokenize)

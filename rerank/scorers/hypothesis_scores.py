@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 from decoders.arrays import Unary
 from rerank.corpus.kbest import KBest
 from rerank.files.inputs import FilePath
-from rerank.files.lines import read_lines
+from rerank.files.lines import SURPLUS, read_lines
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import FileScorer, ListInfo
+
+_LINE_BYTES = 1 << 12  # of a number; those of a document are in memory
 
 
 class HypothesisScores(FileScorer):
     """A feature of order 0: line i of its file belongs to line i of the list.
 
-    Blank lines at the end of either file are ignored. InputError before any work if the lengths
-    differ, and at a line that is not a number. O(lines of a document) memory.
+    Blank lines at the end of either file are ignored, of this one the first `SURPLUS` are read.
+    InputError before any work if the lengths differ, and at a line that is not a number.
+    O(lines of a document) memory.
     """
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
@@ -30,20 +33,21 @@ class HypothesisScores(FileScorer):
 
     def _check_length(self) -> None:
         """InputError unless the file has as many lines as the list."""
-        found = 0
-        for number, line in enumerate(read_lines(self.path, self.notices), 1):
+        found, expected = 0, self.info.last_line()
+        lines = read_lines(self.path, self.notices, max_line_bytes=_LINE_BYTES)
+        for number, line in enumerate(islice(lines, expected + SURPLUS), 1):
             if line.strip():
                 found = number
-        expected = self.info.last_line()
         if found != expected:
+            more = " or more" if found == expected + SURPLUS else ""
             raise self.fault(
-                f"expected {expected:,} lines as {self.info.kbest} has, found {found:,}; "
+                f"expected {expected:,} lines as {self.info.kbest} has, found {found:,}{more}; "
                 "write one number for each of its lines, in their order",
                 min(found, expected) + 1,
             )
 
     def _rewind(self) -> None:
-        self._lines: Iterator[bytes] = read_lines(self.path, Notices())
+        self._lines: Iterator[bytes] = read_lines(self.path, Notices(), max_line_bytes=_LINE_BYTES)
         self._next = 1  # number of the next line
 
     def problem(self, name: str, kbest: KBest) -> Unary:

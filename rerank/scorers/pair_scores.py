@@ -28,6 +28,7 @@ from rerank.scorers.file_scorer import FileScorer, ListInfo
 from rerank.scorers.pair_grid import DROPPED, MISSING, Grid
 
 BLOCK = 1 << 15  # lines that are read together
+_NUMBERS_BYTES = 1 << 10  # most of a line without its document
 _PLAIN = b"0123456789+-.eE\t\n"  # bytes of lines without their document
 
 
@@ -42,10 +43,11 @@ class PairScores(FileScorer):
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self._ranks = {own: d for d, own in enumerate(info.documents.ids)}
+        self._line_bytes = _NUMBERS_BYTES + max(map(len, self._ranks), default=0) * 4
         self._rewind()
 
     def _rewind(self) -> None:
-        self._lines = read_lines(self.path, self.notices)
+        self._lines = read_lines(self.path, self.notices, max_line_bytes=self._line_bytes)
         self._block: list[bytes] = []
         self._next, self._number = 0, 1  # of the current line in the block, and in the file
         self._rank = self._before = -1  # of the current document, and of the one before

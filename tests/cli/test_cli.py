@@ -4,6 +4,8 @@ import dataclasses
 import json
 import os
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -418,6 +420,20 @@ def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault
     assert (left.returncode, b"Traceback" in words, b"rror" in words) == (0, False, False)
     assert code == 2
     assert "Missing option '--kbest'" in message
+
+
+@pytest.mark.parametrize(("when", "code"), [("flush_messages", 3), ("run", 143)])
+def test_a_terminal_that_is_closed_as_a_run_ends_is_no_fault(when: str, code: int) -> None:
+    program = (
+        "import signal; from rerank import cli\n"
+        "cli.run = lambda arguments: 3\n"
+        f"cli.{when} = lambda *arguments: signal.raise_signal(signal.SIGHUP)\n"
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 # Standard output and standard error

@@ -1,5 +1,6 @@
 """Document boundaries. itertools.groupby over the lines is the truth."""
 
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -109,3 +110,21 @@ def test_talks_are_documents() -> None:
 def test_lines_are_split_as_the_documents_are() -> None:
     documents = Documents(("a", "b", "c"), (0, 2, 2, 3))
     assert documents.split("xyz") == ["xy", "", "z"]
+
+
+def test_many_document_ids_are_read_as_far_as_they_can_be_needed(tmp_path: Path) -> None:
+    path, asked = tmp_path / "docs", list[int]()
+
+    def most(n: int) -> int:
+        asked.append(n)
+        return n
+
+    path.write_text("a\n" * 65_536, encoding="utf-8")
+    assert Documents.from_file(path, Notices(), most=lambda: most(1)).n_lines == 65_536
+    assert asked == []  # not so many that it matters
+    path.write_text("a\n" * 70_000, encoding="utf-8")
+    for n in (70_000, 70_001):
+        assert Documents.from_file(path, Notices(), most=partial(most, n)).n_lines == 70_000
+    with pytest.raises(InputError, match=r"docs:70000: expected at most 69,999 document ids"):
+        Documents.from_file(path, Notices(), most=lambda: most(69_999))
+    assert asked == [70_000, 70_001, 69_999]

@@ -11,6 +11,7 @@ from rerank.corpus.references import (
     note_differences,
     note_identity,
     read_references,
+    read_translation,
     read_with_documents,
 )
 from rerank.errors import InputError, UsageError
@@ -170,3 +171,26 @@ def test_three_references_of_a_real_set() -> None:
     paths = [DATA / "tvsub-zh-en" / f"test3ref.en.{r}" for r in range(3)]
     found = read_references(paths, 1154, Notices())
     assert {len(sentence) for sentence in found} == {3}
+
+
+@pytest.mark.parametrize(
+    ("surplus", "message"),
+    [
+        (b"", None),
+        (b"\n", "found 4; 1 blank line more at the end, remove it"),
+        (b"a\n" * 999, "found 1002; line i must"),
+        (b"\n" * 1000, "found 1003 or more; 1000 blank lines more"),
+        (b"a\n" * 99_999, "found 1003 or more; line i must"),
+    ],
+    ids=["none", "one", "999", "1000", "many"],
+)
+def test_of_a_translation_that_is_too_long_little_is_read(
+    surplus: bytes, message: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "ref"
+    path.write_bytes(b"x\n" * 3 + surplus)
+    if message is None:
+        assert read_translation(path, 3, Notices()) == [b"x"] * 3
+        return
+    with pytest.raises(InputError, match=f"ref: expected 3 lines as the source has, {message}"):
+        read_translation(path, 3, Notices())

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import compression, lines
 from rerank.files.inputs import FilePath
-from rerank.files.lines import digest, display, read_lines, spool
+from rerank.files.lines import count_lines, digest, display, read_lines, spool
 from rerank.notices import Notices
 
 # what has no notice and no error: neither controls, nor special spaces, nor marks
@@ -257,6 +257,32 @@ def test_a_bomb_is_unpacked_only_up_to_the_line_limit(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert "expected at most 2097152 bytes in a line" in message
     assert peak < 1 << 24
+
+
+@any_format
+def test_a_file_of_many_lines_is_unpacked_only_up_to_the_limit_of_its_reader(
+    tmp_path: Path, pack: Pack
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(pack(b"a\n" * (1 << 22)))  # 8 MiB
+    assert len(read(path, max_bytes=1 << 23)[0]) == 1 << 22
+    tracemalloc.start()
+    try:
+        message = refusal(path.read_bytes(), tmp_path, max_bytes=1 << 16)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert message.startswith("f: expected a file of at most 65,536 bytes, unpacked, found more")
+    assert peak < 1 << 24
+
+
+@pytest.mark.parametrize("pack", [bytes, *PACK.values()], ids=["plain", "gz", "xz", "bz2"])
+def test_line_ends_are_counted_without_reading_the_lines(tmp_path: Path, pack: Pack) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(pack(b"a\n\n\xff\n" * 99_999 + b"end"))
+    assert count_lines(path) == 3 * 99_999
+    path.write_bytes(path.read_bytes()[:-9])
+    assert count_lines(path) <= 3 * 99_999
 
 
 # Files, standard input, names

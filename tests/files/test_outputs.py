@@ -371,7 +371,7 @@ def test_only_old_temporary_files_of_this_target_and_of_dead_processes_are_remov
     names = {
         f".out.{dead.pid}.0123abcd.tmp": 7200,
         f".out.{dead.pid}.0123abce.tmp": 60,
-        f".out.{os.getpid()}.0123abcd.tmp": 7200,
+        f".out.{os.getppid()}.0123abcd.tmp": 7200,
         f".other.{dead.pid}.0123abcd.tmp": 7200,
         f".out.{dead.pid}.mine.tmp": 7200,
     }
@@ -381,6 +381,19 @@ def test_only_old_temporary_files_of_this_target_and_of_dead_processes_are_remov
     write(tmp_path / "out")
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"out", *list(names)[1:]}
+
+
+def test_a_temporary_file_of_an_earlier_process_of_this_number_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a container that starts again, processes have the numbers of before."""
+    monkeypatch.setattr(outputs, "_STARTED", time.time() - 7200)
+    for name, age in {"01234567": 3 * 3600, "89abcdef": 5400}.items():
+        (tmp_path / f".out.{os.getpid()}.{name}.tmp").touch()
+        os.utime(tmp_path / f".out.{os.getpid()}.{name}.tmp", (time.time() - age,) * 2)
+    write(tmp_path / "out")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"out", f".out.{os.getpid()}.89abcdef.tmp"}
 
 
 # JSON

@@ -79,3 +79,13 @@ def test_a_format_of_another_package_is_asked_first(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
     assert detect(iter([b"SHOUTED", LINE]))[0].name == "shouted"
     assert detect(iter([LINE]))[0].name == "moses"
+
+
+def test_of_a_file_of_blank_lines_only_the_first_are_read() -> None:
+    """A compressed file of a megabyte may have a billion of them."""
+    lines = iter([b""] * 5000)
+    with pytest.raises(InputError, match="expected a k-best list, found no hypotheses"):
+        detect(lines)
+    assert sum(1 for _ in lines) == 5000 - 1020
+    found, lines = detect(iter([b""] * 1019 + [b"0 ||| a ||| F= 1 ||| 1"]))
+    assert (found.name, sum(1 for _ in lines)) == ("moses", 1020)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import resource
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
@@ -21,6 +22,7 @@ from lm.corpus import encode
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.scoring import after
+from lm.shards import read_tensors, write_tensors
 from lm.training import Settings, Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
@@ -245,8 +247,14 @@ def test_a_vocabulary_outside_the_folder_is_not_opened(folder: Path) -> None:
         ("tied", False, "head.output expected"),
         ("head", "classes", r"head.class_bias expected \(4,\), found None"),
         ("head", "hierarchical", "not a valid model: no head 'hierarchical' is known; there are s"),
-        ("head", ["classes"], "not a valid model"),
-        ("colour", "blue", "not a valid model"),
+        ("head", ["classes"], "not a valid model: head is"),
+        ("colour", "blue", "not a valid model: no setting 'colour' is known"),
+        ("embed", True, "not a valid model: embed is True"),
+        ("embed", 4.0, "not a valid model: embed is 4.0"),
+        ("tied", 1, "not a valid model: tied is 1"),
+        ("recurrence", ["lstm"], "not a valid model: recurrence is"),
+        ("vocabulary", 10**400, "not a valid model: a model has at most 2,147,483,647 words"),
+        ("hidden", 10**400, "not a valid model"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_reported_with_what_does_not(
@@ -255,6 +263,72 @@ def test_a_configuration_that_does_not_fit_is_reported_with_what_does_not(
     edit(folder, lambda content: content["config"].update({field: value}))
     with pytest.raises(ModelError, match=rf"config\.json: .*{message}"):
         load_model(folder)
+
+
+@pytest.mark.parametrize("config", [None, [], "ccdclm", 10**400], ids=lambda c: type(c).__name__)
+def test_a_configuration_that_is_no_object_is_refused(folder: Path, config: object) -> None:
+    edit(folder, lambda content: content.update(config=config))
+    with pytest.raises(ModelError, match=r"config\.json: not a valid model: found no settings"):
+        load_model(folder)
+
+
+def replace_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """Other tensors, with their digest put right in name and manifest."""
+    shard_of(folder).unlink()
+    raw = save(tensors)
+    digest = hashlib.sha256(raw).hexdigest()
+    name = f"weights-{digest[:12]}.safetensors"
+    (folder / name).write_bytes(raw)
+    edit(folder, lambda content: content.update(shards=[{"file": name, "sha256": digest}]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64], ids=str)
+def test_tensors_of_another_type_are_refused(folder: Path, dtype: torch.dtype) -> None:
+    tensors = load_file(shard_of(folder))
+    replace_weights(folder, {**tensors, "head.bias": tensors["head.bias"].to(dtype)})
+    name = str(dtype).removeprefix("torch.")
+    with pytest.raises(ModelError, match=rf"head\.bias expected \(12,\), found \(12,\) {name}"):
+        load_model(folder)
+
+
+def test_shards_that_are_larger_than_the_model_are_refused_unread(folder: Path) -> None:
+    replace_weights(folder, {**load_file(shard_of(folder)), "more": torch.zeros(1 << 20)})
+    with pytest.raises(ModelError, match=r"fit: expected shards of [0-9,]+ bytes .* found 4,1"):
+        load_model(folder)
+
+
+def refused_within(folder: Path, megabytes: int) -> bool:
+    """Whether a process that may take so much more memory refuses a folder as not valid."""
+    process = os.fork()
+    if not process:
+        status = Path("/proc/self/status").read_text()
+        taken = int(status.partition("VmSize:")[2].split()[0]) << 10
+        resource.setrlimit(resource.RLIMIT_AS, (taken + (megabytes << 20),) * 2)
+        try:
+            load_model(folder)
+        except ModelError:
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+        os._exit(2)
+    return os.waitpid(process, 0)[1] == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"layers": 64, "hidden": 700},  # 2.2 GB
+        {"embed": 60_000, "hidden": 60_000},  # 140 GB
+        {"vocabulary": (1 << 31) - 1},
+    ],
+    ids=str,
+)
+def test_a_configuration_is_refused_before_memory_is_taken_for_it(
+    folder: Path, change: dict[str, int]
+) -> None:
+    edit(folder, lambda content: content["config"].update(change))
+    assert refused_within(folder, 256)
 
 
 @pytest.mark.parametrize("words", [["a", "a"], ["a", ""], ["<s>"], {"a": 1}, [1], "\ud800", 7])
@@ -385,6 +459,40 @@ def test_a_state_that_lacks_something_is_refused(field: str, tmp_path: Path) -> 
     del content[field]
     path.write_text(json.dumps(content))
     with pytest.raises(ModelError, match=r"state\.json"):
+        load_training(tmp_path, trainer_of())
+
+
+def edit_state(folder: Path, change: Callable[[dict[str, Any], dict[str, Tensor]], object]) -> None:
+    """Change progress and tensors of a training state, whose digests are put right."""
+    path = folder / "state.json"
+    content, tensors = read_tensors(path)
+    change(content["progress"], tensors)
+    write_tensors(path, "state", tensors, content)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda progress, _: progress.update(update=True), "not a training state"),
+        (lambda progress, _: progress.update(finished=0), "not a training state"),
+        (lambda progress, _: progress.update(best="none"), "not a training state"),
+        (lambda _, tensors: tensors.update({"model.head.bias": torch.zeros(5)}), "head.bias"),
+        (lambda _, tensors: tensors.update(contexts=torch.zeros(7, 5)), "contexts expected"),
+        (lambda _, tensors: tensors.update(contexts=tensors["contexts"].long()), "int64"),
+        (lambda _, tensors: tensors.update({"optimiser.0.step": torch.zeros(2)}), "0.step"),
+        (lambda _, tensors: tensors.pop("optimiser.0.exp_avg"), "0.exp_avg expected .* None"),
+        (lambda _, tensors: tensors.update({"optimiser.x": torch.zeros(2)}), "not a training"),
+        (lambda _, tensors: tensors.update({"optimiser.99.step": torch.zeros(())}), "99.step"),
+    ],
+)
+def test_a_state_whose_values_have_another_type_or_shape_is_refused(
+    change: Callable[[dict[str, Any], dict[str, Tensor]], object], message: str, tmp_path: Path
+) -> None:
+    trainer = trainer_of()
+    next(trainer.run())
+    save_training(tmp_path, trainer)
+    edit_state(tmp_path, change)
+    with pytest.raises(ModelError, match=rf"state\.json: .*{message}"):
         load_training(tmp_path, trainer_of())
 
 

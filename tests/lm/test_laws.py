@@ -217,9 +217,18 @@ def test_a_head_that_breaks_a_law_is_named(head: type[Head], law: str) -> None:
         check_composition(Composition(LastHidden, Output, "", "", head))
 
 
+class Scaled(LastHidden):
+    """Reads the values of the embeddings when it is made."""
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.scale = float(embedding.weight.detach().norm())
+
+
 @pytest.mark.parametrize(
     ("context", "law"),
     [
+        (Scaled, "made without memory: a part needs the values of tensors"),
         (Forgetful, "order 1: expected the score not to change with the sentence 2 before"),
         (OneKey, "equal sentences"),
         (Neighbour, "equals"),

@@ -101,3 +101,23 @@ def test_tied_weights_are_counted_once() -> None:
 def test_shapes_that_no_model_has_are_refused(fields: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         DocumentLM(Config(**{"model": "rnnlm", "vocabulary": 10, **fields}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_a_model_without_memory_has_the_shapes_of_one_with_memory(name: str, tied: bool) -> None:
+    config = Config(name, 10, 3, 4, layers=2, tied=tied)
+    found = DocumentLM.without_memory(config).state_dict()
+    expected = DocumentLM(config).state_dict()
+    assert {n: (t.shape, t.dtype) for n, t in found.items()} == {
+        n: (t.shape, t.dtype) for n, t in expected.items()
+    }
+    assert {tensor.device.type for tensor in found.values()} == {"meta"}
+
+
+def test_the_largest_model_without_memory_takes_none() -> None:
+    """6e14 numbers, as the formula of a tied LSTM counts them."""
+    v, k, h, layers = (1 << 31) - 1, 1 << 16, 1 << 16, 64
+    model = DocumentLM.without_memory(Config("rnnlm", v, k, h, layers=layers))
+    widths = [k, *[h] * (layers - 1)]
+    assert n_parameters(model) == v * k + v + k * h + sum(4 * h * (d + h + 1) for d in widths)

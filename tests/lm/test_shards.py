@@ -200,3 +200,90 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_beside_it(
     with pytest.raises(OSError, match="No space"):
         replace(path, b"new")
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("file", b"old")]
+
+
+def test_a_process_with_the_number_of_one_that_was_killed_writes_and_sweeps(
+    manifest: Path,
+) -> None:
+    """In a container that starts again, processes have the numbers of before."""
+    shard = shard_of(manifest).name
+    left = [
+        f".{name}.{os.getpid()}{digits}.tmp"
+        for name in (shard, manifest.name)
+        for digits in ("", ".0123abcd")
+    ]
+    others = [".notes.tmp", f".other.json.{os.getpid()}.0123abcd.tmp"]
+    for name in [*left, *others]:
+        (manifest.parent / name).touch()
+    write_tensors(manifest, "weights", TENSORS, {})
+    assert same(read_tensors(manifest)[1], TENSORS)
+    assert {p.name for p in manifest.parent.iterdir()} == {shard, manifest.name, *others}
+
+
+# Folders of strangers
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 32)
+
+
+@pytest.mark.parametrize("other", [pipe, endless, sparse, Path.mkdir], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("which", ["manifest", "shard"])
+def test_what_is_no_regular_file_or_too_large_is_refused_unread(
+    manifest: Path, which: str, other: Callable[[Path], None]
+) -> None:
+    path = manifest if which == "manifest" else shard_of(manifest)
+    path.unlink()
+    other(path)
+    with pytest.raises(ModelError, match=r"regular file|at most [0-9,]+ bytes|a directory") as f:
+        read_tensors(manifest)
+    assert str(f.value).startswith(str(path))
+
+
+def test_a_link_to_a_regular_file_is_read(manifest: Path) -> None:
+    shard = shard_of(manifest)
+    shard.rename(manifest.parents[1] / "elsewhere")
+    shard.symlink_to(manifest.parents[1] / "elsewhere")
+    assert same(read_tensors(manifest)[1], TENSORS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "1"},
+        {"format": True},
+        {"format": 0},
+        {"format": 1.0},
+        {"format": 10**400},
+        {"shards": {"file": "weights-0", "sha256": ""}},
+        {"shards": [["weights-0", ""]]},
+        {"shards": [{"file": 1, "sha256": "0" * 64}]},
+        {"shards": [{"file": "weights-0123456789ab.safetensors", "sha256": None}]},
+        {"shards": [{"file": "weights-0123456789ab.safetensors", "sha256": "0" * 63}]},
+        {"shards": [{"file": "weights-0123456789ab.safetensors", "sha256": "0" * 64}] * 2},
+    ],
+    ids=str,
+)
+def test_values_of_a_manifest_have_the_types_that_are_written(
+    manifest: Path, change: dict[str, object]
+) -> None:
+    edit(manifest, lambda content: content.update(change))
+    with pytest.raises(ModelError, match=r"list\.json: (expected|format 1000|a shard is listed)"):
+        read_tensors(manifest)
+
+
+def test_a_header_that_would_take_much_memory_is_refused(manifest: Path) -> None:
+    entry = '{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+    many = ",".join(f'"{n}":{entry}' for n in range(20_000))
+    replace_shard(manifest, header(f"{{{many}}}", b""))
+    with pytest.raises(ModelError, match="the header is too large"):
+        read_tensors(manifest)

@@ -4,14 +4,17 @@ The truth is a run that nothing disturbs and, where scores must not be taken for
 keeps none. Programs are forks of processes that have loaded torch (`support/forks.py`).
 """
 
+import fcntl
 import itertools
 import json
 import os
+import pty
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,6 +24,7 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from support.cli import start
 from support.files import write_weights
 from support.models import save_models
 
@@ -35,7 +39,7 @@ GAP = 3
 K = 9
 LONG = ("long.kbest", "long.docs")
 OUTPUTS = ["out.txt", "out.json", "out.kbest"]
-STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP]
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
@@ -311,7 +315,7 @@ def test_a_run_that_is_killed_at_any_write_is_completed_by_running_it_again(
 # Stopped
 
 
-@pytest.mark.parametrize(("name", "number"), [*zip(MODELS, STOPS, strict=True)], ids=MODELS)
+@pytest.mark.parametrize(("name", "number"), [*zip(itertools.cycle(MODELS), STOPS, strict=False)])
 def test_a_run_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     name: str, number: int, here: Path, models: Mapping[str, Path], forks: Forks
 ) -> None:
@@ -334,7 +338,8 @@ def test_a_run_that_is_stopped_before_it_kept_anything_says_so(
     here: Path, models: Mapping[str, Path], forks: Forks
 ) -> None:
     before = sorted(os.listdir())
-    for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 143)):
+    for number in STOPS:
+        code = 130 if number == signal.SIGINT else 143
         done = forks.run(*decoding(models["codclm"], "--no-cache"), signal_at=(number, 1))
         assert (done.code, shards()) == (code, [])
         assert done.told.endswith("nothing was saved\n")
@@ -374,6 +379,32 @@ def test_a_signal_from_outside_stops_a_run_in_the_middle(
     assert again.code == 0
     assert remembered(again) >= 2
     assert taken() == undisturbed(forks, arguments)
+
+
+def test_a_closed_terminal_stops_a_run_that_draws_on_it(
+    here: Path, models: Mapping[str, Path]
+) -> None:
+    """Messages and the progress bar have nowhere to go any more."""
+    write_lists({f"{name}-{n}": held for n in range(15) for name, held in made_up().items()}, *LONG)
+    arguments = decoding(models["codclm"], "--deterministic", kbest=LONG[0], docs=LONG[1])
+    before = sorted(os.listdir())
+    master, slave = pty.openpty()
+
+    def own_the_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+    streams = {"stdin": slave, "stdout": slave, "stderr": slave}
+    program = start(
+        *arguments, **streams, preexec_fn=own_the_terminal, env={"OMP_NUM_THREADS": "1"}
+    )
+    os.close(slave)
+    while len(shards()) < 2:
+        assert program.poll() is None
+        time.sleep(0.001)
+    os.close(master)
+    assert (program.wait(60), sorted(os.listdir())) == (75, before)
+    assert_whole()
 
 
 # Side by side, damaged, another's

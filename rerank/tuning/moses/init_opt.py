@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import MAX_LINE_BYTES, display, read_lines
 from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
 
@@ -46,7 +46,7 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> I
     a least value above the largest.
     """
     source, found = display(path), []
-    for n, line in enumerate(read_lines(path, notices), 1):
+    for n, line in enumerate(read_lines(path, notices, max_bytes=MAX_LINE_BYTES), 1):
         if not line.strip():
             continue
         try:
@@ -58,9 +58,12 @@ def read_init_opt(path: str | Path, names: Sequence[str], notices: Notices) -> I
         except InputError as fault:
             raise InputError(str(fault), source=source, line=n) from None
         found.append(np.array(row))
+        if len(found) > 3:
+            break
     if len(found) != 3:
+        more = " or more" if len(found) > 3 else ""
         raise InputError(
-            f"expected three lines, start, least and largest values, found {len(found)}",
+            f"expected three lines, start, least and largest values, found {len(found)}{more}",
             source=source,
         )
     wrong = np.flatnonzero(found[1] > found[2])

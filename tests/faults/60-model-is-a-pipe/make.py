@@ -1,0 +1,4 @@
+import os
+
+os.mkdir("model")
+os.mkfifo("model/config.json")
