@@ -29,7 +29,7 @@ from rerank.scorers.features import FeatureSpace
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.ascent import Axes
-from rerank.tuning.mert.mert import PoolResult
+from rerank.tuning.mert.mert import PoolResult, report_features
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.moses.extracted import read_extracted
 from rerank.tuning.moses.init_opt import read_init_opt
@@ -123,6 +123,7 @@ def tune_moses(
     tuning = PoolTuning(full[columns], plan, goal, bounds, names)
     selection = cross_validate(pool, tuning, notices, announce)
     if selection:
+        report_features(Axes.of(pool), names, notices)
         chosen = Optimum.at(pool, selection.weights(selection.tuned), goal)
         found = PoolResult(chosen, Optimum.at(pool, full[columns], goal))
     else:

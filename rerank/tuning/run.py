@@ -15,6 +15,8 @@ from rerank.errors import RerankError, UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices
 from rerank.tuning.features import TunedFeatures
+from rerank.tuning.mert.ascent import Axes
+from rerank.tuning.mert.mert import report_features
 from rerank.tuning.objectives.objective import Sums, bleu_of, length_of
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import best_round
@@ -136,6 +138,7 @@ def tune(
     selection = None if plan.select == NONE else _selected(task, announce)
     replicates = None
     if selection and (selection.kept or (not task.contextual and plan.replicates == 1)):
+        report_features(Axes.of(task.pool(task.corpus.first)), task.names, notices)
         weights = selection.weights(selection.tuned)
     else:
         if plan.replicates == 1:

@@ -79,6 +79,16 @@ def test_the_headline_of_cross_validation_is_bleu_of_held_out_documents(
     assert f"held-out corpus BLEU {chosen['held_out']:.2f} ± {chosen['error']:.2f}" in last
 
 
+def test_cross_validation_warns_of_constant_features_once(
+    tuning_lists: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Path("dev.kbest").read_text(encoding="utf-8").replace(" LM0=", " C0= 1 LM0=")
+    Path("dev.kbest").write_text(lines, encoding="utf-8")
+    words = TUNE.replace("--select none ", "").split()
+    assert run([*words, "--out", "out.json"]) == 0
+    assert capsys.readouterr().err.count("constant feature") == 1
+
+
 @pytest.mark.parametrize("name", ["pro", "expected-bleu"])
 def test_other_algorithms_go_to_corpus_bleu(tuning_lists: Path, name: str) -> None:
     words = TUNE.removesuffix(" --starts 2").split()

@@ -85,15 +85,15 @@ def cross_validate(
     width = pool.statistics.shape[1]
     sums = np.zeros((1 + len(SHARES), folds.n_units, width), pool.decode(tuning.start).dtype)
 
-    def hold_out(fold: tuple[NDArray[np.int64], Pool, Pool]) -> NDArray[np.float64]:
-        units, rest, held = fold
+    def hold_out(units: NDArray[np.int64]) -> NDArray[np.float64]:
+        rest, held = folds.split(units)
         anchor, tuned = tuning.anchor(rest), tuning.tuned(rest)
         for c, share in enumerate((0.0, *SHARES)):
             sums[c, units] = held.decode(anchor.towards(tuned, share))
         return tuned
 
     with ThreadPoolExecutor(plan.settings.threads) as threads:
-        tuned = list(threads.map(hold_out, folds.split()))
+        tuned = list(threads.map(hold_out, folds.parts))
     anchor = tuning.anchor(pool)
     selection = choose(
         [Candidate(share, own) for share, own in zip((0.0, *SHARES), sums, strict=True)],

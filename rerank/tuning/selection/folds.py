@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,12 +47,10 @@ class Folds:
         """U."""
         return self.pool.n_documents
 
-    def split(self) -> Iterator[tuple[NDArray[np.int64], Pool, Pool]]:
-        """For each fold its units, the pool of all others, and the pool of the fold itself."""
-        place = self.pool.places
-        for part in self.parts:
-            held = np.isin(place, part)
-            yield part, self.pool.take(~held), self.pool.take(held)
+    def split(self, part: NDArray[np.int64]) -> tuple[Pool, Pool]:
+        """The pool of all units but those of a fold, and the pool of these. O(n F) memory."""
+        held = np.isin(self.pool.places, part)
+        return self.pool.take(~held), self.pool.take(held)
 
 
 def _in_blocks(pool: Pool) -> Pool:

@@ -42,7 +42,8 @@ def held_out(pool: Pool, how: PoolTuning, share: float) -> NDArray[np.int64]:
     folds = Folds.of(pool, np.random.default_rng(2))
     assert folds is not None
     found = np.zeros((folds.n_units, 9), dtype=np.int64)
-    for units, rest, own in folds.split():
+    for units in folds.parts:
+        rest, own = folds.split(units)
         weights = how.anchor(rest).towards(how.tuned(rest), share)
         for unit, lists in ((unit, own.places == place) for place, unit in enumerate(units)):
             found[unit] = own.take(lists).decode(weights).sum(axis=0)

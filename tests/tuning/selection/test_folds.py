@@ -29,7 +29,8 @@ def test_every_unit_is_held_out_once_and_tuned_on_in_all_other_folds(
     folds = folds_of(pool_of(documents))
     whole = folds.pool.decode(np.ones(2))
     held = np.zeros_like(whole)
-    for units, rest, own in folds.split():
+    for units in folds.parts:
+        rest, own = folds.split(units)
         held[units] += own.decode(np.ones(2))
         others = np.setdiff1d(np.arange(folds.n_units), units)
         assert np.array_equal(rest.decode(np.ones(2)), whole[others])
