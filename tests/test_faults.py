@@ -251,7 +251,7 @@ LISTS = "--kbest dev.kbest --docs dev.docs"
 CHANGING = {  # command: the last reading of an input, or what comes after it; the input
     f"decode {LISTS} --weights w.ini --out out": ("decoding:_signed", "w.ini"),
     f"score {LISTS} --scores dev.scores --out out": ("decoding:_write_list", "dev.docs"),
-    f"tune-mert {LISTS} --ref dev.ref --plot out.svg --out out.json": (
+    f"tune-mert {LISTS} --ref dev.ref --out out.json": (
         "tuning:tune_source",
         "dev.ref",
     ),
