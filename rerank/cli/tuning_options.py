@@ -157,7 +157,12 @@ range_option = click.option(
 
 start_options = all_of(
     [
-        count_option("--starts", least=0, default=10, help="Random starts."),
+        count_option(
+            "--starts",
+            least=0,
+            default=10,
+            help="Random starts of a search on all documents; cross-validation takes none.",
+        ),
         click.option(
             "--seed",
             default=1,
@@ -169,7 +174,7 @@ start_options = all_of(
             "--threads",
             most=THREADS,
             default=1,
-            help="Starts searched in parallel; other tuners than mert use one thread.",
+            help="Starts or folds in parallel; other tuners than mert use one thread for a search.",
         ),
     ]
 )
