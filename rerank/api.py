@@ -23,7 +23,7 @@ import numpy as np
 from decoders.search import Options
 from rerank.corpus.document import Document
 from rerank.corpus.documents import Documents
-from rerank.files.lines import display
+from rerank.files.paths import display
 from rerank.formats.weights import Weights, read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import Lists

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.errors import UsageError
-from rerank.files.lines import display
+from rerank.files.paths import display
 
 _DIGEST = re.compile("[0-9a-f]{16,64}")
 _SHARD = re.compile(r"[0-9a-f]{16,64}\.scores")

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from rerank.cache.folder import abandoned, shard_path, shards_of, size_of
 from rerank.cache.shards import packed, unpacked
 from rerank.errors import RerankError
-from rerank.files.lines import display
 from rerank.files.outputs import atomic
+from rerank.files.paths import display
 from rerank.notices import Notices
 
 _DAMAGED = "damaged score cache shard, computed again"

@@ -44,7 +44,7 @@ def clear(cache: Path | None) -> None:
     """
     from rerank.cache import cache_folder
     from rerank.cache import clear as remove
-    from rerank.files.lines import display
+    from rerank.files.paths import display
 
     chosen = cache_folder(cache)
     show(f"removed {remove(chosen) / 1e6:,.1f} MB of scores from {display(chosen)}")

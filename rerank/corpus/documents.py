@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
 from rerank.notices import Notices
 
 T = TypeVar("T")

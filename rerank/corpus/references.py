@@ -16,7 +16,8 @@ from unicodedata import is_normalized
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, display, is_pipe, read_lines
+from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
+from rerank.files.paths import display
 from rerank.notices import Notices
 
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools

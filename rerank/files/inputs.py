@@ -8,11 +8,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, cast
 
 from rerank.errors import RerankError
-
-FilePath: TypeAlias = str | os.PathLike[str]
+from rerank.files.paths import FilePath, display
 
 
 class RereadFile(os.PathLike[str]):
@@ -88,8 +87,6 @@ def _status(file: FilePath | int) -> tuple[int, int] | None:
 
 
 def _changed(path: FilePath) -> RerankError:
-    from rerank.files.lines import display
-
     return RerankError(
         f"{display(path)} has changed while it was read; run the command again when no other "
         "program writes the file, or on a copy"

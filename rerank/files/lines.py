@@ -23,14 +23,13 @@ from typing import BinaryIO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import encoding
 from rerank.files.compression import DamagedError, unpacked
-from rerank.files.inputs import FilePath, RereadFile
-from rerank.files.terminal import printable
+from rerank.files.inputs import RereadFile
+from rerank.files.paths import STDIN, FilePath, display
 from rerank.notices import Notices
 
 MAX_LINE_BYTES = 16 << 20
 SURPLUS = 1000  # lines that are read beyond those asked for, to report how many there are
 _CHUNK_BYTES = 1 << 20
-_STDIN = "<stdin>"
 
 _LONE_CR = "carriage return inside a line, kept; convert old Mac line ends with: tr '\\r' '\\n'"
 _ASCII_ONLY = "kept; words are split on ASCII space only"
@@ -104,13 +103,13 @@ def digest(path: FilePath) -> str:
 def spool(path: FilePath) -> Iterator[RereadFile]:
     """A path to read several times: a temporary copy if the input is standard input or a pipe.
 
-    `display` gives the copy the name of its original.
+    `rerank.files.paths.display` gives the copy the name of its original.
     """
     if not is_pipe(path):
         yield RereadFile(path)
         return
     with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
-        copy = Path(folder, _STDIN if str(path) == "-" else f"<{Path(path).name}>")
+        copy = Path(folder, STDIN if str(path) == "-" else f"<{Path(path).name}>")
         with _opened(path) as file:
             try:
                 with copy.open("wb") as target:
@@ -121,14 +120,6 @@ def spool(path: FilePath) -> Iterator[RereadFile]:
                     "name a file instead, or set TMPDIR to a larger disk"
                 ) from None
         yield RereadFile(copy)
-
-
-def display(path: FilePath) -> str:
-    """Name of a file in messages: printable, on one line; `<stdin>` for `-` and for its copy."""
-    name = _STDIN if str(path) == "-" else str(path)
-    if re.fullmatch("<.+>", Path(name).name):  # a copy made by `spool`
-        name = Path(name).name
-    return printable(name)
 
 
 # A file → chunks of its content → blocks of whole lines → lines

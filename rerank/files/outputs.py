@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rerank.errors import RerankError, UsageError
 from rerank.files.compression import packing
-from rerank.files.lines import display
-from rerank.files.paths import refuse_long
+from rerank.files.paths import display, refuse_long
 from rerank.files.terminal import TerminalFile
 
 if TYPE_CHECKING:

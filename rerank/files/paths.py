@@ -1,13 +1,18 @@
-"""Paths that a file system can hold."""
+"""Paths of files: their names in messages, and those that no file system can hold."""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
+from typing import TypeAlias
 
 from rerank.errors import UsageError
+from rerank.files.terminal import printable
 
+FilePath: TypeAlias = str | os.PathLike[str]
+STDIN = "<stdin>"
 _SHOWN = 40  # characters of a long path in a message
 
 
@@ -17,10 +22,16 @@ def refuse_long(path: str | Path) -> None:
         os.lstat(path)
     except OSError as fault:
         if fault.errno == errno.ENAMETOOLONG:
-            from rerank.files.lines import display
-
             size, longest = len(os.fsencode(path)), max(map(len, os.fsencode(path).split(b"/")))
             raise UsageError(
                 f"{display(path)[:_SHOWN]}… is too long for the file system: {size} bytes, "
                 f"{longest} in one name; choose a shorter path"
             ) from None
+
+
+def display(path: FilePath) -> str:
+    """Name of a file in messages: printable, on one line; `<stdin>` for `-` and for its copy."""
+    name = STDIN if str(path) == "-" else str(path)
+    if re.fullmatch("<.+>", Path(name).name):  # a copy made by `spool`
+        name = Path(name).name
+    return printable(name)

@@ -21,8 +21,8 @@ from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
-from rerank.files.inputs import FilePath
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 from rerank.registry import FORMATS

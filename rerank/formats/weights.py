@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
 from rerank.formats.json_weights import SCHEMA, read_json
 from rerank.formats.moses_ini import merged, read_ini, read_scale, scale_line, weight_line
 from rerank.formats.tokens import similar

@@ -13,7 +13,7 @@ import numpy as np
 
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
-from rerank.files.inputs import FilePath
+from rerank.files.paths import FilePath
 from rerank.formats import tokens
 from rerank.metrics import Counted, MeanOfSentences
 from rerank.notices import Notices

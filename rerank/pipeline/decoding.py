@@ -14,8 +14,8 @@ from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
+from rerank.files.paths import display
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate

@@ -12,8 +12,8 @@ from rerank.corpus.references import (
     read_with_documents,
 )
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display
 from rerank.files.outputs import check_outputs
+from rerank.files.paths import display
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.oracle import list_extremes
 from rerank.notices import Notices, PythonWarnings

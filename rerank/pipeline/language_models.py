@@ -13,8 +13,9 @@ import rerank
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.interrupts import Interrupts
-from rerank.files.lines import digest, display, read_lines
+from rerank.files.lines import digest, read_lines
 from rerank.files.outputs import check_folder, check_outputs
+from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device, choose_precision, memory_bytes
 from rerank.pipeline.progress import progress

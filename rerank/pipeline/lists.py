@@ -11,9 +11,10 @@ from pathlib import Path
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
 from rerank.errors import InputError, StoppedEarly
-from rerank.files.inputs import FilePath, RereadFile
+from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import count_lines, display, spool
+from rerank.files.lines import count_lines, spool
+from rerank.files.paths import FilePath, display
 from rerank.formats.table import KBestFormat, Survey, format_of, read_documents, survey_of
 from rerank.notices import Notices
 from rerank.pipeline.models import (

@@ -19,8 +19,9 @@ from decoders.search import SEED
 from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import digest, display
+from rerank.files.lines import digest
 from rerank.files.outputs import check_outputs
+from rerank.files.paths import display
 from rerank.formats.weights import Weights, kind_of, read_weights, refuse_all_zero, write_weights
 from rerank.metrics import Metric, Rows
 from rerank.metrics.bleu import Bleu

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rerank.corpus.labels import column_names
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display
+from rerank.files.paths import display
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, read_base, read_start_weights, write_weights
 from rerank.notices import Notices

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rerank.corpus.references import read_with_documents
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import display
 from rerank.files.outputs import check_outputs
+from rerank.files.paths import display
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, kind_of, read_base, read_start_weights, write_weights
 from rerank.metrics import Metric

@@ -9,8 +9,8 @@ from functools import cached_property
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
-from rerank.files.inputs import FilePath
-from rerank.files.lines import digest, display
+from rerank.files.lines import digest
+from rerank.files.paths import FilePath, display
 from rerank.formats import tokens
 from rerank.notices import Notices
 from rerank.scorers import ProblemSource, ScoredDocument

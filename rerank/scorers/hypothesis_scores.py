@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from decoders.arrays import Unary
 from rerank.corpus.kbest import KBest
-from rerank.files.inputs import FilePath
 from rerank.files.lines import SURPLUS, read_lines
+from rerank.files.paths import FilePath
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import FileScorer, ListInfo
 

@@ -20,8 +20,8 @@ from decoders.arrays import Pairwise
 from rerank.corpus import LARGEST
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
-from rerank.files.inputs import FilePath
 from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import FileScorer, ListInfo

@@ -9,7 +9,8 @@ import pytest
 
 from rerank.errors import RerankError
 from rerank.files.inputs import InputFiles, RereadFile
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
 from rerank.notices import Notices
 
 CONTENT = b"one\ntwo\nthree\n"

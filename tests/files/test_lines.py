@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import compression, lines
-from rerank.files.inputs import FilePath
-from rerank.files.lines import count_lines, digest, display, read_lines, spool
+from rerank.files.lines import count_lines, digest, read_lines, spool
+from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 
 # what has no notice and no error: neither controls, nor special spaces, nor marks
@@ -364,7 +364,7 @@ def test_spooling_onto_a_full_disk_names_the_cure(
     if not Path("/dev/full").exists():
         pytest.skip("needs Linux")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
-    monkeypatch.setattr(lines, "_STDIN", "/dev/full")  # where the copy goes
+    monkeypatch.setattr(lines, "STDIN", "/dev/full")  # where the copy goes
     with pytest.raises(RerankError, match=r"no space left on device; .* TMPDIR"), spool("-"):
         pass
 

@@ -16,8 +16,8 @@ from support.gap import DOCS, LINES
 from rerank.cli import run
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, StoppedEarly, UsageError
-from rerank.files.inputs import FilePath
 from rerank.files.interrupts import Terminated
+from rerank.files.paths import FilePath
 from rerank.notices import Notices
 from rerank.pipeline import Scoring, sources
 from rerank.pipeline import lists as reading_of_lists

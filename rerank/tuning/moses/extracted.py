@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import SparseColumns
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import display, read_lines
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
 from rerank.formats.moses_tuning import ExtractorBlock, feature_blocks, statistics_blocks
 from rerank.notices import Notices
 from rerank.tuning.pools.pool import Pool

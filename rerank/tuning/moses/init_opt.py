@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError
-from rerank.files.lines import MAX_LINE_BYTES, display, read_lines
+from rerank.files.lines import MAX_LINE_BYTES, read_lines
+from rerank.files.paths import display
 from rerank.formats.tokens import NUMBER, shown
 from rerank.notices import Notices
 
