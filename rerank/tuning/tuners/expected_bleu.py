@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.tuners.sentence_bleu import log_bleu
-from rerank.tuning.tuners.standardised import SUMS, StandardisedPool
+from rerank.tuning.tuners.standardised import StandardisedPool
 
 PENALTIES = (1e-3, 1e-5, 1e-7)  # L2, for features in units of spread
 _FLOOR = 1e-6  # of an n-gram, added to expected statistics: their logarithms stay finite
@@ -76,7 +76,7 @@ def log_expected_bleu(
     return value, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _expect(
     offsets: NDArray[np.int64],
     rows: NDArray[np.float64],
@@ -106,7 +106,7 @@ def _expect(
                 sums[k] += p[i] * statistics[start + i, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _differentiate(
     offsets: NDArray[np.int64],
     rows: NDArray[np.float64],

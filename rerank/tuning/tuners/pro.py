@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.tuners.sentence_bleu import bleu_plus_one
-from rerank.tuning.tuners.standardised import SUMS, StandardisedPool
+from rerank.tuning.tuners.standardised import StandardisedPool
 
 L2 = 1e-4  # weights for features in units of their spread
 _DRAWN, _KEPT = 5000, 50
@@ -73,7 +73,7 @@ def _pairs(
     return better, worse
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=SUMS)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _logistic(
     differences: NDArray[np.float64],
     point: NDArray[np.float64],

@@ -21,7 +21,6 @@ from rerank.tuning.mert.envelope import Direction
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
 
-SUMS = {"reassoc", "nsz", "contract"}  # fastmath flags of loops over rows, which are vectorised
 LEAST = 1e-3  # weight of fixed scores, in spreads; points have a length of about 1
 
 
