@@ -25,6 +25,7 @@ class BagOfWords(Context):
     """
 
     averages = False
+    merges_sentences = True
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, sentences: int = 1

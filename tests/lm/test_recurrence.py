@@ -1,6 +1,7 @@
 """The cells against scalar arithmetic, torch's own LSTM, and the published parameter counts."""
 
 import math
+from operator import mul
 
 import numpy as np
 import pytest
@@ -9,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm.model import n_parameters
-from lm.recurrence import CIFG, LSTM, RECURRENCES, Recurrence, select
+from lm.recurrence import (
+    CIFG,
+    LSTM,
+    RECURRENCES,
+    HTanh,
+    NoRecurrence,
+    OneHotHTanh,
+    Recurrence,
+    select,
+)
 
 Vector = list[float]
 
@@ -54,6 +64,62 @@ def test_two_cifg_layers_equal_a_scalar_computation() -> None:
         by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
         torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
     assert cell.output(state) is state[2]
+
+
+def test_two_htanh_layers_equal_a_scalar_computation() -> None:
+    """Lin et al. 2015, eqs. 4 and 6, with a bias: inputs are large enough that some units clip."""
+    torch.manual_seed(0)
+    cell = HTanh(3, 4, 2)
+    for bias in cell.bias:
+        torch.nn.init.normal_(bias)
+    state, h, seen = cell.zeros(1), [[0.0] * 4] * 2, []
+    for x in 2 * torch.randn(5, 1, 3):
+        state = cell.step(cell.project(x), state)
+        u = x[0].tolist()
+        for layer in range(2):
+            W, U, b = (p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.bias))
+            drives = [
+                math.fsum([*map(mul, W[n], u), *map(mul, U[n], h[layer]), b[n]]) for n in range(4)
+            ]
+            h[layer] = u = [max(-1.0, min(1.0, z)) for z in drives]
+        seen += h[0]
+        torch.testing.assert_close(torch.cat(state), torch.tensor(h), atol=1e-6, rtol=1e-5)
+    assert {1.0, -1.0} < set(seen)
+    assert cell.output(state) is state[1]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_words_and_other_inputs_enter_a_one_hot_layer_side_by_side(layers: int) -> None:
+    """An embedding is what W makes of a 1-of-V word; only other inputs have a matrix."""
+    torch.manual_seed(1)
+    cell = OneHotHTanh(4 + 3, 4, layers)
+    words, others, state = torch.randn(2, 4), torch.randn(2, 3), cell.zeros(2)
+    assert cell.beside is not None
+    h = torch.nn.functional.hardtanh(words + others @ cell.beside.T)
+    if layers == 2:
+        h = torch.nn.functional.hardtanh(h @ cell.lower[0].T)
+    projected = cell.project(words) + cell.project(others, first=4)
+    torch.testing.assert_close(cell.output(cell.step(projected, state)), h)
+    assert n_parameters(cell) == 4 * 3 + 4 * 4 * (2 * layers - 1)
+    assert n_parameters(OneHotHTanh(4, 4, layers)) == 4 * 4 * (2 * layers - 1)
+    with pytest.raises(TypeError, match="no other inputs"):
+        OneHotHTanh(4, 4).project(others, first=4)
+
+
+def test_a_one_hot_layer_and_its_embedding_begin_within_one_over_the_vocabulary() -> None:
+    cell, embedding = OneHotHTanh(4, 4), torch.nn.Embedding(50, 4)
+    cell.initialise(embedding)
+    for weight in (*cell.parameters(), embedding.weight):
+        assert 0.01 < float(weight.detach().abs().max()) <= 0.02
+
+
+def test_without_a_recurrence_states_have_rows_and_no_columns() -> None:
+    cell = NoRecurrence(3, 4, 2)
+    state = cell.step(cell.project(torch.randn(5, 3)), cell.zeros(5))
+    assert [t.shape for t in (*state, cell.output(state))] == [(5, 0), (5, 0)]
+    (unrolled,) = cell.unroll(cell.project(torch.randn(9, 3)), state, (5, 4))
+    assert unrolled.shape == (9, 0)
+    assert (cell.width, n_parameters(cell)) == (0, 0)
 
 
 @given(st.integers(0, 999))
