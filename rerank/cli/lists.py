@@ -83,9 +83,10 @@ _SCORER_OPTIONS = [
         multiple=True,
         type=TEXT,
         metavar="NAME",
-        help="Split feature NAME of an --lm in two: NAMEnull, the log-probability without context, "
-        "and NAMEpmi, what the context adds to it (0 for first sentences), so that fluency and "
-        "context have weights of their own; repeatable. Example: --lm codclm=DIR --pmi codclm.",
+        help="Split feature NAME of an --lm into a sum: NAMEnull, the log-probability without "
+        "context, and NAMEpmi, what the context adds to it (0 for first sentences), so that "
+        "fluency and context have weights of their own; repeatable. Example: --lm codclm=DIR "
+        "--pmi codclm.",
     ),
     click.option(
         "--document-cache",
