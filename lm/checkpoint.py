@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.corpus import Corpus, encode
+from lm.direction import in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
 from lm.shards import ModelError as ModelError
@@ -46,6 +50,18 @@ class SavedModel:
     vocabulary: Vocabulary
     digest: str
     about: Mapping[str, object]
+
+    def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids (N,) of the words of LF-ended lines as the model reads them, and lines' offsets."""
+        tokens, offsets = self.vocabulary.encode_lines(text)
+        if self.model.config.backward:
+            tokens = reversed_words(tokens, offsets)
+        return tokens, offsets
+
+    def encode(self, lines: Iterable[bytes]) -> Corpus:
+        """The corpus of a text in ids, as the model reads it."""
+        corpus = encode(lines, self.vocabulary)
+        return in_reading_order(corpus, backward=self.model.config.backward)
 
 
 def save_model(

@@ -18,6 +18,7 @@ from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.trie import Forest
+from lm.vocabulary import END
 
 Result = TypeVar("Result")
 
@@ -80,7 +81,15 @@ class ScoringEngine:
         whole = zip(*recurrent, strict=True) if model.context.carries_state else ()
         return ReadSentences(positions, torch.cat(hidden), tuple(map(torch.cat, whole)))
 
-    def path_scores(self, forest: Forest, features: Tensor) -> NDArray[np.float64]:
-        """Scores (n,) of the candidates: sums over their words and `</s>`."""
-        into, leave = self.predictor.log_probs(features, *forest.edges(features.device))
+    def path_scores(self, forest: Forest, features: Tensor, contexts: Rows) -> NDArray[np.float64]:
+        """Scores (n,) of the candidates: sums over their words and `</s>`.
+
+        features: (N, R) of the nodes; contexts: a row for each root.
+        """
+        parents, words = forest.edges(features.device)
+        into, leave = self.predictor.log_probs(features, parents, words)
+        roots = torch.from_numpy(forest.root).to(features.device)
+        ends = torch.full_like(roots, END)
+        into = self.model.interpolated(into, words, roots[parents], contexts)
+        leave = self.model.interpolated(leave, ends, roots, contexts)
         return forest.sums(into[:, None], leave[:, None])[:, 0]

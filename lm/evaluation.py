@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from lm.batches import segments
 from lm.corpus import Corpus
 from lm.model import DocumentLM
-from lm.reading import read
+from lm.reading import Reading, read
 from lm.scoring import ScoreError
 from lm.vocabulary import END
 
@@ -88,11 +89,12 @@ def perplexity(
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
-        nll = model.head.nll(reading.features, reading.targets).double()
+        alone = model.head.nll(reading.features, reading.targets)
+        nll = _interpolated(model, reading, alone).double()
         nats += float(nll.sum())
         word_nats += float(nll[reading.targets != END].sum())
         if not model.head.normalised:
-            log_z = model.head.score(reading.features, reading.targets).double() + nll
+            log_z = model.head.score(reading.features, reading.targets).double() + alone
             sum_log_z += float(log_z.sum())
             sum_squares += float(log_z.square().sum())
     model.train(was_training)
@@ -104,3 +106,17 @@ def perplexity(
         error = LogNormalisers(sum_log_z / n, math.sqrt(max(0.0, variance)))
     counts = corpus.n_sentences, len(corpus.tokens), corpus.n_unknown
     return Perplexity(*counts, nats, word_nats, error)
+
+
+def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:
+    """−log p (N,) of a reading's targets, from that of the head."""
+    sizes = [len(positions.words) for positions, _ in reading.parts]
+    columns = zip(
+        reading.parts, torch.split(nll, sizes), torch.split(reading.targets, sizes), strict=True
+    )
+    return torch.cat(
+        [
+            -model.interpolated(-part, words, positions.context, contexts)
+            for (positions, contexts), part, words in columns
+        ]
+    )

@@ -32,7 +32,8 @@ Dropout = Callable[[Tensor], Tensor]
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    head: a name of `lm.zoo.HEADS`; None for the head of the composition.
+    head: a name of `lm.zoo.HEADS`; None for the head of the composition. backward: whether the
+    model reads sentences from right to left (`lm.direction`).
     """
 
     model: str
@@ -43,6 +44,7 @@ class Config:
     layers: int = 1
     tied: bool = True
     head: str | None = None
+    backward: bool | None = None
 
     def __post_init__(self) -> None:
         if self.recurrence not in RECURRENCES:
@@ -62,7 +64,7 @@ class Config:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
 
     def as_json(self) -> dict[str, object]:
-        """The fields by name; without `head` if it is that of the composition."""
+        """The fields by name, without those that are None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -181,6 +183,17 @@ class DocumentLM(nn.Module):
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
         return self.recurrence.output(state.recurrent)
+
+    # After the head
+
+    def interpolated(
+        self, log_probs: Tensor, words: Tensor, rows: Tensor, contexts: Rows
+    ) -> Tensor:
+        """Log-probabilities (M,) of words, each in the context of its row; here unchanged.
+
+        For models that mix what their head predicts with a distribution of their own.
+        """
+        return log_probs
 
     # All positions at once
 

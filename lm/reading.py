@@ -6,6 +6,7 @@ depend on the context, all L · B sentences are one batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
 from lm.rows import Rows
+from lm.sentences import Positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,12 +45,16 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it."""
+    """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it.
+
+    parts: the positions of the features, some at a time, and the contexts that these refer to.
+    """
 
     features: Tensor
     targets: Tensor
     contexts: Rows
     auxiliary_loss: Tensor
+    parts: Sequence[tuple[Positions, Rows]]
 
 
 def read(
@@ -79,6 +85,7 @@ def _sentence_by_sentence(
     """B sentences at a time, once their contexts are known."""
     drop = noise.drop if noise else _unchanged
     features, targets, loss = [], [], torch.zeros((), device=contexts.device)
+    parts: list[tuple[Positions, Rows]] = []
     for row in grid:
         index, given = _given(model, row, contexts, noise)
         if not len(index):
@@ -87,10 +94,11 @@ def _sentence_by_sentence(
         sentences = model.unroll(batch, given, drop)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
+        parts.append((sentences.positions, given))
         loss = loss + model.context.auxiliary_loss(given, batch)
         following = model.context.advance(given, model.context.summary(sentences))
         contexts = contexts.put(index, following)
-    return Reading(torch.cat(features), torch.cat(targets), contexts, loss)
+    return Reading(torch.cat(features), torch.cat(targets), contexts, loss, parts)
 
 
 def _all_sentences(
@@ -117,7 +125,7 @@ def _all_sentences(
     joined = Rows.cat(all_given)
     features = model.features(sentences, joined, drop)
     loss = model.context.auxiliary_loss(joined, batch)
-    return Reading(features, batch.targets, contexts, loss)
+    return Reading(features, batch.targets, contexts, loss, [(sentences.positions, joined)])
 
 
 def _given(

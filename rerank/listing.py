@@ -98,6 +98,14 @@ def _scorers() -> Iterable[Row]:
     yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
     for name, kind in SCORE_FILES.items():
         yield {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+    yield {
+        "name": "document-cache",
+        "option": "--scorer NAME=document-cache[:SHARE]",
+        "description": "Words that the document has had before: the log-probability of a "
+        "candidate's words under the unigram of the document so far, of weight SHARE [default "
+        "0.5] beside a uniform distribution, less that without it. --document-cache interpolates "
+        "a language model instead.",
+    }
 
 
 def _models() -> Iterable[Row]:

@@ -143,7 +143,9 @@ SCORE_FILES = {  # by option, without its dashes
     ),
 }
 
-SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry("scorer", {})
+SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry(
+    "scorer", {"document-cache": "rerank.scorers.document_cache:DocumentCache"}
+)
 DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
 METRICS: Registry[Callable[[], TextMetric]] = Registry(
     "metric",

@@ -9,7 +9,7 @@ from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
 from lm.zoo import HEADS, ZOO
 from rerank.cli import cli
 from rerank.listing import KINDS, flags, listing
-from rerank.registry import FLAGS, FORMATS, METRICS, SCORE_FILES
+from rerank.registry import FLAGS, FORMATS, METRICS, SCORE_FILES, SCORERS
 
 every_decoder = pytest.mark.parametrize("row", DECODERS.values(), ids=DECODERS)
 
@@ -64,7 +64,7 @@ def test_the_text_for_people_holds_the_same_words_within_its_width(width: int) -
     ("kind", "names"),
     [
         ("models", [*ZOO]),
-        ("scorers", ["lm", *SCORE_FILES]),
+        ("scorers", ["lm", *SCORE_FILES, *SCORERS.builtin]),
         ("metrics", [*METRICS.builtin]),
         ("formats", [*FORMATS.builtin]),
     ],

@@ -18,7 +18,7 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, Real
+from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, SHARE, Real
 from rerank.files.terminal import show
 from rerank.registry import MODELS
 
@@ -83,6 +83,13 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     help="How words are predicted: classes is a softmax over classes of words and one over the "
     "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
     "scores without a normaliser (fastest, error stated) [default: that of the model].",
+)
+@click.option(
+    "--backward",
+    is_flag=True,
+    default=None,
+    help="Read sentences from right to left: a feature of its own beside a forward model. The "
+    "folder says so, and no command needs the option again.",
 )
 @count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
@@ -170,12 +177,25 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
+@click.option(
+    "--document-cache",
+    type=PART,
+    metavar="SHARE",
+    help="Interpolate the model with a document cache, the unigram of the document so far, of "
+    "weight SHARE, for example 0.1.",
+)
 @format_option
 @device_option
 @threads_option
 @message_options
 def perplexity(
-    lm: Path, text: str, form: str, device: str, threads: int | None, messages: Messages
+    lm: Path,
+    text: str,
+    document_cache: float | None,
+    form: str,
+    device: str,
+    threads: int | None,
+    messages: Messages,
 ) -> None:
     """Compute the perplexity of TEXT under a language model.
 
@@ -189,7 +209,14 @@ def perplexity(
 
     messages.announce_threads(threads)
     with messages.warnings() as notices:
-        result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
+        result = pipeline.perplexity(
+            lm,
+            text,
+            notices=notices,
+            document_cache=document_cache,
+            device=device,
+            threads=threads,
+        )
     if form == "json":
         show(json.dumps({"schema": 1, **result.as_json()}))
         return

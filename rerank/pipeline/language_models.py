@@ -39,7 +39,8 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 class Recipe:
     """Settings of the training of a language model; the defaults are those of `train-lm`.
 
-    None stands for the default of `lm`; head: None for that of the model.
+    None stands for the default of `lm`; head: None for that of the model. backward: whether
+    sentences are read from right to left.
     """
 
     model: str
@@ -49,6 +50,7 @@ class Recipe:
     recurrence: str = "lstm"
     tied: bool = True
     head: str | None = None
+    backward: bool | None = None
     vocabulary: int = 10_000
     epochs: int = 5
     minutes: float | None = None
@@ -114,7 +116,8 @@ def train_lm(
     with _failures(out):
         out.mkdir(parents=True, exist_ok=True)
     announce(
-        f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
+        f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}"
+        f"{' from right to left' if recipe.backward else ''}: "
         f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
@@ -157,19 +160,26 @@ def perplexity(
     text: str | Path,
     *,
     notices: Notices,
+    document_cache: float | None = None,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
-    """Perplexity of a text whose documents are separated by blank lines."""
+    """Perplexity of a text whose documents are separated by blank lines.
+
+    document_cache: weight of a document cache that the model is interpolated with.
+    """
     from lm import evaluation
-    from lm.corpus import encode
+    from lm.document_cache import WithDocumentCache
     from lm.scoring import ScoreError
 
     saved = open_model(lm, device, threads)
-    corpus = encode(read_lines(text, notices), saved.vocabulary)
+    corpus = saved.encode(read_lines(text, notices))
     _refuse_empty(corpus, text)
+    model = saved.model
+    if document_cache is not None:
+        model = WithDocumentCache(model, document_cache)
     try:
-        return evaluation.perplexity(saved.model, corpus)
+        return evaluation.perplexity(model, corpus)
     except ScoreError as fault:
         raise RerankError(f"{lm}: {fault}") from None
 
@@ -245,8 +255,9 @@ def _failures(out: Path) -> Iterator[None]:
 def _corpora(
     recipe: Recipe, train: str | Path, valid: str | Path, notices: Notices
 ) -> tuple[Corpus, Corpus, Vocabulary]:
-    """Training and validation text in ids, and the vocabulary of the training text."""
+    """Training and validation text in ids, as read, and the vocabulary of the training text."""
     from lm.corpus import build_vocabulary, encode, intern, renumber
+    from lm.direction import in_reading_order
 
     words, raw = intern(read_lines(train, notices))
     _refuse_empty(raw, train)
@@ -257,7 +268,9 @@ def _corpora(
         notices.add(
             "training text is one document; part documents with blank lines", source=display(train)
         )
-    return renumber(raw, words, vocabulary), held_out, vocabulary
+    both = (renumber(raw, words, vocabulary), held_out)
+    trained, held_out = (in_reading_order(one, backward=recipe.backward) for one in both)
+    return trained, held_out, vocabulary
 
 
 def _refuse_empty(corpus: Corpus, path: str | Path) -> None:

@@ -71,6 +71,7 @@ def called(
 
 FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and what they become
     "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
+    "NAME[=SHARE]": ("m=0.25", (("m", 0.25),)),
     "NAME=ENTRY[:ARGUMENT]": ("m=e:f=g", (("m", "e:f=g"),)),
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
