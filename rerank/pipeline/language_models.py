@@ -157,19 +157,39 @@ def perplexity(
     text: str | Path,
     *,
     notices: Notices,
+    per_document: bool = False,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
-    """Perplexity of a text whose documents are separated by blank lines."""
+    """Perplexity of a text whose documents are separated by blank lines.
+
+    per_document: with the perplexity of each document, too.
+    """
     from lm import evaluation
-    from lm.corpus import encode
-    from lm.scoring import ScoreError
 
     saved = open_model(lm, device, threads)
-    corpus = encode(read_lines(text, notices), saved.vocabulary)
+    corpus = read_corpus(text, saved.vocabulary, notices)
+    measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
+    with broken_models(lm):
+        return measure(saved.model, corpus)
+
+
+def read_corpus(text: str | Path, vocabulary: Vocabulary, notices: Notices) -> Corpus:
+    """A text, with blank lines between its documents, in ids; InputError if it has no words."""
+    from lm.corpus import encode
+
+    corpus = encode(read_lines(text, notices), vocabulary)
     _refuse_empty(corpus, text)
+    return corpus
+
+
+@contextmanager
+def broken_models(lm: Path) -> Iterator[None]:
+    """RerankError, with the folder of a model, for scores that are no log-probabilities."""
+    from lm.scoring import ScoreError
+
     try:
-        return evaluation.perplexity(saved.model, corpus)
+        yield
     except ScoreError as fault:
         raise RerankError(f"{lm}: {fault}") from None
 
