@@ -61,4 +61,6 @@ class PerplexityReport:
             for row in self._rows()
         ]
         headings = [heading for heading, _ in _COLUMNS.values()]
-        return tabulate(rows, headings, colalign=["right"] * len(headings), disable_numparse=True)
+        align = ["right"] * len(headings)
+        table: str = tabulate(rows, headings, colalign=align, disable_numparse=True)
+        return table
