@@ -40,10 +40,16 @@ class SampledText:
 
     def to_text(self) -> str:
         """`2 documents, 20 sentences, 131 words`, and how many sentences were cut off."""
-        text = f"{self.documents:,} documents, {self.sentences:,} sentences, {self.words:,} words"
+        counts = (self.documents, "document"), (self.sentences, "sentence"), (self.words, "word")
+        text = ", ".join(_counted(n, noun) for n, noun in counts)
         if self.cut:
-            text += f"; {self.cut:,} sentences cut off at --longest {self.longest:,} words"
+            cut, longest = _counted(self.cut, "sentence"), _counted(self.longest, "word")
+            text += f"; {cut} cut off at --longest {longest}"
         return text
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def sample(

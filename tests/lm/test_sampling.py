@@ -50,7 +50,7 @@ class TrigramSoftmax(Softmax):
     def nll(self, features: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         return -self.table(features)[torch.arange(len(targets)), targets]
 
-    def predictor(self, backend: object) -> "TrigramSoftmax":  # type: ignore[override]
+    def predictor(self, backend: object) -> "TrigramSoftmax":
         return self
 
     def log_probs(

@@ -55,9 +55,9 @@ def test_the_text_is_what_was_drawn(here: Path, model_folders: Mapping[str, Path
 
 def test_a_text_is_continued_and_not_written(here: Path, model_folders: Mapping[str, Path]) -> None:
     Path("start.txt").write_text("the lamp is lit\nshe burns\n", encoding="utf-8")
-    options = {"documents": 5, "sentences": 1}
-    _, plain = sampled(model_folders["codclm"], **options)
-    _, continued = sampled(model_folders["codclm"], start="start.txt", **options)
+    folder = model_folders["codclm"]
+    _, plain = sampled(folder, documents=5, sentences=1)
+    _, continued = sampled(folder, start="start.txt", documents=5, sentences=1)
     assert plain != continued
     assert continued.count("\n") == 9
 
@@ -72,7 +72,7 @@ def test_sentences_that_were_cut_off_are_told(
     found, text = sampled(Path("endless"), documents=1, sentences=2, longest=3)
     assert [len(line.split()) for line in text.splitlines()] == [3, 3]
     assert found.to_text() == (
-        "1 documents, 2 sentences, 6 words; 2 sentences cut off at --longest 3 words"
+        "1 document, 2 sentences, 6 words; 2 sentences cut off at --longest 3 words"
     )
     assert "cut" not in SampledText(1, 2, 6, 0, 3).to_text()
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm.checkpoint import load_model, save_model
+from lm.checkpoint import SavedModel, load_model, save_model
 from lm.engine import ScoringEngine
 from lm.laws import context_after
 from lm.model import Config, DocumentLM
@@ -34,12 +34,13 @@ def write(name: str, items: Sequence[Mapping[str, object]]) -> str:
 
 def pronouns(n: int) -> list[dict[str, object]]:
     """Items whose right pronoun is that of the sentence before."""
-    found = []
+    found: list[dict[str, object]] = []
     for i in range(n):
         right = list(PEOPLE)[i % 3]
         wrong = [f"{word} is here" for word in PEOPLE if word != right]
-        item = {"context": [PEOPLE[right]], "right": f"{right} is here", "wrong": wrong}
-        found.append({**item, "phenomenon": "animate" if right != "it" else "inanimate"})
+        phenomenon = "animate" if right != "it" else "inanimate"
+        item = {"context": [PEOPLE[right]], "right": f"{right} is here"}
+        found.append({**item, "wrong": wrong, "phenomenon": phenomenon})
     return found
 
 
@@ -76,6 +77,13 @@ def save_resolver(folder: str) -> str:
 
 def run(lms: Sequence[str | Path], *files: str, **options: int) -> ContrastiveReport:
     return contrastive([*map(Path, lms)], files, notices=Notices(), device="cpu", **options)
+
+
+def score(saved: SavedModel, words: str, before: Sequence[str]) -> float:
+    """Log p of a sentence after others, read word by word."""
+    ids, *text = (saved.vocabulary.encode(s.encode().split(b" ")) for s in (words, *before))
+    request = Candidates.of([[ids]]), context_after(saved.model, text)
+    return float(after(ScoringEngine.of(saved.model), [request])[0][0][0, 0])
 
 
 def accuracies(group: GroupAccuracy) -> dict[str, float]:
@@ -115,31 +123,21 @@ def test_accuracies_are_those_of_scores_one_by_one(
     def sentence() -> str:
         return " ".join(rng.choice(words, int(rng.integers(1, 5))))
 
-    items = [
-        {
-            "context": [sentence() for _ in range(int(rng.integers(0, 4)))],
-            "right": sentence() + " it",
-            "wrong": [sentence() + " she" for _ in range(int(rng.integers(1, 3)))],
-        }
-        for _ in range(15)
-    ]
-    file = write("set.jsonl", items)
+    def sentences(least: int, most: int) -> list[str]:
+        return [sentence() for _ in range(int(rng.integers(least, most)))]
+
+    items = [(sentences(0, 4), [sentence(), *sentences(1, 3)]) for _ in range(15)]
+    file = write("set.jsonl", [{"context": c, "right": v[0], "wrong": v[1:]} for c, v in items])
     for folder in model_folders.values():
         (found,) = run([folder], file).models
         saved = load_model(folder)
-        engine = ScoringEngine.of(saved.model)
+
         for condition in ("context", "null"):
-            truth = 0.0
-            for item in items:
-                before = item["context"] if condition == "context" else []
-                text = [saved.vocabulary.encode(s.encode().split(b" ")) for s in before]
-                variants = [item["right"], *item["wrong"]]  # type: ignore[misc]
-                scores = []
-                for variant in variants:
-                    ids = saved.vocabulary.encode(variant.encode().split(b" "))  # type: ignore[attr-defined]
-                    request = Candidates.of([[ids]]), context_after(saved.model, text)
-                    scores.append(float(after(engine, [request])[0][0][0, 0]))
-                truth += scores[0] > max(scores[1:])
+            truth = 0
+            for context, variants in items:
+                before = context if condition == "context" else []
+                right, *wrong = (score(saved, words, before) for words in variants)
+                truth += right > max(wrong)
             assert found.groups[0].accuracies[condition].accuracy == truth / len(items)
 
 
