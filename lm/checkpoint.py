@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -62,6 +62,10 @@ class SavedModel:
         """The corpus of a text in ids, as the model reads it."""
         corpus = encode(lines, self.vocabulary)
         return in_reading_order(corpus, backward=self.model.config.backward)
+
+    def reading_order(self, sentence: Sequence[int]) -> list[int]:
+        """The words of a sentence as the model reads them; or from that order to the usual one."""
+        return list(reversed(sentence)) if self.model.config.backward else list(sentence)
 
 
 def save_model(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,17 @@ class Corpus:
     tokens: NDArray[np.int32]
     sentences: NDArray[np.int64]
     documents: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> Corpus:
+        """Columns of nested lists of ids; documents and sentences may be empty."""
+        sentences = [sentence for document in documents for sentence in document]
+        tokens = [word for sentence in sentences for word in sentence]
+        return cls(
+            np.asarray(tokens, dtype=np.int32),
+            np.cumsum([0, *map(len, sentences)]),
+            np.cumsum([0, *map(len, documents)]),
+        )
 
     @property
     def n_sentences(self) -> int:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lm.batches import segments
 from lm.corpus import Corpus
+from lm.heads import Head
 from lm.model import DocumentLM
 from lm.reading import Reading, read
 from lm.scoring import ScoreError
-from lm.vocabulary import END
+from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
 
@@ -37,7 +41,8 @@ class LogNormalisers:
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`; log_z: of a head that is not normalised.
+    tokens: words without `</s>`; log_z: of a head that is not normalised; documents: those of
+    each document, if they were asked for.
     """
 
     sentences: int
@@ -46,6 +51,7 @@ class Perplexity:
     nats: float
     word_nats: float
     log_z: LogNormalisers | None = None
+    documents: tuple[Perplexity, ...] | None = None
 
     @property
     def nats_per_token(self) -> float:
@@ -63,7 +69,7 @@ class Perplexity:
         return math.exp(self.word_nats / self.tokens)
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
+        """The figures by name, without those of documents."""
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
         figures = {name: getattr(self, name) for name in (*names, *derived)}
@@ -72,7 +78,6 @@ class Perplexity:
         return figures
 
 
-@torch.no_grad()
 def perplexity(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> Perplexity:
@@ -81,31 +86,73 @@ def perplexity(
     `streams` documents are read side by side; they bound the memory, not the result.
     ScoreError for a model that returns NaN, or whose perplexity overflows.
     """
+    total, _ = _sums(model, corpus, streams, length)
+    return _perplexity(corpus, (0, corpus.n_documents), total, model.head)
+
+
+def perplexity_by_document(
+    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+) -> Perplexity:
+    """Perplexity of a corpus, to the last bit as `perplexity` gives it, with that of its documents.
+
+    Counts and nats of the documents add up to those of the corpus. Each document has words.
+    ScoreError as for `perplexity`, also for a single document.
+    """
+    total, of_documents = _sums(model, corpus, streams, length)
+    documents = tuple(
+        _perplexity(corpus, (d, d + 1), sums, model.head)
+        for d, sums in enumerate(of_documents.tolist())
+    )
+    whole = _perplexity(corpus, (0, corpus.n_documents), total, model.head)
+    return replace(whole, documents=documents)
+
+
+Sums: TypeAlias = Sequence[float]
+"""Sums over targets: −log p, of words alone, log Z, log Z squared; the last two 0 if normalised."""
+
+
+@torch.no_grad()
+def _sums(model: DocumentLM, corpus: Corpus, streams: int, length: int) -> tuple[Sums, Tensor]:
+    """Sums over the whole corpus, and (D, 4) over each document, in float64."""
     was_training = model.training
     model.eval()
     streams = min(streams, corpus.n_documents)
     contexts = model.context.start(streams)
-    nats = word_nats = sum_log_z = sum_squares = 0.0
+    total, of_documents = [0.0] * 4, torch.zeros(corpus.n_documents, 4, dtype=torch.float64)
+    sizes = torch.from_numpy(np.diff(corpus.documents))
+    document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
         alone = model.head.nll(reading.features, reading.targets)
         nll = _interpolated(model, reading, alone).double()
-        nats += float(nll.sum())
-        word_nats += float(nll[reading.targets != END].sum())
+        words = reading.targets != END
+        nothing = nll.new_zeros(len(nll))
+        terms = [nll, nll.masked_fill(~words, 0.0), nothing, nothing]
         if not model.head.normalised:
             log_z = model.head.score(reading.features, reading.targets).double() + alone
-            sum_log_z += float(log_z.sum())
-            sum_squares += float(log_z.square().sum())
+            terms[2:] = [log_z, log_z.square()]
+        sums = [nll.sum(), nll[words].sum(), terms[2].sum(), terms[3].sum()]
+        total = [before + float(now) for before, now in zip(total, sums, strict=True)]
+        own = document_of[reading.sentences.cpu()]
+        of_documents.index_add_(0, own, torch.stack(terms, dim=1).cpu())
     model.train(was_training)
-    if not nats < MOST_NATS * max(1, len(corpus.tokens)):  # NaN is not
+    return total, of_documents
+
+
+def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, head: Head) -> Perplexity:
+    """Perplexity of a span of documents (the first, and the one after the last) from its sums."""
+    first, last = (int(corpus.documents[d]) for d in span)
+    tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
+    nats, word_nats, log_z, squares = sums
+    if not nats < MOST_NATS * max(1, len(tokens)):  # NaN is not
         raise ScoreError("a language model returned NaN or has no probability left for the text")
-    n, error = len(corpus.tokens) + corpus.n_sentences, None
-    if not model.head.normalised:
-        variance = sum_squares / n - (sum_log_z / n) ** 2
-        error = LogNormalisers(sum_log_z / n, math.sqrt(max(0.0, variance)))
-    counts = corpus.n_sentences, len(corpus.tokens), corpus.n_unknown
-    return Perplexity(*counts, nats, word_nats, error)
+    n, error = len(tokens) + last - first, None
+    if not head.normalised:
+        variance = squares / n - (log_z / n) ** 2
+        error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
+    oov = int(np.count_nonzero(tokens == UNKNOWN))
+    return Perplexity(last - first, len(tokens), oov, nats, word_nats, error)
 
 
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:

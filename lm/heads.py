@@ -19,6 +19,8 @@ from lm.objective import Proposal, chunked_nll, exact_nll
 from lm.sentences import Positions
 from lm.vocabulary import END
 
+SCORED = 1 << 16  # words that a predictor scores at once where all of them are wanted
+
 
 class Predictor(Protocol):
     """A head ready to score words."""
@@ -141,6 +143,24 @@ class Head(nn.Module):
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
         """Exact −log p of each target, (N,) nats, without gradient."""
         return chunked_nll(features, self.weight(), self.bias, targets)
+
+    @torch.no_grad()
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        """Exact log p (N, V) of all words, without gradient; O(N V R) time if `linear`.
+
+        A linear head whose probabilities are no softmax of its logits overrides it. Other heads
+        score every word with their predictor, N V terms, one position or more at a time.
+        """
+        if self.linear:
+            return torch.log_softmax(F.linear(features, self.weight(), self.bias).float(), dim=1)
+        predictor = self.predictor(Backend(features.device))
+        every = torch.arange(len(self.bias), device=features.device)
+        found = []
+        for rows in torch.split(features, max(1, SCORED // len(every))):
+            at = torch.arange(len(rows), device=rows.device).repeat_interleave(len(every))
+            scores, _ = predictor.log_probs(rows, at, every.repeat(len(rows)))
+            found.append(torch.log_softmax(scores.float().view(len(rows), -1), dim=1))
+        return torch.cat(found)
 
     def score(self, features: Tensor, targets: Tensor) -> Tensor:
         """What the predictor gives as log p of each target, (N,) nats; exact if `normalised`."""

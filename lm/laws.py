@@ -197,6 +197,8 @@ def check_predictions(model: DocumentLM) -> None:
     log_probs = -head.nll(features[at], words)
     sums = log_probs.exp().view(-1, n_words).sum(dim=1)
     _close("probabilities sum to 1", 0, sums, torch.ones_like(sums))
+    every = head.log_probabilities(features)
+    _close("log_probabilities are those of nll", 0, every, log_probs.view(-1, n_words))
     scores = head.score(features[at], words)
     if head.normalised:
         _close("normalised scores are log-probabilities", 0, scores, log_probs)

@@ -47,13 +47,15 @@ class Noise:
 class Reading:
     """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it.
 
-    parts: the positions of the features, some at a time, and the contexts that these refer to.
+    sentences: (N,) index in the corpus of each target's sentence; parts: the positions of the
+    features, some at a time, and the contexts that these refer to.
     """
 
     features: Tensor
     targets: Tensor
     contexts: Rows
     auxiliary_loss: Tensor
+    sentences: Tensor
     parts: Sequence[tuple[Positions, Rows]]
 
 
@@ -84,7 +86,8 @@ def _sentence_by_sentence(
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
     drop = noise.drop if noise else _unchanged
-    features, targets, loss = [], [], torch.zeros((), device=contexts.device)
+    features, targets, sentences_of = [], [], []
+    loss = torch.zeros((), device=contexts.device)
     parts: list[tuple[Positions, Rows]] = []
     for row in grid:
         index, given = _given(model, row, contexts, noise)
@@ -94,11 +97,13 @@ def _sentence_by_sentence(
         sentences = model.unroll(batch, given, drop)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
+        sentences_of.append(_sentences(batch, row))
         parts.append((sentences.positions, given))
         loss = loss + model.context.auxiliary_loss(given, batch)
         following = model.context.advance(given, model.context.summary(sentences))
         contexts = contexts.put(index, following)
-    return Reading(torch.cat(features), torch.cat(targets), contexts, loss, parts)
+    columns = torch.cat(features), torch.cat(targets), contexts, loss
+    return Reading(*columns, torch.cat(sentences_of), parts)
 
 
 def _all_sentences(
@@ -125,7 +130,8 @@ def _all_sentences(
     joined = Rows.cat(all_given)
     features = model.features(sentences, joined, drop)
     loss = model.context.auxiliary_loss(joined, batch)
-    return Reading(features, batch.targets, contexts, loss, [(sentences.positions, joined)])
+    parts = [(sentences.positions, joined)]
+    return Reading(features, batch.targets, contexts, loss, _sentences(batch, grid), parts)
 
 
 def _given(
@@ -135,6 +141,12 @@ def _given(
     index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
     given = contexts.take(index)
     return index, given if noise is None else noise.forget(given, model.context.start(len(given)))
+
+
+def _sentences(batch: PackedBatch, grid: NDArray[np.int64]) -> Tensor:
+    """(N,) index in the corpus of the sentence of each position of a batch of these sentences."""
+    given = torch.from_numpy(grid[grid >= 0]).to(batch.rows.device)
+    return given[batch.order[batch.rows]]
 
 
 def _unchanged(x: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,12 @@ from rerank.cli.options import (
     Messages,
     count_option,
     device_option,
-    format_option,
     message_options,
+    print_result,
+    table_format_option,
     threads_option,
 )
 from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, SHARE, Real
-from rerank.files.terminal import show
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     "--model",
     required=True,
     type=MemberName(MODELS),
-    help="Language model; `rerank list models` shows what each is.",
+    help="Language model; `rerank list models` shows what each is, and its number of parameters.",
 )
 @count_option(
     "--vocab",
@@ -184,7 +183,12 @@ def train_lm(
     help="Interpolate the model with a document cache, the unigram of the document so far, of "
     "weight SHARE, for example 0.1.",
 )
-@format_option
+@click.option(
+    "--per-document",
+    is_flag=True,
+    help="Print the figures of each document, too; documents count from 0.",
+)
+@table_format_option
 @device_option
 @threads_option
 @message_options
@@ -192,6 +196,7 @@ def perplexity(
     lm: Path,
     text: str,
     document_cache: float | None,
+    per_document: bool,
     form: str,
     device: str,
     threads: int | None,
@@ -206,6 +211,7 @@ def perplexity(
       rerank perplexity --lm codclm.lm valid.en --format json
     """
     from rerank import pipeline
+    from rerank.report.perplexity import PerplexityReport
 
     messages.announce_threads(threads)
     with messages.warnings() as notices:
@@ -214,16 +220,8 @@ def perplexity(
             text,
             notices=notices,
             document_cache=document_cache,
+            per_document=per_document,
             device=device,
             threads=threads,
         )
-    if form == "json":
-        show(json.dumps({"schema": 1, **result.as_json()}))
-        return
-    show(
-        f"perplexity {result.perplexity:.2f} (without </s> {result.perplexity_without_eos:.2f}), "
-        f"{result.nats_per_token:.4f} nats per token over {result.tokens:,} words "
-        f"({result.oov:,} out of vocabulary) in {result.sentences:,} sentences"
-    )
-    if result.log_z is not None:
-        show(f"scores of this model are not normalised: {result.log_z.to_text()}")
+    print_result(PerplexityReport(result), form)

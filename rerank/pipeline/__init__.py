@@ -15,6 +15,7 @@ from rerank.pipeline.language_models import Recipe as Recipe
 from rerank.pipeline.language_models import perplexity as perplexity
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
+from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
 from rerank.pipeline.mbr_tuning import MbrTuning as MbrTuning
 from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr
 from rerank.pipeline.models import ModelOptions as ModelOptions
@@ -22,6 +23,8 @@ from rerank.pipeline.models import Scoring as Scoring
 from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
 from rerank.pipeline.moses_tuning import tune_moses as tune_moses
 from rerank.pipeline.results import CorpusResult as CorpusResult
+from rerank.pipeline.sampling import Sampling as Sampling
+from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.searching import Search as Search
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert

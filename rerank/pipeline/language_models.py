@@ -161,25 +161,45 @@ def perplexity(
     *,
     notices: Notices,
     document_cache: float | None = None,
+    per_document: bool = False,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
     """Perplexity of a text whose documents are separated by blank lines.
 
-    document_cache: weight of a document cache that the model is interpolated with.
+    document_cache: weight of a document cache that the model is interpolated with; per_document:
+    with the perplexity of each document, too.
     """
     from lm import evaluation
     from lm.document_cache import WithDocumentCache
-    from lm.scoring import ScoreError
 
     saved = open_model(lm, device, threads)
-    corpus = saved.encode(read_lines(text, notices))
-    _refuse_empty(corpus, text)
+    corpus = read_corpus(text, saved, notices)
     model = saved.model
     if document_cache is not None:
         model = WithDocumentCache(model, document_cache)
+    measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
+    with broken_models(lm):
+        return measure(model, corpus)
+
+
+def read_corpus(text: str | Path, saved: SavedModel, notices: Notices) -> Corpus:
+    """A text, with blank lines between its documents, as a model reads it.
+
+    InputError if it has no words.
+    """
+    corpus = saved.encode(read_lines(text, notices))
+    _refuse_empty(corpus, text)
+    return corpus
+
+
+@contextmanager
+def broken_models(lm: Path) -> Iterator[None]:
+    """RerankError, with the folder of a model, for scores that are no log-probabilities."""
+    from lm.scoring import ScoreError
+
     try:
-        return evaluation.perplexity(model, corpus)
+        yield
     except ScoreError as fault:
         raise RerankError(f"{lm}: {fault}") from None
 

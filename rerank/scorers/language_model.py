@@ -30,9 +30,9 @@ from rerank.scorers import ContextualSource, ScoredDocument
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.following import located
+from rerank.scorers.unknown_words import UnknownWords
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
-_LISTED = 10  # unknown words in a warning
 Named = tuple[str, KBest]
 ListScoring = Callable[[Candidates, NDArray[np.int64]], list[Scores]]
 
@@ -134,20 +134,8 @@ class LanguageModel(ContextualSource):
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if a run has far more unknown words than the model's training text."""
-        known = self.saved.about.get("oov_rate", 0.0)
-        trained = float(known) if isinstance(known, float | int) else 0.0
-        rate = self.oov / max(1, self.words)
-        if rate > 2 * trained + 0.01:
-            words = ", ".join(
-                repr(word.decode(errors="replace")) for word, _ in self.unknown.most_common(_LISTED)
-            )
-            notices.add(
-                f"word unknown to {self.name} ({rate:.1%} of the list's words, {trained:.1%} "
-                f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
-                "tokenisation and subwords; the lists must look like the training text",
-                source=source,
-                count=self.oov,
-            )
+        found = UnknownWords(self.words, self.oov, self.unknown)
+        found.warn(self.name, self.saved.about, notices, source=source)
         self.oov, self.words, self.unknown = 0, 0, Counter()
 
     def report(self) -> str:

@@ -25,7 +25,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # no single command
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list", "lm-eval"})  # no single command
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",
@@ -61,9 +61,8 @@ def called(
     def record(*given: object, **named: object) -> SimpleNamespace:
         pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
-        return SimpleNamespace(
-            to_text=str, to_dict=dict, as_json=dict, log_z=None, **dict.fromkeys(FIGURES, 1.0)
-        )
+        figures = {"log_z": None, "documents": None, **dict.fromkeys(FIGURES, 1.0)}
+        return SimpleNamespace(to_text=str, to_dict=dict, as_json=dict, **figures)
 
     patch.setattr(pipeline, name.replace("-", "_"), record)
     return run([name, *arguments]), seen
@@ -499,6 +498,10 @@ def test_the_json_of_perplexity_is_one_object(
     assert run(command) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"perplexity {found['perplexity']:.2f} (without </s> ")
+    assert run([*command, "--per-document", "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert [one["tokens"] for one in whole.pop("documents")] == [7]
+    assert whole == found
 
 
 def test_training_prints_its_progress_and_the_folder_of_the_model(

@@ -70,3 +70,12 @@ def test_the_digest_tells_words_and_divisions_apart() -> None:
     digests = [encode(t.split(b","), vocabulary).digest() for t in texts]
     assert len(set(digests)) == len(texts)
     assert digests[0] == encode([b"", b"a  b", b"c "], vocabulary).digest()
+
+
+def test_columns_of_nested_lists_may_have_empty_documents_and_sentences() -> None:
+    documents = [[[3, 4], []], [], [[5]]]
+    corpus = Corpus.of(documents)
+    assert nested(corpus) == documents
+    assert corpus.tokens.dtype == np.int32
+    assert (corpus.n_documents, corpus.n_sentences) == (3, 3)
+    assert nested(Corpus.of([])) == []
