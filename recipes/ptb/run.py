@@ -1,6 +1,6 @@
 """Perplexity of document language models on the Penn Treebank with recovered article boundaries.
 
-    python recipes/ptb/run.py --data DATA [--work WORK] [--model NAME …] [--recipe paper] [--seeds 3]
+    python recipes/ptb/run.py --data DATA [--work WORK] [--model NAME …] [--seeds 3] [-- OPTIONS]
 
 Trains each model with the same sizes and the same budget, keeps the state with the best validation
 perplexity, and prints a table of validation and test perplexity. What is trained is not trained
