@@ -141,7 +141,7 @@ def dam(w: Numbers) -> Iterator[float]:
 
 def model_of(name: str) -> DocumentLM:
     config = Config(name, V, K, H, "cifg", 2, tied=False, attention=A)
-    return enlarged(DocumentLM.seeded(config, 2), 5.0).eval()
+    return enlarged(DocumentLM.seeded(config, 5), 4.0).eval()
 
 
 BY_HAND: dict[str, Callable[[Numbers], Iterator[float]]] = {"adclm": adclm, "dam": dam}
