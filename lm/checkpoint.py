@@ -58,9 +58,9 @@ class SavedModel:
             tokens = reversed_words(tokens, offsets)
         return tokens, offsets
 
-    def encode(self, lines: Iterable[bytes]) -> Corpus:
-        """The corpus of a text in ids, as the model reads it."""
-        corpus = encode(lines, self.vocabulary)
+    def encode(self, lines: Iterable[bytes], documents: str = "blank") -> Corpus:
+        """The corpus of a text as the model reads it; documents: a name of `lm.corpus.DOCUMENTS`."""
+        corpus = encode(lines, self.vocabulary, documents)
         return in_reading_order(corpus, backward=self.model.config.backward)
 
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
@@ -94,9 +94,9 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         config = _checked(Config, content["config"])
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
+        shape = _own(DocumentLM.without_memory(config, zoo))
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a valid model: {fault}") from None
-    shape = _own(DocumentLM.without_memory(config, zoo))
     held = manifest.file_bytes()
     needed = sum(tensor.nbytes for tensor in shape.values())
     if held > needed + manifest.header_bytes:  # before any of them is read
