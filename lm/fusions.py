@@ -25,6 +25,8 @@ class Fusion(nn.Module):
     hidden_depends_on_context: whether hidden states depend on the context; adds_to_logits:
     whether logits are additive in the context; uses_context: whether it enters at all.
     input_columns: columns that a value adds to the inputs; output_columns: to the features.
+    Constructors receive the width and a recurrence over the embeddings (K inputs), for its sizes:
+    it may have no memory. ValueError for a recurrence that does not suit the fusion.
     """
 
     uses_context: ClassVar[bool] = True
@@ -101,3 +103,21 @@ class Output(Fusion):
     def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
         """Both, unchanged."""
         return hidden, value()
+
+
+class InputSum(Fusion):
+    """A projection of the value is added to every input: x + W_p p, D · K parameters.
+
+    The early fusion of Wang & Cho 2015, arXiv:1511.03729, §3.2; another s(x, c) of Ji et al.
+    2016, eq. 4.
+    """
+
+    hidden_depends_on_context = True
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.projection = nn.Linear(width, recurrence.inputs, bias=False)
+
+    def share(self, recurrence: Recurrence, value: Tensor) -> Tensor:
+        """W_x W_p p: computed once for a sentence, unless it has a value for each word."""
+        return recurrence.project_sum(self.projection(value))

@@ -71,8 +71,8 @@ class State:
     """B sentences after the same number of words.
 
     share: what fusion needs of the contexts' values, if that is the same for all words;
-    contexts: all of them, if fusion needs a value for each word, else None; rows: (B,) row of
-    each sentence's context in these.
+    contexts: all of them, prepared, if fusion needs a value for each word, else None; rows: (B,)
+    row of each sentence's context in these.
     """
 
     recurrent: RecurrentState
@@ -105,7 +105,9 @@ class DocumentLM(nn.Module):
         self.context: Context = load(composition.context)(self.embedding, sizes)
         if missing := ", ".join(self.context.side_information):
             raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
-        self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
+        with _WithoutMemory():  # it draws no random numbers
+            over_words = cell(config.embed, config.hidden, config.layers)
+        self.fusion: Fusion = load(composition.fusion)(self.context.width, over_words)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
         head = composition.head if config.head is None else HEADS[config.head]
         self.head: Head = load(head)(
@@ -159,8 +161,9 @@ class DocumentLM(nn.Module):
         if not self.context.per_word:
             share = self.fusion.share(self.recurrence, self.context.value(contexts))
         initial = self.fusion.initial(self.recurrence, self.context, contexts)
+        prepared = self.context.prepared(contexts) if self._value_enters_words else None
         rows = torch.arange(len(contexts), device=contexts.device)
-        return State(initial, share, contexts if self._value_enters_words else None, rows)
+        return State(initial, share, prepared, rows)
 
     def word_inputs(self) -> Tensor:
         """Share (V, P) of every word in the first layer's pre-activations."""
@@ -219,8 +222,8 @@ class DocumentLM(nn.Module):
         def value() -> Tensor:
             if not self.context.per_word:
                 return self.context.value(contexts)[positions.context]
-            query = positions.previous(read.hidden)
-            return self.context.word_values(contexts, positions.context, query)
+            query, prepared = positions.previous(read.hidden), self.context.prepared(contexts)
+            return self.context.word_values(prepared, positions.context, query)
 
         h, c = self.fusion.output(dropout(read.hidden), value)
         return self.head.at_positions(self.head.features(h, c), positions)

@@ -59,11 +59,15 @@ class Context(nn.Module):
         """What fusion receives for each sentence, (B, D)."""
         return contexts.tensors[0]
 
-    def word_values(self, contexts: Rows, row: Tensor, query: Tensor) -> Tensor:
+    def prepared(self, contexts: Rows) -> Rows:
+        """What `word_values` needs of contexts (B rows), computed once for all positions."""
+        return contexts
+
+    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
         """What fusion receives at each of N positions, (N, D), if `per_word`.
 
-        row: (N,) its context; query: (N, H) hidden state at the previous position, zeros at
-        the first.
+        prepared: `prepared(contexts)`; row: (N,) its context; query: (N, H) hidden state at the
+        previous position, zeros at the first position.
         """
         raise TypeError("only a context with a value per word defines word_values")
 

@@ -54,6 +54,17 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     help="New folder for the model.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
+@count_option(
+    "--longest",
+    help="Leave sentences of more than N words out of training, also as context of the next ones; "
+    "validation has all [default: keep all].",
+)
+@click.option(
+    "--across-documents",
+    is_flag=True,
+    help="Let contexts cross the ends of documents: each text is one stream, the training text in "
+    "4 x --streams stretches.",
+)
 @click.option(
     "--model",
     required=True,
@@ -170,12 +181,21 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
+@click.option(
+    "--across-documents", is_flag=True, help="Let contexts cross the ends of documents."
+)
 @format_option
 @device_option
 @threads_option
 @message_options
 def perplexity(
-    lm: Path, text: str, form: str, device: str, threads: int | None, messages: Messages
+    lm: Path,
+    text: str,
+    across_documents: bool,
+    form: str,
+    device: str,
+    threads: int | None,
+    messages: Messages,
 ) -> None:
     """Compute the perplexity of TEXT under a language model.
 
@@ -189,7 +209,14 @@ def perplexity(
 
     messages.announce_threads(threads)
     with messages.warnings() as notices:
-        result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
+        result = pipeline.perplexity(
+            lm,
+            text,
+            notices=notices,
+            across_documents=across_documents,
+            device=device,
+            threads=threads,
+        )
     if form == "json":
         show(json.dumps({"schema": 1, **result.as_json()}))
         return

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
+STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 
 
@@ -39,7 +40,9 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 class Recipe:
     """Settings of the training of a language model; the defaults are those of `train-lm`.
 
-    None stands for the default of `lm`; head: None for that of the model.
+    None stands for the default of `lm`; head: None for that of the model. longest: most words of
+    a sentence to train on, None for any number; across_documents: whether contexts cross the ends
+    of documents.
     """
 
     model: str
@@ -50,6 +53,8 @@ class Recipe:
     tied: bool = True
     head: str | None = None
     vocabulary: int = 10_000
+    longest: int | None = None
+    across_documents: bool = False
     epochs: int = 5
     minutes: float | None = None
     seed: int = 1
@@ -116,7 +121,8 @@ def train_lm(
     announce(
         f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
         f"{n_parameters(model):,} parameters, order "
-        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
+        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
+        f"{'stretches' if recipe.across_documents else 'documents'}, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({settings.precision})"
@@ -157,10 +163,14 @@ def perplexity(
     text: str | Path,
     *,
     notices: Notices,
+    across_documents: bool = False,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
-    """Perplexity of a text whose documents are separated by blank lines."""
+    """Perplexity of a text whose documents are separated by blank lines.
+
+    across_documents: whether contexts cross the ends of documents.
+    """
     from lm import evaluation
     from lm.corpus import encode
     from lm.scoring import ScoreError
@@ -168,6 +178,7 @@ def perplexity(
     saved = open_model(lm, device, threads)
     corpus = encode(read_lines(text, notices), saved.vocabulary)
     _refuse_empty(corpus, text)
+    corpus = corpus.in_stretches(1) if across_documents else corpus
     try:
         return evaluation.perplexity(saved.model, corpus)
     except ScoreError as fault:
@@ -199,10 +210,12 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
     from lm.model import Config, DocumentLM, n_parameters
     from lm.vocabulary import SPECIAL
 
-    config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
     try:
+        config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
         with torch.device("meta"):  # no numbers
             n = n_parameters(DocumentLM(config, MODELS))
+    except ValueError as fault:  # parts that do not fit each other
+        raise UsageError(f"--model {recipe.model}: {fault}") from None
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     needed, held = TRAINING_BYTES * n, memory_bytes(device)
@@ -253,11 +266,22 @@ def _corpora(
     vocabulary = build_vocabulary(words, raw, recipe.vocabulary)
     held_out = encode(read_lines(valid, notices), vocabulary)
     _refuse_empty(held_out, valid)
-    if raw.n_documents == 1:
+    if raw.n_documents == 1 and not recipe.across_documents:
         notices.add(
             "training text is one document; part documents with blank lines", source=display(train)
         )
-    return renumber(raw, words, vocabulary), held_out, vocabulary
+    corpus = renumber(raw, words, vocabulary)
+    if recipe.longest is not None:
+        corpus = corpus.without_longer(recipe.longest)
+        if not corpus.n_sentences:
+            raise UsageError(
+                f"--longest {recipe.longest}: all sentences of the training text have more words; "
+                "choose a larger number"
+            )
+    if recipe.across_documents:
+        stretches = recipe.streams * STRETCHES
+        return corpus.in_stretches(stretches), held_out.in_stretches(1), vocabulary
+    return corpus, held_out, vocabulary
 
 
 def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
@@ -281,6 +305,8 @@ def _about(
         "python": platform.python_version(),
         "model": recipe.model,
         "settings": asdict(settings),
+        "longest": recipe.longest,
+        "across_documents": recipe.across_documents,
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}
