@@ -210,8 +210,8 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
     from lm.model import Config, DocumentLM, n_parameters
     from lm.vocabulary import SPECIAL
 
+    config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
     try:
-        config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
         with torch.device("meta"):  # no numbers
             n = n_parameters(DocumentLM(config, MODELS))
     except ValueError as fault:  # parts that do not fit each other

@@ -120,6 +120,6 @@ def test_members_of_families_obey_the_laws(name: str) -> None:
     check_composition(ZOO[name], tied=False)
 
 
-@pytest.mark.parametrize("name", ["rlm-seqbow-att-lf-2", "rlm-seqbow-lf-1"])
+@pytest.mark.parametrize("name", ["rlm-seqbow-att-lf-1", "rlm-seqbow-lf-2"])
 def test_members_of_families_obey_the_laws_over_the_cells_of_ji_et_al(name: str) -> None:
     check_composition(ZOO[name], recurrence="cifg", layers=2)
