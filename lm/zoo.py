@@ -163,9 +163,7 @@ _FAMILIES: Zoo = {
     "rlm-bow-lf-N": _larger_context(_BAG, _LATE, "VK + HK + (2H²+H)"),
     "rlm-seqbow-ef-N": _larger_context(_SEQUENCE, _EARLY, "VK + 4H(H+K+1) + KH"),
     "rlm-seqbow-lf-N": _larger_context(_SEQUENCE, _LATE, "VK + 4H(H+K+1) + H² + (2H²+H)"),
-    "rlm-seqbow-att-ef-N": _larger_context(
-        _ATTENTION, _EARLY, "VK + 8H(H+K+1) + A(3H+1) + 2KH"
-    ),
+    "rlm-seqbow-att-ef-N": _larger_context(_ATTENTION, _EARLY, "VK + 8H(H+K+1) + A(3H+1) + 2KH"),
     "rlm-seqbow-att-lf-N": _larger_context(
         _ATTENTION, _LATE, "VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
     ),

@@ -181,9 +181,7 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
-@click.option(
-    "--across-documents", is_flag=True, help="Let contexts cross the ends of documents."
-)
+@click.option("--across-documents", is_flag=True, help="Let contexts cross the ends of documents.")
 @format_option
 @device_option
 @threads_option

@@ -24,7 +24,7 @@ from rerank.pipeline import Recipe, perplexity, train_lm
 
 LISTS = [
     ["the lamp", "lamp the", "it"],
-    ["it", "the lamp", "is the lamp", "she"],
+    ["it", "the lamp", "is the lamp"],
     ["no one", "a lamp is lit", "it burns"],
     ["the lamp burns", "one", "it is"],
 ]
@@ -39,22 +39,27 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rng = np.random.default_rng(3)
     for name, size in (("train.txt", 24), ("valid.txt", 4)):
         things = rng.choice(["lamp", "light", "one"], size)
-        text = [[f"the {thing} is lit", "it burns", f"a {thing} gives {thing}", ""] for thing in things]
+        text = [
+            [f"the {thing} is lit", "it burns", f"a {thing} gives {thing}", ""] for thing in things
+        ]
         write(name, [line for document in text for line in document])
-    write("dev.kbest", [f"{t} ||| {k} ||| LM0= 0 ||| 0" for t, own in enumerate(LISTS) for k in own])
+    write(
+        "dev.kbest", [f"{t} ||| {k} ||| LM0= 0 ||| 0" for t, own in enumerate(LISTS) for k in own]
+    )
     write_weights("w.json", {"LM0": 0, "lm": 1, "lmoov": 0})
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["rlm", "rlm-bow-ef-1", "rlm-seqbow-lf-2", "rlm-seqbow-att-lf-3"])
+@pytest.mark.parametrize("name", ["rlm-bow-ef-1", "rlm-seqbow-lf-2", "rlm-seqbow-att-lf-3"])
 def test_a_model_is_trained_and_used_by_its_name(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([*TRAIN.split(), "1", "--model", name, "--out", "lm"]) == 0
     assert load_model(Path("lm")).model.config.model == name
-    assert run("perplexity --lm lm valid.txt -q --format json".split()) == 0
+    assert run(["perplexity", "--lm", "lm", "valid.txt", "-q", "--format", "json"]) == 0
     assert 1 < json.loads(capsys.readouterr().out)["perplexity"] < 20
-    assert run("score --kbest dev.kbest --no-docs one --lm lm=lm -q".split()) == 0
+    lists = ["--kbest", "dev.kbest", "--no-docs", "one"]
+    assert run(["score", *lists, "--lm", "lm=lm", "-q"]) == 0
     scored = capsys.readouterr().out.splitlines()
     assert len(scored) == sum(map(len, LISTS))
     assert all("lm= -" in line for line in scored)
@@ -81,7 +86,8 @@ def best_path(folder: Path) -> tuple[list[str], float]:
 
 def decoded(search: str) -> tuple[list[str], float, bool]:
     """Chosen texts, their score, and whether they are said to be the best."""
-    command = [*DECODE.split(), "--search", search, "--out", "out", "--summary", "summary.json"]
+    command = [*DECODE.split(), "--search", *search.split(), "--out", "out"]
+    command += ["--summary", "summary.json"]
     assert run(command) == 0
     (document,) = json.loads(Path("summary.json").read_text(encoding="utf-8"))["documents"]
     return read("out"), document["score"], document["exact"]
@@ -91,16 +97,20 @@ def test_exact_search_over_pairs_of_sentences_finds_the_best_of_all_paths() -> N
     assert run([*TRAIN.split(), "4", "--model", "rlm-bow-lf-2", "--out", "lm"]) == 0
     texts, total = best_path(Path("lm"))
     for search in ("viterbi", "exhaustive", "auto"):
-        assert decoded(search) == (texts, pytest.approx(total, abs=1e-3), True)
+        found, score, exact = decoded(search)
+        assert (found, exact) == (texts, True)
+        assert score == pytest.approx(total, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", ["rlm-bow-ef-1", "rlm-seqbow-att-lf-2", "rlm-seqbow-lf-3"])
+@pytest.mark.parametrize("name", ["rlm-seqbow-lf-1", "rlm-seqbow-att-lf-2"])
 def test_exact_search_finds_the_best_path_where_contexts_matter(name: str) -> None:
     save_models({name: Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
     texts, total = best_path(Path("lm"))
-    assert decoded("viterbi") == (texts, pytest.approx(total, abs=1e-3), True)
-    found, score, exact = decoded("beam")
-    assert exact or score <= total + 1e-3
+    found, score, exact = decoded("viterbi")
+    assert (found, exact) == (texts, True)
+    assert score == pytest.approx(total, abs=1e-3)
+    narrow = decoded("beam --beam 1")[1]
+    assert narrow <= total + 1e-3
 
 
 class HTanh(Recurrence):
@@ -114,7 +124,9 @@ def test_late_fusion_in_an_unsuited_recurrence_is_refused_before_the_text_is_rea
 ) -> None:
     monkeypatch.setitem(recurrence.RECURRENCES, "htanh", HTanh)
     recipe = Recipe("rlm-bow-lf-2", recurrence="htanh", device="cpu")
-    with pytest.raises(UsageError, match=r"--model rlm-bow-lf-2: late fusion .* found HTanh; choos"):
+    with pytest.raises(
+        UsageError, match=r"--model rlm-bow-lf-2: late fusion .* found HTanh; choos"
+    ):
         train_lm(recipe, "no text", "no text", Path("lm"), notices=Notices())
     assert not Path("lm").exists()
 
@@ -138,7 +150,7 @@ def test_longer_sentences_give_training_their_words_and_nothing_else() -> None:
     assert saved.about["longest"] == 3
     assert b"gives" in saved.vocabulary.words
     weights = saved.model.state_dict()
-    write("longer.txt", [line.replace("lit", "lit is lit") for line in read("train.txt")])
+    write("longer.txt", [line.replace("gives", "takes") for line in read("train.txt")])
     trained("other", longest=3, train="longer.txt")
     others = load_model(Path("other")).model.state_dict()
     assert all(torch.equal(weights[name], others[name]) for name in weights)
