@@ -2,7 +2,8 @@
 
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
-`<unk>`, `<s>` and `</s>`. Addresses `module:attribute` keep the table free of torch.
+`<unk>`, `<s>` and `</s>`, and A is the size of the attention's hidden layer. Addresses
+`module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class Composition:
     """A named choice of context, fusion and head, with its source and parameter formula.
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
-    `lm.heads.softmax`. head: unless the configuration of a model names another one of `HEADS`.
-    order: shown in listings; `DocumentLM.order` derives it for use. shape: name of the recurrence
-    of the paper, and number of its layers, for which `parameters` holds.
+    `lm.heads.softmax`. fusion, head: unless the configuration of a model names another one of
+    `FUSIONS` or `HEADS`. order: shown in listings; `DocumentLM.order` derives it for use. shape:
+    name of the recurrence of the paper, and number of its layers, for which `parameters` holds.
     """
 
     context: Part
@@ -46,10 +47,28 @@ class Composition:
     shape: tuple[str, int] = ("cifg", 2)
 
 
+RECURRENCES: Mapping[str, Part] = {
+    "lstm": "lm.recurrence:LSTM",
+    "cifg": "lm.recurrence:CIFG",
+    "cifg-2015": "lm.recurrence:CIFG2015",
+    "rnn": "lm.simple_rnn:SimpleRNN",
+    "gru": "lm.gru:GRU",
+}
+FUSIONS: Mapping[str, Part] = {
+    "input": "lm.fusions:Input",
+    "input-sum": "lm.fusions:InputSum",
+    "output": "lm.fusions:Output",
+    "merge": "lm.fusions:Merge",
+    "input-merge": "lm.fusions:InputMerge",
+    "input-residual": "lm.fusions:InputResidual",
+    "initial": "lm.fusions:InitialState",
+    "gate": "lm.late_fusion:LateFusion",
+}
 HEADS: Mapping[str, Part] = {
     "softmax": "lm.heads:softmax",
     "classes": "lm.class_softmax:ClassSoftmax",
     "self-normalised": "lm.self_normalised:SelfNormalised",
+    "unbiased": "lm.heads:unbiased_softmax",
 }
 
 
@@ -61,6 +80,13 @@ def load(part: Part) -> Any:
         return part
     module, _, attribute = part.partition(":")
     return getattr(import_module(module), attribute)
+
+
+def fact(maker: Any, name: str) -> bool:
+    """A fact that the class of a part states, before the part is made; False where it does not."""
+    while isinstance(maker, partial):
+        maker = maker.func
+    return bool(getattr(maker, name, False))
 
 
 Zoo: TypeAlias = Mapping[str, Composition]
@@ -130,6 +156,19 @@ _MODELS: Zoo = {
         "lm.fusions:Input",
         _JI + ", eqs. 4–5",
         "H(16H+3K+6) + V(H+K+1) + H",
+    ),
+    "adclm": Composition(
+        "lm.contexts.previous_words:PreviousWords",
+        "lm.fusions:InputMerge",
+        _JI + ", eqs. 8–12",
+        "H(18H+3K+7) + A(2H+1) + V(H+K)",
+        head="lm.heads:unbiased_softmax",
+    ),
+    "dam": Composition(
+        "lm.contexts.final_states:FinalStates",
+        "lm.fusions:InputResidual",
+        "the attention in the code of " + _JI,
+        "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
     ),
     "hrnnlm": Composition(
         "lm.contexts.sentence_recurrence:SentenceRecurrence",

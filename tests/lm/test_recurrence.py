@@ -7,27 +7,34 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from lm.model import n_parameters
-from lm.recurrence import CIFG, LSTM, RECURRENCES, Recurrence, select
+from lm.recurrence import CIFG, CIFG2015, LSTM, Recurrence, select
+from lm.zoo import RECURRENCES, load
 
 Vector = list[float]
+KINDS = [load(part) for part in RECURRENCES.values()]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=list(RECURRENCES))
 
 
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-def cifg_by_hand(cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector) -> tuple[Vector, Vector]:
-    """Ji et al.'s cell, unit by unit: (h', c')."""
+def dot(row: Vector, vector: Vector) -> float:
+    return math.fsum(a * b for a, b in zip(row, vector, strict=True))
+
+
+def cifg_by_hand(
+    cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector, *, all_terms: bool = True
+) -> tuple[Vector, Vector]:
+    """Ji et al.'s cell, unit by unit: (h', c'); without W_co c' if not `all_terms`."""
     H = cell.hidden
     below, recurrent, peephole = (
         p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.peephole)
     )
     bias: Vector = cell.bias[layer].tolist()
-
-    def dot(row: Vector, vector: Vector) -> float:
-        return math.fsum(a * b for a, b in zip(row, vector, strict=True))
 
     def drive(gate: int, unit: int) -> float:
         row = gate * H + unit
@@ -36,7 +43,8 @@ def cifg_by_hand(cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector) -> tup
     i = [sigmoid(drive(0, unit) + dot(peephole[unit], c)) for unit in range(H)]
     g = [math.tanh(drive(1, unit)) for unit in range(H)]
     c = [(1 - i[unit]) * c[unit] + i[unit] * g[unit] for unit in range(H)]
-    o = [sigmoid(drive(2, unit) + dot(peephole[H + unit], c)) for unit in range(H)]
+    seen = c if all_terms else [0.0] * H
+    o = [sigmoid(drive(2, unit) + dot(peephole[H + unit], seen)) for unit in range(H)]
     return [o[unit] * math.tanh(c[unit]) for unit in range(H)], c
 
 
@@ -54,6 +62,65 @@ def test_two_cifg_layers_equal_a_scalar_computation() -> None:
         by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
         torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
     assert cell.output(state) is state[2]
+
+
+@pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
+def test_the_cell_of_2015_leaves_a_peephole_out_at_the_first_word_of_a_fresh_state(
+    carried: bool,
+) -> None:
+    """clab/cnn of November 2015; in a state that is carried over there is no such word."""
+    torch.manual_seed(5)
+    cell = CIFG2015(3, 4, 2)
+    state = tuple(map(torch.randn_like, cell.zeros(1))) if carried else cell.zeros(1)
+    h, c = [state[0][0].tolist(), state[2][0].tolist()], [s[0].tolist() for s in state[1::2]]
+    for n, x in enumerate(torch.randn(3, 1, 3)):
+        state = cell.step(cell.project(x), state)
+        u = x[0].tolist()
+        for layer in range(2):
+            own = u, h[layer], c[layer]
+            h[layer], c[layer] = cifg_by_hand(cell, layer, *own, all_terms=carried or n > 0)
+            u = h[layer]
+        by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
+        torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
+
+
+def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -> None:
+    torch.manual_seed(6)
+    cell = CIFG2015(3, 4, 2)
+    fresh, x = cell.zeros(1), cell.project(torch.randn(1, 3))
+    begun = cell.step(cell.project(torch.randn(1, 3)), fresh)
+    both = tuple(torch.cat(rows) for rows in zip(fresh, begun, strict=True))
+    together = cell.step(x.expand(2, -1), both)
+    for row, state in enumerate((fresh, begun)):
+        alone = cell.step(x, state)
+        torch.testing.assert_close(select(together, torch.tensor([row])), alone)
+
+
+@every_kind
+def test_the_hidden_states_of_all_layers_are_those_that_feed_the_layer_above(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(9)
+    cell = kind(3, 4, 2)
+    state = cell.step(cell.project(torch.randn(2, 3)), cell.zeros(2))
+    hidden = cell.hidden_states(state)
+    assert hidden.shape == (2, 8)
+    assert torch.equal(hidden[:, 4:], cell.output(state))
+    below = cell.cell(
+        1, F.linear(hidden[:, :4], cell.lower[1], cell.bias[1]), cell.zeros(2)[: cell.tensors]
+    )
+    torch.testing.assert_close(below[0], cell.output(state))
+
+
+@every_kind
+def test_a_vector_added_to_the_inputs_changes_the_projection_by_its_own(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(10)
+    cell = kind(5, 4, 1)
+    torch.nn.init.normal_(cell.bias[0])
+    x, vector = torch.randn(2, 3), torch.randn(2, 3)
+    torch.testing.assert_close(cell.project(x) + cell.project_sum(vector), cell.project(x + vector))
 
 
 @given(st.integers(0, 999))
@@ -96,13 +163,13 @@ def test_the_lstm_equals_torchs_own() -> None:
 def test_layers_have_the_published_numbers_of_parameters(d: int, H: int) -> None:
     cifg = {n: 3 * H * n + 5 * H * H + 3 * H for n in (d, H)}
     lstm = {n: 4 * H * (n + H) + 4 * H for n in (d, H)}
-    assert n_parameters(CIFG(d, H, 1)) == cifg[d]
+    assert n_parameters(CIFG(d, H, 1)) == n_parameters(CIFG2015(d, H, 1)) == cifg[d]
     assert n_parameters(CIFG(d, H, 2)) == cifg[d] + cifg[H]
     assert n_parameters(LSTM(d, H, 1)) == lstm[d]
     assert n_parameters(LSTM(d, H, 3)) == lstm[d] + 2 * lstm[H]
 
 
-@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+@every_kind
 def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
     kind: type[Recurrence],
 ) -> None:
@@ -115,7 +182,7 @@ def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+@every_kind
 def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     kind: type[Recurrence], layers: int
 ) -> None:
@@ -123,7 +190,7 @@ def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     cell = kind(3, 4, layers)
     lengths = [5, 3, 3, 1]
     rows = [[row for row, length in enumerate(lengths) if length > n] for n in range(5)]
-    x, start = torch.randn(sum(lengths), 3), tuple(torch.randn(4, 4) for _ in range(2 * layers))
+    x, start = torch.randn(sum(lengths), 3), tuple(map(torch.randn_like, cell.zeros(4)))
     ours = cell.unroll(cell.project(x), start, tuple(map(len, rows)))
     place = {
         (row, n): i for i, (n, row) in enumerate((n, r) for n, rs in enumerate(rows) for r in rs)

@@ -9,42 +9,54 @@ from hypothesis import strategies as st
 
 from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
-from lm.zoo import HEADS, ZOO, LastSentences
+from lm.zoo import FUSIONS, HEADS, ZOO, LastSentences, fact, load
 
 sizes = st.integers(1, 12)
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
+ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
+ORDERS |= {"adclm": None, "dam": None}
+ORDERS |= {"rlm": 0}
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
 
 
-def counted(name: str, V: int, K: int, H: int) -> int:
+def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     """Parameters of a model as published: layers of its paper, a separate output matrix."""
     recurrence, layers = ZOO[name].shape
-    return n_parameters(DocumentLM(Config(name, V, K, H, recurrence, layers, tied=False)))
+    attention = A if fact(load(ZOO[name].context), "per_word") else None
+    config = Config(name, V, K, H, recurrence, layers, tied=False, attention=attention)
+    return n_parameters(DocumentLM.without_memory(config))
 
 
-def printed(formula: str, V: int, K: int, H: int) -> int:
-    """The value of a formula as it stands in the table; A is H by default."""
+def printed(formula: str, **sizes: int) -> int:
+    """The value of a formula as it stands in the table."""
     python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", formula.replace("²", "**2"))
-    return int(eval(python, {"V": V, "K": K, "H": H, "A": H}))
+    return int(eval(python, dict(sizes)))
 
 
 @pytest.mark.parametrize("name", [*sorted(ZOO), *MEMBERS])
-@given(V=st.integers(3, 40), K=sizes, H=sizes)
+@given(V=st.integers(3, 40), K=sizes, H=sizes, A=sizes)
 @settings(max_examples=15)
 def test_models_have_as_many_parameters_as_their_formula_says(
-    name: str, V: int, K: int, H: int
+    name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    assert counted(name, V, K, H) == printed(ZOO[name].parameters, V, K, H)
+    assert counted(name, V, K, H, A) == printed(ZOO[name].parameters, V=V, K=K, H=H, A=A)
 
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("ccdclm", 1_014_403), ("codclm", 1_487_635), ("hrnnlm", 1_541_702)],
+    [
+        ("ccdclm", 1_014_403),
+        ("codclm", 1_487_635),
+        ("adclm", 1_013_664),
+        ("dam", 1_037_443),
+        ("hrnnlm", 1_541_702),
+    ],
 )
 def test_models_of_the_published_size_have_the_published_number(name: str, number: int) -> None:
-    """V = 10,003 and K = H = 48: Ji et al.'s formulas and, for hrnnlm, their code; c_0 included."""
-    assert counted(name, 10_003, 48, 48) == number
+    """V = 10,003, K = H = A = 48: Ji et al.'s formulas, c_0 included; the sizes of the tensors in
+    their code for hrnnlm and dam, and in their equations for adclm.
+    """
+    assert counted(name, 10_003, 48, 48, 48) == number
 
 
 @given(V=st.integers(3, 40), K=sizes, H=sizes)
@@ -53,7 +65,7 @@ def test_context_to_output_and_context_to_context_differ_as_published(
     V: int, K: int, H: int
 ) -> None:
     """Ji et al. 2016, §2.2.1: VH − 3H²."""
-    difference = counted("codclm", V, K, H) - counted("ccdclm", V, K, H)
+    difference = counted("codclm", V, K, H, 1) - counted("ccdclm", V, K, H, 1)
     assert difference == V * H - 3 * H * H
 
 
@@ -77,6 +89,32 @@ def test_published_models_obey_the_laws(
     name: str, recurrence: str, layers: int, tied: bool
 ) -> None:
     check_composition(ZOO[name], recurrence=recurrence, layers=layers, tied=tied)
+
+
+@pytest.mark.parametrize(("recurrence", "scale"), [("cifg-2015", 2.0), ("gru", 2.0), ("rnn", 8.0)])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_published_models_obey_the_laws_with_every_cell(
+    name: str, recurrence: str, scale: float
+) -> None:
+    """Small weights of a sigmoid cell let the influence of a sentence fade in float32."""
+    check_composition(ZOO[name], recurrence=recurrence, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "fusion"),
+    [
+        ("codclm", "merge"),
+        ("adclm", "merge"),
+        ("adclm", "input-sum"),
+        ("adclm", "output"),
+        ("dam", "output"),
+        ("dam", "input-merge"),
+        ("drnnlm", "input-residual"),
+        ("hrnnlm", "input-sum"),
+    ],
+)
+def test_models_obey_the_laws_with_other_fusions(name: str, fusion: str) -> None:
+    check_composition(replace(ZOO[name], fusion=FUSIONS[fusion]), layers=2)
 
 
 @pytest.mark.parametrize("head", ["classes", "self-normalised"])

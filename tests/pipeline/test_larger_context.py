@@ -13,10 +13,8 @@ from support.files import read, write, write_weights
 from support.models import save_models
 from support.words import WORDS
 
-from lm import recurrence
 from lm.checkpoint import load_model
 from lm.laws import last_score
-from lm.recurrence import Recurrence
 from rerank.cli import run
 from rerank.errors import UsageError
 from rerank.notices import Notices
@@ -113,22 +111,29 @@ def test_exact_search_finds_the_best_path_where_contexts_matter(name: str) -> No
     assert narrow <= total + 1e-3
 
 
-class HTanh(Recurrence):
-    """A cell without memory and output gate."""
-
-    gates = tensors = 1
-
-
 def test_late_fusion_in_an_unsuited_recurrence_is_refused_before_the_text_is_read(
-    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setitem(recurrence.RECURRENCES, "htanh", HTanh)
-    recipe = Recipe("rlm-bow-lf-2", recurrence="htanh", device="cpu")
-    with pytest.raises(
-        UsageError, match=r"--model rlm-bow-lf-2: late fusion .* found HTanh; choos"
-    ):
-        train_lm(recipe, "no text", "no text", Path("lm"), notices=Notices())
-    assert not Path("lm").exists()
+    files = "--train missing --valid missing --out lm --recurrence gru"
+    for model in ("rlm-bow-lf-2", "rlm-bow-ef-2 --fusion gate"):
+        assert run(["train-lm", *files.split(), "--model", *model.split()]) == 2
+        told = capsys.readouterr().err
+        assert "late fusion expects a recurrence with a memory cell and an output gate" in told
+        assert "found GRU; choose lstm or cifg" in told
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "rlm-bow-ef-2 --recurrence gru",
+        "rlm-bow-ef-1 --fusion gate",
+        "rlm-seqbow-att-lf-2 --attention 3",
+        "ccdclm --fusion gate",
+    ],
+)
+def test_cells_fusions_and_attention_are_chosen_by_options(options: str) -> None:
+    assert run([*TRAIN.split(), "1", "--out", "lm", "--model", *options.split()]) == 0
+    load_model(Path("lm"))
 
 
 # Training text
