@@ -59,7 +59,7 @@ class SavedModel:
         return tokens, offsets
 
     def encode(self, lines: Iterable[bytes], documents: str = "blank") -> Corpus:
-        """The corpus of a text as the model reads it; documents: a name of `lm.corpus.DOCUMENTS`."""
+        """The corpus of a text as the model reads it; documents: of `lm.corpus.DOCUMENTS`."""
         corpus = encode(lines, self.vocabulary, documents)
         return in_reading_order(corpus, backward=self.model.config.backward)
 

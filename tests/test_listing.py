@@ -65,7 +65,7 @@ def test_the_text_for_people_holds_the_same_words_within_its_width(width: int) -
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("models", [*ZOO]),
+        ("models", [*ZOO, *ZOO.families]),
         ("scorers", ["lm", *SCORE_FILES, *SCORERS.builtin]),
         ("metrics", [*METRICS.builtin]),
         ("formats", [*FORMATS.builtin]),

@@ -17,6 +17,7 @@ import click
 
 import rerank
 from rerank.cli.cache import cache
+from rerank.cli.cloze import cloze
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
@@ -56,6 +57,7 @@ for command in (
     perplexity,
     sample,
     lm_eval,
+    cloze,
     score,
     tune_mert,
     tune_moses,

@@ -69,6 +69,17 @@ documents_option = click.option(
     help="New folder for the model.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
+@count_option(
+    "--longest",
+    help="Leave sentences of more than N words out of training, also as context of the next ones; "
+    "validation has all [default: keep all].",
+)
+@click.option(
+    "--across-documents",
+    is_flag=True,
+    help="Let contexts cross the ends of documents: each text is one stream, the training text in "
+    "4 x --streams stretches.",
+)
 @click.option(
     "--model",
     required=True,
@@ -208,6 +219,7 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
+@click.option("--across-documents", is_flag=True, help="Let contexts cross the ends of documents.")
 @documents_option
 @click.option(
     "--document-cache",
@@ -247,4 +259,4 @@ def perplexity(lm: Path, text: str, form: str, messages: Messages, **options: An
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         result = pipeline.perplexity(lm, text, notices=notices, **options)
-    print_result(PerplexityReport(result), form)
+    print_result(PerplexityReport(result, options["duplicate_last_word"]), form)

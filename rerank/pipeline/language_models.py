@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
+STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {
     "blank": "part documents with blank lines",
     "equals": "close documents with lines that begin with =",
@@ -45,7 +46,8 @@ class Recipe:
 
     None stands for the default of `lm`; fusion, head: None for those of the model. documents: a
     name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown words.
-    backward: whether sentences are read from right to left.
+    backward: whether sentences are read from right to left; longest: most words of a sentence to
+    train on, None for any number; across_documents: whether contexts cross the ends of documents.
     """
 
     model: str
@@ -61,6 +63,8 @@ class Recipe:
     documents: str = "blank"
     unknown: str | None = None
     vocabulary: int = 10_000
+    longest: int | None = None
+    across_documents: bool = False
     epochs: int = 5
     minutes: float | None = None
     seed: int = 1
@@ -129,7 +133,8 @@ def train_lm(
         f"{recipe.model}{f' ({others})' if others else ''}"
         f"{' from right to left' if recipe.backward else ''}: "
         f"{n_parameters(model):,} parameters, order "
-        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
+        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
+        f"{'stretches' if recipe.across_documents else 'documents'}, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({settings.precision})"
@@ -174,6 +179,7 @@ def perplexity(
     document_cache: float | None = None,
     duplicate_last_word: bool = False,
     per_document: bool = False,
+    across_documents: bool = False,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
@@ -181,7 +187,8 @@ def perplexity(
 
     document_cache: weight of a document cache that the model is interpolated with;
     duplicate_last_word: each sentence's last word is read and counted twice, as in the published
-    program of Ji et al. 2016; per_document: with the perplexity of each document, too.
+    program of Ji et al. 2016; per_document: with the perplexity of each document, too;
+    across_documents: whether contexts cross the ends of documents.
     """
     from lm import evaluation
     from lm.corpus import with_last_words_twice
@@ -195,6 +202,8 @@ def perplexity(
                 f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
             )
         corpus = with_last_words_twice(corpus)
+    if across_documents:
+        corpus = corpus.in_stretches(1)
     model = saved.model
     if document_cache is not None:
         model = WithDocumentCache(model, document_cache)
@@ -315,13 +324,23 @@ def _corpora(
     vocabulary = build_vocabulary(words, raw, recipe.vocabulary, unknown)
     held_out = encode(read_lines(valid, notices), vocabulary, recipe.documents)
     _check_text(held_out, valid, notices)
-    if raw.n_documents == 1:
+    if raw.n_documents == 1 and not recipe.across_documents:
         notices.add(
             f"training text is one document; {_PARTED[recipe.documents]}", source=display(train)
         )
     both = (renumber(raw, words, vocabulary), held_out)
-    trained, held_out = (in_reading_order(one, backward=recipe.backward) for one in both)
-    return trained, held_out, vocabulary
+    corpus, held_out = (in_reading_order(one, backward=recipe.backward) for one in both)
+    if recipe.longest is not None:
+        corpus = corpus.without_longer(recipe.longest)
+        if not corpus.n_sentences:
+            raise UsageError(
+                f"--longest {recipe.longest}: all sentences of the training text have more words; "
+                "choose a larger number"
+            )
+    if recipe.across_documents:
+        stretches = recipe.streams * STRETCHES
+        return corpus.in_stretches(stretches), held_out.in_stretches(1), vocabulary
+    return corpus, held_out, vocabulary
 
 
 def _check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
@@ -354,6 +373,8 @@ def _about(
         "python": platform.python_version(),
         "model": recipe.model,
         "settings": asdict(settings),
+        "longest": recipe.longest,
+        "across_documents": recipe.across_documents,
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

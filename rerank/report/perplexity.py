@@ -21,13 +21,18 @@ _COLUMNS = {  # of the table for people: heading, decimals
 
 @dataclass(frozen=True, slots=True)
 class PerplexityReport:
-    """Perplexity of a text, with a row for each of its documents if it has figures of them."""
+    """Perplexity of a text, with a row for each of its documents if it has figures of them.
+
+    duplicate_last_word: whether the last word of each sentence was counted twice.
+    """
 
     text: Perplexity
+    duplicate_last_word: bool = False
 
     def to_dict(self) -> dict[str, object]:
         """The figures as JSON values; `document` counts from 0."""
         found: dict[str, object] = {"schema": 1, **self.text.as_json()}
+        found["duplicate_last_word"] = self.duplicate_last_word
         if self.text.documents is not None:
             found["documents"] = self._rows()
         return found
@@ -44,7 +49,8 @@ class PerplexityReport:
         text = (
             f"perplexity {found.perplexity:.2f} (without </s> {found.perplexity_without_eos:.2f}), "
             f"{found.nats_per_token:.4f} nats per token over {found.tokens:,} words "
-            f"({found.oov:,} out of vocabulary) in {found.sentences:,} sentences\n"
+            f"({found.oov:,} out of vocabulary) in {found.sentences:,} sentences"
+            f"{', the last word of each twice' if self.duplicate_last_word else ''}\n"
         )
         if found.log_z is not None:
             text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
