@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from lm.batches import PackedBatch
-from lm.contexts import Context
+from lm.contexts import Context, Prepared
 from lm.model import DocumentLM
 from lm.recurrence import State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.vocabulary import UNKNOWN
 
-_FACTS = ("reads_states", "carries_state", "per_word", "side_information")
+_FACTS = ("reads_states", "reads_layers", "carries_state", "per_word", "side_information")
 
 
 class CachedWords(Context):
@@ -62,9 +62,17 @@ class CachedWords(Context):
         """That of the other context."""
         return self.inner.value(_inner(contexts))
 
-    def word_values(self, contexts: Rows, row: Tensor, query: Tensor) -> Tensor:
+    def prepared(self, contexts: Rows) -> Prepared:
+        """What the other context prepares."""
+        return self.inner.prepared(_inner(contexts))
+
+    def word_values(self, prepared: Prepared, row: Tensor, query: Tensor) -> Tensor:
         """Those of the other context."""
-        return self.inner.word_values(_inner(contexts), row, query)
+        return self.inner.word_values(prepared, row, query)
+
+    def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
+        """Those of the other context."""
+        return self.inner.row_values(prepared, query)
 
     def state(self, contexts: Rows) -> State:
         """Those of the other context."""

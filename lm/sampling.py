@@ -18,7 +18,7 @@ from lm.histories import contexts_after, read_on
 from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import ScoreError
-from lm.sentences import Positions, ReadSentences
+from lm.sentences import Positions, PositionStates, ReadSentences
 from lm.vocabulary import END, SPECIAL, START, UNKNOWN
 
 TOGETHER = 64  # documents drawn side by side
@@ -95,9 +95,9 @@ def _sentences(
     alive = torch.arange(len(sentences), device=contexts.device)  # sentences that have no end yet
     state = model.start(contexts, inputs)
     words = torch.full((len(sentences), 1), START, device=contexts.device)
-    hidden = model.hidden(state)[:, None]
+    states = [model.kept(state)]
     for n in range(longest):
-        read = _prefixes(words, hidden)
+        read = _prefixes(words, states)
         features = model.features(read, contexts.take(alive))[read.positions.last]
         log_probs = model.head.log_probabilities(features).double() / temperature
         log_probs[:, [UNKNOWN, START] if n else [UNKNOWN, START, END]] = -torch.inf
@@ -113,22 +113,21 @@ def _sentences(
             break
         alive, state = alive[on], model.step(state.take(on), drawn[on], inputs)
         words = torch.cat([words[on], drawn[on, None]], dim=1)
-        hidden = torch.cat([hidden[on], model.hidden(state)[:, None]], dim=1)
+        states = [*(one.take(on) for one in states), model.kept(state)]
     return sentences, ended
 
 
-def _prefixes(words: Tensor, hidden: Tensor) -> ReadSentences:
-    """Beginnings of A sentences as they were read: words (A, n + 1) from `<s>` on, (A, n + 1, H).
+def _prefixes(words: Tensor, states: Sequence[PositionStates]) -> ReadSentences:
+    """Beginnings of A sentences as they were read: words (A, n + 1) from `<s>` on, n + 1 states.
 
     Heads may look at all words before, so features are those of all positions.
     """
     sentences, positions = words.shape
-    place = torch.arange(sentences * positions, device=words.device).view(sentences, positions)
-    before = place - 1
-    before[:, 0] = -1
-    row = place // positions
-    columns = words.flatten(), before.flatten(), row.flatten(), place[:, -1]
-    return ReadSentences(Positions(*columns, positions - 1), hidden.flatten(0, 1))
+    place = torch.arange(sentences * positions, device=words.device).view(positions, sentences)
+    before = place - sentences
+    before[0] = -1
+    columns = words.T.flatten(), before.flatten(), (place % sentences).flatten(), place[-1]
+    return ReadSentences.of(Positions(*columns, positions - 1), PositionStates.cat(states))
 
 
 def _drawn(log_probs: Tensor, uniform: Sequence[float]) -> Tensor:

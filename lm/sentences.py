@@ -60,6 +60,11 @@ class PositionStates:
     layers: Tensor | None = None
     values: Tensor | None = None
 
+    def take(self, index: Tensor) -> Self:
+        """The positions at `index`."""
+        layers, values = (None if x is None else x[index] for x in (self.layers, self.values))
+        return type(self)(self.hidden[index], select(self.recurrent, index), layers, values)
+
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
         """The positions of all parts, in order."""
