@@ -120,6 +120,8 @@ def test_the_exact_decoders_of_a_model_are_those_of_its_order() -> None:
 )
 def test_numbers_of_parameters_are_those_of_models_that_are_made(sizes: Sizes) -> None:
     for row in model_listing(sizes).rows:
+        if row["name"] in ZOO.families:
+            continue
         shape = (sizes.embed, sizes.hidden, sizes.recurrence, sizes.layers, sizes.tied)
         model = DocumentLM(Config(str(row["name"]), sizes.vocabulary + 3, *shape))
         assert row["number of parameters"] == n_parameters(model)
@@ -135,7 +137,11 @@ def test_the_sizes_are_those_of_training_if_not_given() -> None:
 
 def test_parameters_are_counted_without_memory() -> None:
     """2³⁰ words of 2¹⁶ numbers: 256 TiB."""
-    found = model_listing(Sizes(embed=1 << 16, vocabulary=1 << 30)).rows
+    found = [
+        row
+        for row in model_listing(Sizes(embed=1 << 16, vocabulary=1 << 30)).rows
+        if row["name"] not in ZOO.families
+    ]
     assert all(int(str(row["number of parameters"])) > 1 << 46 for row in found)
 
 

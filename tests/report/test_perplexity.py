@@ -29,7 +29,7 @@ def test_documents_are_rows_above_that_line() -> None:
 
 def test_json_has_the_figures_of_the_text_and_a_list_of_documents() -> None:
     alone, found = (PerplexityReport(one).to_dict() for one in (TEXT, WITH_DOCUMENTS))
-    assert alone == {"schema": 1, **TEXT.as_json()}
+    assert alone == {"schema": 1, **TEXT.as_json(), "duplicate_last_word": False}
     documents = [{"document": 0, **FIRST.as_json()}, {"document": 1, **SECOND.as_json()}]
     assert found == {**alone, "documents": documents}
     assert json.loads(json.dumps(found)) == found

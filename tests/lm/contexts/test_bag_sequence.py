@@ -94,7 +94,8 @@ def test_contexts_are_prepared_once_for_all_words(monkeypatch: pytest.MonkeyPatc
 
     def counted(contexts: Rows) -> Rows:
         calls.append(len(contexts))
-        return prepared(contexts)
+        found: Rows = prepared(contexts)
+        return found
 
     monkeypatch.setattr(model.context, "prepared", counted)
     inputs = model.word_inputs()
