@@ -1,6 +1,6 @@
 """Training learns, and a run that was interrupted is the run that was not, bit for bit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import torch
 from support.models import enlarged
 from torch import Tensor
 
-from lm.batches import epoch_order, segments
+from lm.batches import Segment, epoch_order, segments
 from lm.checkpoint import load_training, save_training
 from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
@@ -286,10 +286,10 @@ def test_every_epoch_reads_every_sentence_in_a_different_order(
     trainer = trainer_of("rnnlm", replace(SETTINGS, epochs=3))
     update = trainer._update
 
-    def watched(segment: object) -> None:
-        grid = segment.sentences  # type: ignore[attr-defined]
-        read.extend(grid[grid >= 0].tolist())
-        update(segment)  # type: ignore[arg-type]
+    def watched(segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            read.extend(segment.sentences[segment.sentences >= 0].tolist())
+        update(segments)
 
     monkeypatch.setattr(trainer, "_update", watched)
     for _ in trainer.run():
