@@ -2,7 +2,8 @@
 
 A model folder holds `config.json`, a vocabulary and weight shards (`lm.shards`). A training
 state is the model, the optimiser's moments, the contexts of the documents that are being read
-and, in a run of several stages, the best weights of the present one, in a separate folder. After any failure a folder holds either the old state or the new.
+and, in a run of several stages, the best weights of the present one, in a separate folder. After
+any failure a folder holds either the old state or the new.
 """
 
 from __future__ import annotations

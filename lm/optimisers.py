@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -37,7 +38,7 @@ class Optimiser:
 
 def _adamw(parameters: Parameters, rate: float, decay: float) -> Optimizer:
     """AdamW that shrinks matrices, not vectors (Loshchilov & Hutter 2019)."""
-    groups = [
+    groups: list[dict[str, Any]] = [
         {"params": [p for p in parameters if p.ndim > 1]},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]

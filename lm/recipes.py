@@ -37,6 +37,7 @@ STRONG: Values = {
     "dropout": 0.1,
     "context_dropout": 0.1,
     "negatives": 1024,
+    "precision": "auto",
 }
 
 _PAPERS: Values = {
@@ -48,6 +49,7 @@ _PAPERS: Values = {
     "dropout": 0.0,
     "context_dropout": 0.0,
     "negatives": 0,
+    "precision": "float32",
 }
 
 # Ji et al. 2016, §3.1: AdaGrad 0.1, clip 5, Glorot, L = 5. K and H are from their grid of

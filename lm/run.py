@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lm.batches import SEGMENTS
 from lm.evaluation import LogNormalisers
+from lm.initialisation import INITIALISATIONS
+from lm.optimisers import OPTIMISERS
+from lm.schedules import SCHEDULES
+from lm.stages import LEVELS
+
+_TABLES: Mapping[str, Mapping[str, object]] = {
+    "optimiser": OPTIMISERS,
+    "schedule": SCHEDULES,
+    "segments": SEGMENTS,
+    "levels": LEVELS,
+    "initialisation": INITIALISATIONS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,11 @@ class Settings:
     patience: int = 0
     accumulate: int = 1
     initialisation: str = "own"
+
+    def __post_init__(self) -> None:
+        for name, known in _TABLES.items():
+            if (value := getattr(self, name)) not in known:
+                raise ValueError(f"no {name} {value!r} is known; there are {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True)

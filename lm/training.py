@@ -49,10 +49,9 @@ class Trainer:
             raise ValueError("training and validation need at least one sentence each")
         self.model, self.train, self.valid, self.settings = model, train, valid, settings
         self.stages, self.schedule = LEVELS[settings.levels](model), SCHEDULES[settings.schedule]
-        carried = settings.segments == "carried"
-        self.streams = settings.streams
-        if carried:
-            self.streams = max(1, min(settings.streams, train.n_documents // 4))
+        longest = int(np.diff(train.documents).max())
+        self.length = min(settings.segment, longest)
+        self.streams = max(1, min(settings.streams, train.n_documents // 4))
         self.progress = Progress()
         self.device = model.embedding.weight.device
         self.kept: dict[str, Tensor] = {}
@@ -88,7 +87,7 @@ class Trainer:
         found = SEGMENTS[settings.segments](
             self.train,
             streams=self.streams,
-            length=settings.segment,
+            length=self.length,
             seed=settings.seed,
             epoch=epoch,
         )
@@ -129,6 +128,12 @@ class Trainer:
             spent = progress.seconds - progress.first_seconds
             share = max(share, spent / time_left if time_left > 0 else 1.0)
         return min(share, 1.0)
+
+    def updates_left(self) -> int:
+        """Updates to the end of the run, if no stage ends early."""
+        progress = self.progress
+        stages = len(self.stages) - progress.stage
+        return stages * self._stage_updates - (progress.update - progress.first_update)
 
     @property
     def _stage_updates(self) -> int:
@@ -178,8 +183,8 @@ class Trainer:
 
     def _step(self) -> None:
         """Clip the gradients and let the optimisers move the weights."""
-        for group in self.stage.groups:
-            clip(group, self.settings.clip)
+        for parameters in self.stage.groups:
+            clip(parameters, self.settings.clip)
         for optimiser, peak in (
             (self.optimiser, self.settings.learning_rate),
             (self.sparse_optimiser, SPARSE_RATE),
