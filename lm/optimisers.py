@@ -1,8 +1,8 @@
 """How gradients become updates of the weights: the optimisers by name, and clipping.
 
-A module states by `sparse_parameters = ("name", …)` which of its own parameters are so large,
-and used by so few positions, that an update must not touch all of their entries: tables of
-hashed features. They are trained by SGD without decay or state, on sparse or dense gradients.
+A module states by `sparse = True` that its own parameters are so large, and used by so few
+positions, that an update must not touch all of their entries: tables of hashed features. They
+are trained by SGD without decay or state, on sparse or dense gradients.
 """
 
 from __future__ import annotations
@@ -69,12 +69,9 @@ OPTIMISERS: Mapping[str, Optimiser] = {
 
 
 def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Parameters that a module of the model marks as sparse."""
-    return [
-        module.get_parameter(name)
-        for module in model.modules()
-        for name in getattr(module, "sparse_parameters", ())
-    ]
+    """Parameters of the modules that are marked as sparse."""
+    modules = (module for module in model.modules() if getattr(module, "sparse", False))
+    return [parameter for module in modules for parameter in module.parameters(recurse=False)]
 
 
 def clip(parameters: Iterable[nn.Parameter], norm: float) -> None:

@@ -77,14 +77,14 @@ def test_own_weights_are_those_of_the_parts() -> None:
 
 
 class Hashed(nn.Linear):
-    """A layer whose weights are marked as sparse."""
+    """A layer that is marked as sparse."""
 
-    sparse_parameters: ClassVar[tuple[str, ...]] = ("weight",)
+    sparse: ClassVar[bool] = True
 
 
 def test_sparse_parameters_keep_their_values() -> None:
-    model = Hashed(2, 3)
-    nn.init.zeros_(model.weight)
+    model = nn.Sequential(Hashed(2, 3), nn.Linear(3, 1))
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
     INITIALISATIONS["glorot"](model, 3)
-    assert not model.weight.any()
-    assert model.bias.any()
+    assert [bool(parameter.any()) for parameter in model.parameters()] == [False] * 2 + [True] * 2

@@ -86,9 +86,9 @@ def test_an_optimisers_state_has_the_shapes_that_it_states(name: str) -> None:
 
 
 class Hashed(nn.Module):
-    """A layer beside a table, of which it marks one as sparse."""
+    """A sparse table beside a layer that is none."""
 
-    sparse_parameters: ClassVar[tuple[str, ...]] = ("table",)
+    sparse: ClassVar[bool] = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,8 +96,8 @@ class Hashed(nn.Module):
         self.layer = nn.Linear(1, 1)
 
 
-def test_sparse_parameters_are_those_that_modules_mark() -> None:
-    model = nn.Sequential(Hashed(), nn.Linear(1, 1), Hashed())
+def test_sparse_parameters_are_those_of_the_modules_that_say_so() -> None:
+    model = nn.Sequential(Hashed(), nn.Embedding(2, 1), Hashed())
     found = sparse_parameters(model)
     assert [id(p) for p in found] == [id(model[0].table), id(model[2].table)]
 

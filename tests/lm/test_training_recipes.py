@@ -286,7 +286,7 @@ def test_the_perplexity_of_the_sentence_level_is_that_of_words_without_order() -
 class Table(nn.Module):
     """Scores of words by a table that is used as a sparse parameter."""
 
-    sparse_parameters: ClassVar[tuple[str, ...]] = ("table",)
+    sparse: ClassVar[bool] = True
 
     def __init__(self, words: int) -> None:
         super().__init__()
@@ -329,7 +329,7 @@ def paper(family: str, name: str, **changes: Any) -> Callable[[], Trainer]:
     return lambda: trainer_of(name, FEW, **known)
 
 
-RUNS = {
+RUNS: dict[str, Callable[[], Trainer]] = {
     "ji": paper("ji", "hrnnlm", epochs=1, segment=3),
     "code": lambda: trainer_of("codclm", FEW, weight_decay=1e-5, accumulate=2),
     "wang-cho": paper("wang-cho", "codclm", epochs=1, streams=2),
