@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.options import count_option
+from rerank.cli.options import all_of, count_option
 from rerank.cli.values import SHARE, Real
 
 
@@ -24,7 +24,8 @@ _OPTIONS = (
         "initialisation",
         type=click.Choice(["own", "glorot"]),
         **of_recipe(
-            "own", "Initial weights: each part's own, or Glorot-uniform for every matrix and vector"
+            "own",
+            "Initial weights: each part's own, or Glorot-uniform for every matrix and vector",
         ),
     ),
     count_option(
@@ -125,14 +126,9 @@ _OPTIONS = (
         "--precision",
         type=click.Choice(["auto", "float32", "bfloat16"]),
         **of_recipe(
-            "auto", "Precision of training; auto is bfloat16 where the hardware is faster with it"
+            "auto",
+            "Precision of training; auto is bfloat16 where the hardware is faster with it",
         ),
     ),
 )
-
-
-def training_options(command: Any) -> Any:
-    """A command with the options of the training, in their order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+training_options = all_of(_OPTIONS)
