@@ -140,14 +140,14 @@ def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corp
 
 
 def build_vocabulary(
-    words: list[bytes], corpus: Corpus, size: int, unknown: bytes | None = None
+    words: list[bytes], corpus: Corpus, size: int, *, least: int = 1, unknown: bytes | None = None
 ) -> Vocabulary:
-    """Vocabulary of the `size` most frequent words of an interned corpus.
+    """Vocabulary of the `size` most frequent words of an interned corpus, of `least` or more.
 
     unknown: a word that stands for unknown words, as `<unk>` does; it is left out.
     """
     counts = np.bincount(corpus.tokens, minlength=len(words)).tolist()
-    own = [(word, n) for word, n in zip(words, counts, strict=True) if word != unknown]
+    own = [(w, n) for w, n in zip(words, counts, strict=True) if w != unknown and n >= least]
     return Vocabulary.most_frequent([word for word, _ in own], [n for _, n in own], size)
 
 

@@ -113,6 +113,10 @@ class Recurrence(nn.Module):
         """Hidden states of all layers side by side, (B, L · H), the lowest layer first."""
         return torch.cat(state[:: self.tensors], dim=1)
 
+    def blocks(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The matrices or vectors of single gates, which a parameter stacks."""
+        return torch.split(tensor, self.hidden)
+
     def like(self, inputs: int) -> Self:
         """A new recurrence of this kind and size over inputs of another size."""
         return type(self)(inputs, self.hidden, self.layers)

@@ -36,6 +36,8 @@ class Composition:
     `lm.heads.softmax`. fusion, head: unless the configuration of a model names another one of
     `FUSIONS` or `HEADS`. order: shown in listings; `DocumentLM.order` derives it for use. shape:
     name of the recurrence of the paper, and number of its layers, for which `parameters` holds.
+    recipe: family of papers in `lm.recipes.FAMILIES` that says how the model was trained; None if
+    no paper does.
     """
 
     context: Part
@@ -45,6 +47,7 @@ class Composition:
     head: Part = "lm.heads:softmax"
     order: int | None = None
     shape: tuple[str, int] = ("cifg", 2)
+    recipe: str | None = None
 
 
 RECURRENCES: Mapping[str, Part] = {
@@ -137,12 +140,14 @@ _MODELS: Zoo = {
         "Mikolov et al. 2010; baseline of " + _JI,
         "H(13H+3K+6) + V(H+K+1)",
         order=0,
+        recipe="ji",
     ),
     "drnnlm": Composition(
         "lm.contexts.carried_state:CarriedState",
         "lm.fusions:InitialState",
         _JI + ", fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
+        recipe="ji",
     ),
     "codclm": Composition(
         "lm.contexts.last_hidden:LastHidden",
@@ -150,12 +155,14 @@ _MODELS: Zoo = {
         _JI + ", eqs. 6–7",
         "H(13H+3K+6) + V(2H+K+1) + H",
         order=1,
+        recipe="ji",
     ),
     "ccdclm": Composition(
         "lm.contexts.last_hidden:LastHidden",
         "lm.fusions:Input",
         _JI + ", eqs. 4–5",
         "H(16H+3K+6) + V(H+K+1) + H",
+        recipe="ji",
     ),
     "adclm": Composition(
         "lm.contexts.previous_words:PreviousWords",
@@ -163,18 +170,21 @@ _MODELS: Zoo = {
         _JI + ", eqs. 8–12",
         "H(18H+3K+7) + A(2H+1) + V(H+K)",
         head="lm.heads:unbiased_softmax",
+        recipe="ji",
     ),
     "dam": Composition(
         "lm.contexts.final_states:FinalStates",
         "lm.fusions:InputResidual",
         "the attention in the code of " + _JI,
         "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
+        recipe="ji",
     ),
     "hrnnlm": Composition(
         "lm.contexts.sentence_recurrence:SentenceRecurrence",
         "lm.fusions:Input",
         "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
+        recipe="ji",
     ),
     "rlm": Composition(
         "lm.contexts:NoContext",
@@ -183,6 +193,7 @@ _MODELS: Zoo = {
         "4H(H+K+1) + V(H+K+1)",
         order=0,
         shape=("lstm", 1),
+        recipe="wang-cho",
     ),
 }
 
@@ -191,7 +202,7 @@ def _larger_context(context: str, fusion: str, parameters: str) -> Composition:
     """A family of Wang & Cho's larger-context language models; parameters: beside those of rlm."""
     source = "Wang & Cho 2015, arXiv:1511.03729, §3"
     total = f"4H(H+K+1) + V(H+K+1) + {parameters}"
-    return Composition(context, fusion, source, total, shape=("lstm", 1))
+    return Composition(context, fusion, source, total, shape=("lstm", 1), recipe="wang-cho")
 
 
 _EARLY, _LATE = "lm.fusions:InputSum", "lm.late_fusion:LateFusion"

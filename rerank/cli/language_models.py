@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,12 @@ from rerank.cli.options import (
     table_format_option,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, SHARE, TEXT, Real
+from rerank.cli.training_options import of_recipe, training_options
+from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
-    from lm.training import Report
+    from lm.run import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
 
@@ -41,7 +43,7 @@ documents_option = click.option(
     headings={
         "train": "Data and output",
         "model": "Model",
-        "epochs": "Training",
+        "initialisation": "Training",
         "device": "Machine",
         "strict": "Messages",
     },
@@ -81,30 +83,51 @@ documents_option = click.option(
     "4 x --streams stretches.",
 )
 @click.option(
+    "--curve",
+    type=FILE,
+    help="New file for the learning curve: tab-separated figures of every validation. --resume "
+    "extends it.",
+)
+@click.option(
     "--model",
     required=True,
     type=MemberName(MODELS),
     help="Language model; `rerank list models` shows what each is, and its number of parameters.",
 )
+@click.option(
+    "--recipe",
+    type=click.Choice(["strong", "paper", "code"]),
+    default="strong",
+    help="Defaults of the options for the model and its training: strong for use, shown here; "
+    "paper is the training of the model's own paper, code that of its authors' program. The run "
+    "prints what it uses.",
+)
 @count_option(
     "--vocab",
     "vocabulary",
-    default=10_000,
     most=MOST_LINES,
-    help="Vocabulary size: the most frequent words of the training text.",
+    **of_recipe("10000", "Vocabulary size: the most frequent words of the training text"),
 )
-@count_option("--embed", default=128, most=WIDEST, help="Size of the word embeddings.")
-@count_option("--hidden", default=256, most=WIDEST, help="Size of the hidden layers.")
-@count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
+@count_option(
+    "--vocab-min-count",
+    "min_count",
+    most=MOST_LINES,
+    **of_recipe("1", "Number of times that a word of the vocabulary is in the training text"),
+)
+@count_option("--embed", most=WIDEST, **of_recipe("128", "Size of the word embeddings"))
+@count_option("--hidden", most=WIDEST, **of_recipe("256", "Size of the hidden layers"))
+@count_option("--layers", most=64, **of_recipe("1", "Number of recurrent layers"))
 @click.option(
     "--recurrence",
     type=TableName("lm.zoo:RECURRENCES"),
-    default="lstm",
-    help="Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
-    "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
-    "without a peephole at the first word; rnn is the simple cell with a sigmoid.",
+    **of_recipe(
+        "lstm",
+        "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
+        "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid",
+    ),
 )
-@click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
 @click.option(
     "--fusion",
     type=TableName("lm.zoo:FUSIONS"),
@@ -133,40 +156,7 @@ documents_option = click.option(
     help="Read sentences from right to left: a feature of its own beside a forward model. The "
     "folder says so, and no command needs the option again.",
 )
-@count_option("--epochs", default=5, help="Number of passes over the training text.")
-@click.option(
-    "--minutes",
-    type=Real(0, 1_000_000, above=True),
-    help="Time limit, towards which the learning rate is annealed; results then depend on the "
-    "speed of the machine.",
-)
-@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
-@click.option("--dropout", default=0.1, type=Real(0, 0.95), help="Dropout rate.")
-@click.option(
-    "--context-dropout",
-    default=0.1,
-    type=SHARE,
-    help="Share of sentences that are trained without context.",
-)
-@click.option(
-    "--learning-rate",
-    default=3e-3,
-    type=Real(0, 10, above=True),
-    help="Peak learning rate of AdamW.",
-)
-@count_option(
-    "--negatives",
-    least=0,
-    help="Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-    "--head classes [default: 1024].",
-)
-@count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
-    default="auto",
-    help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
-)
+@training_options
 @device_option
 @threads_option
 @message_options
@@ -175,6 +165,7 @@ def train_lm(
     valid: str,
     out: Path,
     resume: bool,
+    curve: str | None,
     threads: int | None,
     messages: Messages,
     **recipe: Any,
@@ -186,11 +177,16 @@ def train_lm(
       rerank train-lm --model codclm --train train.en.gz --valid valid.en --out codclm.lm
     """
     from rerank import pipeline
+    from rerank.pipeline.processes import is_first_process
+
+    if not is_first_process():
+        messages = replace(messages, quiet=True)
 
     def report(r: Report) -> None:
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
             f"train {r.training_nats:.3f} nats  valid perplexity {r.valid_perplexity:.2f}"
+            f"{'' if r.stage == 'words' else f' of {r.stage}'}"
             f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )
 
@@ -203,6 +199,7 @@ def train_lm(
             out,
             notices=notices,
             resume=resume,
+            curve=curve,
             report=report,
             announce=messages.announce,
         )

@@ -14,7 +14,6 @@ from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.language_models import Recipe as Recipe
-from rerank.pipeline.language_models import perplexity as perplexity
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
@@ -24,6 +23,7 @@ from rerank.pipeline.models import ModelOptions as ModelOptions
 from rerank.pipeline.models import Scoring as Scoring
 from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
 from rerank.pipeline.moses_tuning import tune_moses as tune_moses
+from rerank.pipeline.perplexity import perplexity as perplexity
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample

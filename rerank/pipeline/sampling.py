@@ -9,7 +9,8 @@ from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.language_models import broken_models, open_model, read_corpus
+from rerank.pipeline.language_models import open_model
+from rerank.pipeline.perplexity import broken_models, read_corpus
 from rerank.pipeline.progress import progress
 
 

@@ -68,7 +68,7 @@ def test_lines_that_begin_with_an_equals_sign_close_documents_where_these_are_pa
 def test_a_word_that_stands_for_unknown_words_is_not_in_the_vocabulary() -> None:
     words, corpus = intern([b"UNK a UNK b", b"UNK b c"])
     assert build_vocabulary(words, corpus, 2).words == (b"UNK", b"b")
-    vocabulary = build_vocabulary(words, corpus, 2, b"UNK")
+    vocabulary = build_vocabulary(words, corpus, 2, unknown=b"UNK")
     assert vocabulary.words == (b"b", b"a")
     assert nested(encode([b"UNK a never"], vocabulary)) == [[[0, 4, 0]]]
 

@@ -17,7 +17,8 @@ from rerank.files.paths import display
 from rerank.formats.contrastive import GROUPS, ContrastiveItem, read_contrastive
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
-from rerank.pipeline.language_models import broken_models, open_model
+from rerank.pipeline.language_models import open_model
+from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
 from rerank.report.contrastive import CONDITIONS, ContrastiveReport, GroupAccuracy, ModelAccuracy
 from rerank.scorers.unknown_words import UnknownWords
