@@ -35,6 +35,10 @@ from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo
 
 T = TypeVar("T")
+# settings that states of before do not have, and what was done then
+_BEFORE: Mapping[str, object] = dict.fromkeys(
+    ("locked_dropout", "word_dropout", "weight_dropout", "context_noise", "averaging"), 0.0
+)
 _VOCABULARY_BYTES = 16 << 20  # and 256 a word, far more than words have in the mean
 
 
@@ -100,6 +104,9 @@ def save_training(folder: Path, trainer: Trainer) -> None:
     """Write the state from which `load_training` resumes a run, bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
     tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(trainer.contexts.tensors)}
+    if trainer.average is not None:
+        own = _own(trainer.average.model).items()
+        tensors |= {f"average.{name}": tensor for name, tensor in own}
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
@@ -126,11 +133,16 @@ def load_training(folder: Path, trainer: Trainer) -> None:
             moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    model = {k.removeprefix("model."): v for k, v in _named(tensors, "model.").items()}
-    _check_shapes(_own(trainer.model), model, path)
+    models = {"model.": trainer.model}
+    if trainer.average is not None:
+        models["average."] = trainer.average.model
+    states = {prefix: _stripped(tensors, prefix) for prefix in models}
+    for prefix, model in models.items():
+        _check_shapes(_own(model), states[prefix], path)
     _check_shapes(_moments(trainer) if moments else {}, _named(tensors, "optimiser."), path)
     _check_contexts(contexts, trainer.contexts, path)
-    trainer.model.load_state_dict(model, strict=False)
+    for prefix, model in models.items():
+        model.load_state_dict(states[prefix], strict=False)
     trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
     trainer.contexts = contexts.to(trainer.device)
     trainer.progress = progress
@@ -138,6 +150,10 @@ def load_training(folder: Path, trainer: Trainer) -> None:
 
 def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _stripped(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): tensor for k, tensor in _named(tensors, prefix).items()}
 
 
 def _moments(trainer: Trainer) -> dict[str, Tensor]:
@@ -172,9 +188,9 @@ def _run(trainer: Trainer) -> dict[str, object]:
 
 
 def _check_run(then: object, now: dict[str, object], path: Path) -> None:
-    if then == now:
+    old = {**_BEFORE, **then} if isinstance(then, dict) else {}
+    if old == now:
         return
-    old = then if isinstance(then, dict) else {}
     keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]
     odd = [f"{key} was {old.get(key)!s:.80}, is {now.get(key)}" for key in keys]
     raise ModelError(

@@ -21,11 +21,11 @@ from lm.heads import Head
 from lm.recurrence import RECURRENCES, Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import SPECIAL, START
 from lm.zoo import HEADS, ZOO, Zoo, load
 
-Dropout = Callable[[Tensor], Tensor]
+Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +185,11 @@ class DocumentLM(nn.Module):
     # All positions at once
 
     def unroll(
-        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x: x
+        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> ReadSentences:
         """Packed sentences read in their contexts (B rows in the caller's order)."""
-        projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
+        positions = batch.positions
+        projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
         state = self._before_words(contexts.take(batch.order))
         if self._value_enters_words:
             recurrent = self._unroll_by_steps(batch.sizes, state, projected)
@@ -197,7 +198,7 @@ class DocumentLM(nn.Module):
             recurrent = self.fusion.unroll(
                 self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
-        return ReadSentences(batch.positions, self.recurrence.output(recurrent), recurrent)
+        return ReadSentences(positions, self.recurrence.output(recurrent), recurrent)
 
     def _unroll_by_steps(
         self, sizes: tuple[int, ...], state: State, projected: Tensor
@@ -211,7 +212,7 @@ class DocumentLM(nn.Module):
         return tuple(torch.cat(column) for column in zip(*states, strict=True))
 
     def features(
-        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x: x
+        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> Tensor:
         """Output features (N, R) of all positions of sentences, given their contexts."""
         positions = read.positions
@@ -222,7 +223,7 @@ class DocumentLM(nn.Module):
             query = positions.previous(read.hidden)
             return self.context.word_values(contexts, positions.context, query)
 
-        h, c = self.fusion.output(dropout(read.hidden), value)
+        h, c = self.fusion.output(dropout(read.hidden, positions), value)
         return self.head.at_positions(self.head.features(h, c), positions)
 
 

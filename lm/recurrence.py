@@ -28,11 +28,13 @@ class Recurrence(nn.Module):
     """Base of the cell stacks: `layers` layers of size `hidden` over inputs of size `inputs`.
 
     Subclasses define `gates` (pre-activations per unit fed by the input), `tensors` (of a
-    layer's state, its hidden state first) and `cell`.
+    layer's state, its hidden state first) and `cell`. recurrent: the matrix from hidden state to
+    pre-activations of each layer.
     """
 
     gates: ClassVar[int]
     tensors: ClassVar[int] = 2
+    recurrent: nn.ParameterList
 
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()

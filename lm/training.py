@@ -22,17 +22,26 @@ import numpy as np
 import torch
 from torch import nn
 
+from lm.averaging import WeightAverage
 from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus
+from lm.corruption import Corruption
 from lm.evaluation import LogNormalisers, perplexity
 from lm.model import DocumentLM
-from lm.reading import Noise, read
+from lm.noise import Noise, word_factors
+from lm.reading import read
 from lm.vocabulary import END
+from lm.weight_dropout import dropped_weights
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The recipe. `negatives` 0, or more than a quarter of V, means the exact softmax."""
+    """The recipe. `negatives` 0, or more than a quarter of V, means the exact softmax.
+
+    Rates and shares of 0 mean without. context_noise: share of sentences that enter contexts as
+    corrupted copies (`lm.corruption`); averaging: share of the updates so far over which weights
+    are averaged (`lm.averaging`).
+    """
 
     epochs: int = 5
     minutes: float | None = None
@@ -47,6 +56,11 @@ class Settings:
     negatives: int = 1024
     validations: int = 4
     precision: str = "float32"
+    locked_dropout: float = 0.0
+    word_dropout: float = 0.0
+    weight_dropout: float = 0.0
+    context_noise: float = 0.0
+    averaging: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +119,18 @@ class Trainer:
             betas=(0.9, 0.99),
             fused=True,
         )
+        share = settings.averaging
+        self.average = WeightAverage(model, share) if share else None
         counts = np.bincount(train.tokens, minlength=model.config.vocabulary)
         counts[END] = train.n_sentences
         on_device = torch.from_numpy(counts).to(self.device)
         self.sampler = model.head.sampler(on_device, settings.negatives)
         self.updates_per_epoch = sum(1 for _ in self._segments(0))
+
+    @property
+    def validated(self) -> DocumentLM:
+        """The model that is validated, and that is to be kept: with averaged weights, if any."""
+        return self.model if self.average is None else self.average.model
 
     def _segments(self, epoch: int) -> Iterator[Segment]:
         order = epoch_order(self.train.n_documents, self.settings.seed, epoch)
@@ -153,28 +174,47 @@ class Trainer:
         settings, model = self.settings, self.model
         generator = torch.Generator(self.device)
         generator.manual_seed((settings.seed << 32) + self.progress.update)
-        noise = Noise(settings.dropout, settings.context_dropout, generator)
+        noise = self._noise(generator)
         half = settings.precision == "bfloat16"
         model.train()
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
-            reading = read(model, self.train, segment, self.contexts, noise)
-            nll = model.head.loss(reading.features, reading.targets, self.sampler, generator)
-        nats = nll.sum()
-        active = int((segment.sentences[0] >= 0).sum())
+        with dropped_weights(model, settings.weight_dropout, generator):
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+                reading = read(model, self.train, segment, self.contexts, noise)
+                nll = model.head.loss(reading.features, reading.targets, self.sampler, generator)
+            nats = nll.sum()
+            active = int((segment.sentences[0] >= 0).sum())
+            self.optimiser.zero_grad(set_to_none=True)
+            torch.autograd.backward((nats + reading.auxiliary_loss) / active)
         for group in self.optimiser.param_groups:
             group["lr"] = self._rate()
-        self.optimiser.zero_grad(set_to_none=True)
-        torch.autograd.backward((nats + reading.auxiliary_loss) / active)
         nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
         self.optimiser.step()
+        if self.average is not None:
+            self.average.add(model, self.progress.update + 1)
         self.contexts = reading.contexts.detach()
         self.progress.update += 1
         self.progress.position += 1
         self.progress.nats += float(nats.detach())
         self.progress.predictions += len(reading.targets)
 
+    def _noise(self, generator: torch.Generator) -> Noise:
+        """Noise of the next update."""
+        settings, update = self.settings, self.progress.update
+        corruption = None
+        if settings.context_noise:
+            rng = np.random.default_rng((settings.seed, update, 1))  # 1: not that of an epoch
+            corruption = Corruption(settings.context_noise, rng)
+        return Noise(
+            settings.dropout,
+            settings.context_dropout,
+            generator,
+            locked_dropout=settings.locked_dropout,
+            words=word_factors(self.model.config.vocabulary, settings.word_dropout, generator),
+            corruption=corruption,
+        )
+
     def _validate(self) -> Report:
-        progress, result = self.progress, perplexity(self.model, self.valid)
+        progress, result = self.progress, perplexity(self.validated, self.valid)
         best = progress.best is None or result.nats_per_token < progress.best
         if best:
             progress.best = result.nats_per_token

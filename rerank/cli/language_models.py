@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lm.training import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
+RATE = Real(0, 0.95)
 
 
 @click.command(
@@ -67,9 +68,16 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     most=MOST_LINES,
     help="Vocabulary size: the most frequent words of the training text.",
 )
-@count_option("--embed", default=128, most=WIDEST, help="Size of the word embeddings.")
-@count_option("--hidden", default=256, most=WIDEST, help="Size of the hidden layers.")
-@count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
+@click.option(
+    "--size",
+    type=click.Choice(["small", "medium", "large"]),
+    default="small",
+    help="Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
+    "large 512, 1024, 2.",
+)
+@count_option("--embed", most=WIDEST, help="Size of the word embeddings [default: that of --size].")
+@count_option("--hidden", most=WIDEST, help="Size of the hidden layers [default: that of --size].")
+@count_option("--layers", most=64, help="Number of recurrent layers [default: that of --size].")
 @click.option(
     "--recurrence",
     type=click.Choice(["lstm", "cifg"]),
@@ -92,12 +100,49 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     "speed of the machine.",
 )
 @count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
-@click.option("--dropout", default=0.1, type=Real(0, 0.95), help="Dropout rate.")
+@click.option(
+    "--dropout",
+    default=0.1,
+    type=RATE,
+    help="Dropout rate of single numbers, of the inputs and before the output layer.",
+)
+@click.option(
+    "--locked-dropout",
+    default=0.0,
+    type=RATE,
+    help="Dropout rate there with one mask for all words of a sentence (variational dropout).",
+)
+@click.option(
+    "--word-dropout",
+    default=0.0,
+    type=RATE,
+    help="Share of the words whose embedding an update leaves out.",
+)
+@click.option(
+    "--weight-dropout",
+    default=0.0,
+    type=RATE,
+    help="Dropout rate of the weights from hidden state to hidden state.",
+)
 @click.option(
     "--context-dropout",
     default=0.1,
     type=SHARE,
     help="Share of sentences that are trained without context.",
+)
+@click.option(
+    "--context-noise",
+    type=SHARE,
+    help="Share of sentences that enter contexts corrupted, as machine translations are: of "
+    "their words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not with "
+    "models without context [default: 0].",
+)
+@click.option(
+    "--averaging",
+    default=0.0,
+    type=SHARE,
+    help="Share of the updates so far over which the weights are averaged; the average is "
+    "validated and saved. 0 is without.",
 )
 @click.option(
     "--learning-rate",

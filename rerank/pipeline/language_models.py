@@ -33,19 +33,22 @@ if TYPE_CHECKING:
 
 SAVE_SECONDS = 300.0
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
+AVERAGING_BYTES = 4  # for each parameter: its average
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """Settings of the training of a language model; the defaults are those of `train-lm`.
 
-    None stands for the default of `lm`; head: None for that of the model.
+    None stands for the default of `lm`; embed, hidden, layers: for that of `size`, a name of
+    `lm.sizes`; head: for that of the model.
     """
 
     model: str
-    embed: int = 128
-    hidden: int = 256
-    layers: int = 1
+    size: str = "small"
+    embed: int | None = None
+    hidden: int | None = None
+    layers: int | None = None
     recurrence: str = "lstm"
     tied: bool = True
     head: str | None = None
@@ -54,7 +57,12 @@ class Recipe:
     minutes: float | None = None
     seed: int = 1
     dropout: float = 0.1
+    locked_dropout: float = 0.0
+    word_dropout: float = 0.0
+    weight_dropout: float = 0.0
     context_dropout: float = 0.1
+    context_noise: float | None = None
+    averaging: float = 0.0
     learning_rate: float = 3e-3
     negatives: int | None = None
     streams: int = 64
@@ -64,8 +72,11 @@ class Recipe:
 
     def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
         """Values, but for None, of the fields that a dataclass has, too."""
-        values = {field.name: getattr(self, field.name, None) for field in fields(record)}
-        return {name: value for name, value in values.items() if value is not None}
+        from lm.sizes import SIZES
+
+        own = {field.name: getattr(self, field.name, None) for field in fields(record)}
+        given = {name: value for name, value in own.items() if value is not None}
+        return {n: v for n, v in asdict(SIZES[self.size]).items() if n in own} | given
 
 
 def train_lm(
@@ -106,6 +117,11 @@ def train_lm(
                 "leave the option out"
             )
         settings = replace(settings, negatives=0)
+    if recipe.context_noise and not model.fusion.uses_context:
+        raise UsageError(
+            f"--context-noise {recipe.context_noise:g}: {recipe.model} reads no context; "
+            "leave the option out"
+        )
     trainer = Trainer(model, corpus, held_out, settings=settings)
     state = out / "resume"
     if resume and (state / "state.json").exists():
@@ -138,7 +154,7 @@ def train_lm(
                 }
                 if item.log_z is not None:
                     measured["log_z"] = asdict(item.log_z)
-                save_model(out, model, vocabulary, {**about, **measured})
+                save_model(out, trainer.validated, vocabulary, {**about, **measured})
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
                 save_training(state, trainer)
                 saved = trainer.progress.seconds
@@ -205,10 +221,11 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
             n = n_parameters(DocumentLM(config, MODELS))
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
-    needed, held = TRAINING_BYTES * n, memory_bytes(device)
+    each = TRAINING_BYTES + (AVERAGING_BYTES if recipe.averaging else 0)
+    needed, held = each * n, memory_bytes(device)
     if needed > held:
         raise UsageError(
-            f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "
+            f"--embed {config.embed} --hidden {config.hidden} --layers {config.layers}: training "
             f"needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; choose "
             "smaller sizes"
         )

@@ -439,6 +439,18 @@ def test_the_state_of_another_run_is_refused_and_the_difference_named(
     assert all(torch.equal(before[name], tensor) for name, tensor in state_of(other).items())
 
 
+def test_a_state_of_before_a_setting_existed_is_gone_on_with_without_it(tmp_path: Path) -> None:
+    save_training(tmp_path, trainer_of())
+    path = tmp_path / "state.json"
+    content = json.loads(path.read_bytes())
+    for name in ("locked_dropout", "word_dropout", "weight_dropout", "context_noise", "averaging"):
+        assert content["run"].pop(name) == 0.0
+    path.write_text(json.dumps(content))
+    load_training(tmp_path, trainer_of())
+    with pytest.raises(ModelError, match=r"locked_dropout was 0\.0, is 0\.5"):
+        load_training(tmp_path, trainer_of(locked_dropout=0.5))
+
+
 @pytest.mark.parametrize("damage", [cut, empty, flip, Path.unlink])
 def test_a_damaged_state_is_refused_and_named(
     tmp_path: Path, damage: Callable[[Path], None]
