@@ -11,11 +11,11 @@ from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lm.backend import Backend
 from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, chunked_nll, exact_nll
+from lm.products import linear
 from lm.sentences import Positions
 from lm.vocabulary import END
 
@@ -183,7 +183,7 @@ class TiedSoftmax(Head):
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, K) projected features."""
-        return F.linear(super().features(h, c), self.projection.weight)
+        return linear(super().features(h, c), self.projection.weight)
 
 
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lm.products import linear
 from lm.unrolled import lstm_layer
 
 State = tuple[Tensor, ...]
@@ -49,7 +50,7 @@ class Recurrence(nn.Module):
         The bias belongs to the columns that start at 0, so that shares add up.
         """
         weight = self.lower[0][:, first : first + inputs.shape[-1]]
-        return F.linear(inputs, weight, self.bias[0] if first == 0 else None)
+        return linear(inputs, weight, self.bias[0] if first == 0 else None)
 
     def step(self, projected: Tensor, state: State) -> State:
         """State after one more input, given its projection (B, gates · H)."""
@@ -119,7 +120,7 @@ class LSTM(Recurrence):
         states: list[Tensor] = []
         for layer in range(self.layers):
             if layer:
-                projected = F.linear(states[-2], self.lower[layer], self.bias[layer])
+                projected = linear(states[-2], self.lower[layer], self.bias[layer])
             h_0, c_0 = state[2 * layer : 2 * layer + 2]
             states += lstm_layer(projected, h_0, c_0, self.recurrent[layer], sizes)
         return tuple(states)
