@@ -28,6 +28,6 @@ def rounded(size: int, like: Tensor) -> int:
 
 
 def padded(x: Tensor) -> Tensor:
-    """X (N, …) with rows of zeros behind it, as many as make N a multiple of `ROWS`."""
+    """Rows x (N, …) with rows of zeros behind it, as many as make N a multiple of `ROWS`."""
     missing = -len(x) % ROWS
     return F.pad(x, (0, 0) * (x.ndim - 1) + (0, missing)) if missing else x

@@ -66,7 +66,8 @@ class LSTMLayer(torch.autograd.Function):
         )
         share_o = o * (1 - o) * t
         low = weight.to(ctx.dtype)
-        d_z = gates.new_zeros(rounded(len(gates), low), 4 * wide)
+        d_z = gates.new_empty(rounded(len(gates), low), 4 * wide)
+        d_z[len(gates) :] = 0.0
         carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
         end = len(gates)
         for size in reversed(sizes):
