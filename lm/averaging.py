@@ -7,6 +7,7 @@ from copy import deepcopy
 import torch
 
 from lm.model import DocumentLM
+from lm.optimisers import sparse_parameters
 
 
 class WeightAverage:
@@ -18,10 +19,14 @@ class WeightAverage:
     """
 
     def __init__(self, model: DocumentLM, share: float) -> None:
-        self.share, self.model = share, deepcopy(model).requires_grad_(False)
+        # sparse tables are shared with the model, not averaged: an update reads little of them
+        shared: dict[int, object] = {id(p): p for p in sparse_parameters(model)}
+        self.share, self.model = share, deepcopy(model, shared)
 
     @torch.no_grad()
     def add(self, model: DocumentLM, update: int) -> None:
         """Take in the weights after an update; updates count from 1. O(parameters) time."""
-        mine, theirs = ([p.data for p in m.parameters()] for m in (self.model, model))
+        both = zip(self.model.parameters(), model.parameters(), strict=True)
+        pairs = [(mine.data, theirs.data) for mine, theirs in both if mine is not theirs]
+        mine, theirs = ([pair[i] for pair in pairs] for i in (0, 1))
         torch._foreach_lerp_(mine, theirs, 1 / (1 + self.share * (update - 1)))

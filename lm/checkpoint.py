@@ -1,15 +1,16 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
 A model folder holds `config.json`, a vocabulary and weight shards (`lm.shards`). A training
-state is the model, the optimiser's moments and the contexts of the documents that are being
-read, in a separate folder. After any failure a folder holds either the old state or the new.
+state is the model, the optimiser's moments, the contexts of the documents that are being read
+and, in a run of several stages, the best weights of the present one, in a separate folder. After
+any failure a folder holds either the old state or the new.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -18,7 +19,9 @@ import torch
 from torch import Tensor
 
 from lm.model import Config, DocumentLM
+from lm.optimisers import OPTIMISERS
 from lm.rows import Rows
+from lm.run import Progress, Settings
 from lm.shards import ModelError as ModelError
 from lm.shards import (
     is_digest,
@@ -30,15 +33,11 @@ from lm.shards import (
     sweep,
     write_tensors,
 )
-from lm.training import Progress, Trainer
+from lm.training import Trainer
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo
 
 T = TypeVar("T")
-# settings that states of before do not have, and what was done then
-_BEFORE: Mapping[str, object] = dict.fromkeys(
-    ("locked_dropout", "word_dropout", "weight_dropout", "context_noise", "averaging"), 0.0
-)
 _VOCABULARY_BYTES = 16 << 20  # and 256 a word, far more than words have in the mean
 
 
@@ -103,10 +102,11 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
 def save_training(folder: Path, trainer: Trainer) -> None:
     """Write the state from which `load_training` resumes a run, bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
+    tensors |= {f"kept.{name}": tensor for name, tensor in trainer.kept.items()}
     tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(trainer.contexts.tensors)}
     if trainer.average is not None:
-        own = _own(trainer.average.model).items()
-        tensors |= {f"average.{name}": tensor for name, tensor in own}
+        averaged = _own(trainer.average.model).items()
+        tensors |= {f"average.{name}": tensor for name, tensor in averaged}
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
@@ -126,6 +126,8 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     moments: dict[int, dict[str, Tensor]] = {}
     try:
         progress = _checked(Progress, content["progress"])
+        if progress.stage not in range(len(trainer.stages)):
+            raise ValueError(f"no stage {progress.stage} is known")
         held = range(len(trainer.contexts.tensors))
         contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
         for name, tensor in _named(tensors, "optimiser.").items():
@@ -133,18 +135,23 @@ def load_training(folder: Path, trainer: Trainer) -> None:
             moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    models = {"model.": trainer.model}
-    if trainer.average is not None:
-        models["average."] = trainer.average.model
-    states = {prefix: _stripped(tensors, prefix) for prefix in models}
-    for prefix, model in models.items():
-        _check_shapes(_own(model), states[prefix], path)
-    _check_shapes(_moments(trainer) if moments else {}, _named(tensors, "optimiser."), path)
+    model, kept, average = (
+        {name.removeprefix(prefix): tensor for name, tensor in _named(tensors, prefix).items()}
+        for prefix in ("model.", "kept.", "average.")
+    )
+    own = _own(trainer.model)
+    _check_shapes(own, model, path)
+    _check_shapes({} if trainer.average is None else own, average, path)
+    _check_shapes({name: own[name] for name in kept if name in own}, kept, path)
+    _check_shapes(_moments(trainer, progress, moments), _named(tensors, "optimiser."), path)
     _check_contexts(contexts, trainer.contexts, path)
-    for prefix, model in models.items():
-        model.load_state_dict(states[prefix], strict=False)
+    trainer.enter(progress.stage)
+    trainer.model.load_state_dict(model, strict=False)
+    if trainer.average is not None:
+        trainer.average.model.load_state_dict(average, strict=False)
     trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
     trainer.contexts = contexts.to(trainer.device)
+    trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
 
 
@@ -152,17 +159,18 @@ def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _stripped(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): tensor for k, tensor in _named(tensors, prefix).items()}
+def _moments(trainer: Trainer, progress: Progress, found: Collection[int]) -> dict[str, Tensor]:
+    """Tensors of the shapes that the optimiser's state has, under their names on disk.
 
-
-def _moments(trainer: Trainer) -> dict[str, Tensor]:
-    """Tensors of the shapes that AdamW's state has after an update, under their names on disk."""
-    parameters = [p for group in trainer.optimiser.param_groups for p in group["params"]]
+    found: indices of the parameters that have a state: those that had a gradient.
+    """
+    row = OPTIMISERS[trainer.settings.optimiser]
+    groups = trainer.optimiser_of(progress.stage).param_groups
     return {
         f"optimiser.{index}.{name}": tensor
-        for index, p in enumerate(parameters)
-        for name, tensor in {"step": torch.zeros(()), "exp_avg": p, "exp_avg_sq": p}.items()
+        for index, parameter in enumerate(p for group in groups for p in group["params"])
+        if index in found
+        for name, tensor in row.state_shapes(parameter).items()
     }
 
 
@@ -188,7 +196,10 @@ def _run(trainer: Trainer) -> dict[str, object]:
 
 
 def _check_run(then: object, now: dict[str, object], path: Path) -> None:
-    old = {**_BEFORE, **then} if isinstance(then, dict) else {}
+    """ModelError unless the runs are one; a run of before a setting was made had its default."""
+    if then == now:
+        return
+    old = {**asdict(Settings()), **then} if isinstance(then, dict) else {}
     if old == now:
         return
     keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]

@@ -82,7 +82,8 @@ def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corp
     return Corpus(tokens, corpus.sentences, corpus.documents)
 
 
-def build_vocabulary(words: list[bytes], corpus: Corpus, size: int) -> Vocabulary:
-    """Vocabulary of the `size` most frequent words of an interned corpus."""
+def build_vocabulary(words: list[bytes], corpus: Corpus, size: int, least: int = 1) -> Vocabulary:
+    """Vocabulary of the `size` most frequent words of an interned corpus, of `least` or more."""
     counts = np.bincount(corpus.tokens, minlength=len(words))
-    return Vocabulary.most_frequent(words, counts.tolist(), size)
+    frequent = int(np.count_nonzero(counts >= least))
+    return Vocabulary.most_frequent(words, counts.tolist(), min(size, frequent))

@@ -72,6 +72,29 @@ class Perplexity:
 
 
 @torch.no_grad()
+def sentence_level_nats(
+    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+) -> float:
+    """Auxiliary loss of a corpus per word: the nats of a sentence level.
+
+    ScoreError for a model that returns NaN.
+    """
+    was_training = model.training
+    model.eval()
+    streams = min(streams, corpus.n_documents)
+    contexts, nats = model.context.start(streams), 0.0
+    for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
+        reading = read(model, corpus, segment, contexts)
+        contexts = reading.contexts
+        nats += float(reading.auxiliary_loss)
+    model.train(was_training)
+    found = nats / max(1, len(corpus.tokens))
+    if not found < MOST_NATS:  # NaN is not
+        raise ScoreError("the sentence level of a language model returned NaN")
+    return found
+
+
+@torch.no_grad()
 def perplexity(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> Perplexity:

@@ -157,12 +157,17 @@ class Softmax(Head):
     def __init__(self, hidden: int, context: int, embedding: nn.Embedding) -> None:
         super().__init__()
         words, bound = embedding.num_embeddings, (hidden + context) ** -0.5
+        self.columns = [hidden, context]
         self.output = nn.Parameter(torch.empty(words, hidden + context).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(words))
 
     def weight(self) -> Tensor:
         """The separate matrix."""
         return self.output
+
+    def blocks(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The matrices of hidden states and of contexts, side by side."""
+        return torch.split(tensor, self.columns, dim=1) if tensor.ndim > 1 else (tensor,)
 
 
 class TiedSoftmax(Head):

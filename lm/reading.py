@@ -41,6 +41,8 @@ def read(
     """The segment's output features and the contexts after it.
 
     contexts: (B rows) after the previous segment; replaced where a stream begins a document.
+    A context that noise has dropped is null for its sentence alone: what follows is advanced from
+    the true one. Only what is kept of hidden states that read the null context has lost it.
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
     contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
@@ -60,15 +62,15 @@ def _sentence_by_sentence(
     drop = noise.features if noise else _unchanged
     features, targets, loss = [], [], torch.zeros((), device=contexts.device)
     for row in grid:
-        index, given = _given(model, row, contexts, noise)
+        index, true, given = _given(model, row, contexts, noise)
         if not len(index):
             break
         batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
         sentences, summary = _unrolled(model, corpus, row[row >= 0], batch, given, noise)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
-        loss = loss + model.context.auxiliary_loss(given, batch)
-        contexts = contexts.put(index, model.context.advance(given, summary))
+        loss = loss + model.context.auxiliary_loss(true, batch)
+        contexts = contexts.put(index, model.context.advance(true, summary))
     return Reading(torch.cat(features), torch.cat(targets), contexts, loss)
 
 
@@ -84,28 +86,33 @@ def _all_sentences(
     batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
     null = model.context.start(len(batch.order))
     sentences, summary = _unrolled(model, corpus, grid[grid >= 0], batch, null, noise)
-    all_given, done = [], 0
+    all_true, all_given, done = [], [], 0
     for row in grid:
-        index, given = _given(model, row, contexts, noise)
+        index, true, given = _given(model, row, contexts, noise)
         if not len(index):
             break
+        all_true.append(true)
         all_given.append(given)
         own = summary.take(slice(done, done + len(index)))
-        contexts = contexts.put(index, model.context.advance(given, own))
+        contexts = contexts.put(index, model.context.advance(true, own))
         done += len(index)
-    joined = Rows.cat(all_given)
-    features = model.features(sentences, joined, drop)
-    loss = model.context.auxiliary_loss(joined, batch)
+    features = model.features(sentences, Rows.cat(all_given), drop)
+    loss = model.context.auxiliary_loss(Rows.cat(all_true), batch)
     return Reading(features, batch.targets, contexts, loss)
 
 
 def _given(
     model: DocumentLM, row: NDArray[np.int64], contexts: Rows, noise: Noise | None
-) -> tuple[Tensor, Rows]:
-    """Streams with a sentence in this row of a grid, and the contexts of these sentences."""
+) -> tuple[Tensor, Rows, Rows]:
+    """Streams with a sentence in this row of a grid, and the contexts of these sentences.
+
+    The true contexts, and those in which noise lets the sentences be read.
+    """
     index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
-    given = contexts.take(index)
-    return index, given if noise is None else noise.forget(given, model.context.start(len(given)))
+    true = contexts.take(index)
+    if noise is None:
+        return index, true, true
+    return index, true, noise.forget(true, model.context.start(len(true)))
 
 
 def _unrolled(

@@ -88,6 +88,10 @@ class Recurrence(nn.Module):
         """Hidden state of the top layer, (B, H)."""
         return state[-self.tensors]
 
+    def blocks(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The matrices or vectors of single gates, which a parameter stacks."""
+        return torch.split(tensor, self.hidden)
+
     def like(self, inputs: int) -> Self:
         """A new recurrence of this kind and size over inputs of another size."""
         return type(self)(inputs, self.hidden, self.layers)

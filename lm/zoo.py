@@ -20,7 +20,8 @@ class Composition:
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
     `lm.heads.softmax`. head: unless the configuration of a model names another one of `HEADS`.
-    order: shown in listings; `DocumentLM.order` derives it for use.
+    order: shown in listings; `DocumentLM.order` derives it for use. recipe: family of papers in
+    `lm.recipes.FAMILIES` that says how the model was trained; None if no paper does.
     """
 
     context: Part
@@ -29,6 +30,7 @@ class Composition:
     parameters: str
     head: Part = "lm.heads:softmax"
     order: int | None = None
+    recipe: str | None = None
 
 
 HEADS: Mapping[str, Part] = {
@@ -56,12 +58,14 @@ ZOO: Zoo = {
         "Mikolov et al. 2010; baseline of " + _JI,
         "H(13H+3K+6) + V(H+K+1)",
         order=0,
+        recipe="ji",
     ),
     "drnnlm": Composition(
         "lm.contexts.carried_state:CarriedState",
         "lm.fusions:InitialState",
         _JI + ", fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
+        recipe="ji",
     ),
     "codclm": Composition(
         "lm.contexts.last_hidden:LastHidden",
@@ -69,17 +73,20 @@ ZOO: Zoo = {
         _JI + ", eqs. 6–7",
         "H(13H+3K+6) + V(2H+K+1) + H",
         order=1,
+        recipe="ji",
     ),
     "ccdclm": Composition(
         "lm.contexts.last_hidden:LastHidden",
         "lm.fusions:Input",
         _JI + ", eqs. 4–5",
         "H(16H+3K+6) + V(H+K+1) + H",
+        recipe="ji",
     ),
     "hrnnlm": Composition(
         "lm.contexts.sentence_recurrence:SentenceRecurrence",
         "lm.fusions:Input",
         "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
+        recipe="ji",
     ),
 }

@@ -71,6 +71,10 @@ class Context(nn.Module):
         """Recurrent states (B rows) for sentences to begin in, if `carries_state`."""
         raise TypeError("only a context that carries a recurrent state can be an initial state")
 
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the sentence level: those that `auxiliary_loss` trains; here none."""
+        return []
+
     def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """Additional training loss, in nats, of sentences read in these contexts; here 0."""
         return self.get_buffer("empty").new_zeros(())

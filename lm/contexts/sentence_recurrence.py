@@ -45,6 +45,10 @@ class SentenceRecurrence(Context):
         state = self.upper.step(self.upper.project(summary.tensors[0]), contexts.tensors[1:])
         return Rows.of(self.upper.output(state).detach(), *state)
 
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """The recurrence over sentences and its output layer."""
+        return [*self.upper.parameters(), *self.next_words.parameters()]
+
     def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """−log p of the sentences' words, any order, from their contexts alone."""
         logits = self.next_word_logits(contexts.take(batch.order)).float()

@@ -18,15 +18,15 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, Real
+from rerank.cli.training_options import of_recipe, training_options
+from rerank.cli.values import FILE, FOLDER, MOST_LINES
 from rerank.files.terminal import show
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
-    from lm.training import Report
+    from lm.run import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
-RATE = Real(0, 0.95)
 
 
 @click.command(
@@ -35,7 +35,7 @@ RATE = Real(0, 0.95)
     headings={
         "train": "Data and output",
         "model": "Model",
-        "epochs": "Training",
+        "initialisation": "Training",
         "device": "Machine",
         "strict": "Messages",
     },
@@ -56,35 +56,52 @@ RATE = Real(0, 0.95)
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
 @click.option(
+    "--curve",
+    type=FILE,
+    help="New file for the learning curve: tab-separated figures of every validation. --resume "
+    "extends it.",
+)
+@click.option(
     "--model",
     required=True,
     type=MemberName(MODELS),
     help="Language model; `rerank list models` shows what each is.",
 )
+@click.option(
+    "--recipe",
+    type=click.Choice(["strong", "paper", "code"]),
+    default="strong",
+    help="Defaults of the options for the model and its training: strong for use, shown here; "
+    "paper is the training of the model's own paper, code that of its authors' program. The run "
+    "prints what it uses.",
+)
 @count_option(
     "--vocab",
     "vocabulary",
-    default=10_000,
     most=MOST_LINES,
-    help="Vocabulary size: the most frequent words of the training text.",
+    **of_recipe("10000", "Vocabulary size: the most frequent words of the training text"),
+)
+@count_option(
+    "--vocab-min-count",
+    "min_count",
+    most=MOST_LINES,
+    **of_recipe("1", "Number of times that a word of the vocabulary is in the training text"),
 )
 @click.option(
     "--size",
     type=click.Choice(["small", "medium", "large"]),
-    default="small",
     help="Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
-    "large 512, 1024, 2.",
+    "large 512, 1024, 2 [default: those of --recipe].",
 )
-@count_option("--embed", most=WIDEST, help="Size of the word embeddings [default: that of --size].")
-@count_option("--hidden", most=WIDEST, help="Size of the hidden layers [default: that of --size].")
-@count_option("--layers", most=64, help="Number of recurrent layers [default: that of --size].")
+@count_option("--embed", most=WIDEST, **of_recipe("128", "Size of the word embeddings"))
+@count_option("--hidden", most=WIDEST, **of_recipe("256", "Size of the hidden layers"))
+@count_option("--layers", most=64, **of_recipe("1", "Number of recurrent layers"))
 @click.option(
     "--recurrence",
     type=click.Choice(["lstm", "cifg"]),
-    default="lstm",
-    help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
+    **of_recipe("lstm", "Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code"),
 )
-@click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
 @click.option(
     "--head",
     type=click.Choice(["softmax", "classes", "self-normalised"]),
@@ -92,77 +109,7 @@ RATE = Real(0, 0.95)
     "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
     "scores without a normaliser (fastest, error stated) [default: that of the model].",
 )
-@count_option("--epochs", default=5, help="Number of passes over the training text.")
-@click.option(
-    "--minutes",
-    type=Real(0, 1_000_000, above=True),
-    help="Time limit, towards which the learning rate is annealed; results then depend on the "
-    "speed of the machine.",
-)
-@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
-@click.option(
-    "--dropout",
-    default=0.1,
-    type=RATE,
-    help="Dropout rate of single numbers, of the inputs and before the output layer.",
-)
-@click.option(
-    "--locked-dropout",
-    default=0.0,
-    type=RATE,
-    help="Dropout rate there with one mask for all words of a sentence (variational dropout).",
-)
-@click.option(
-    "--word-dropout",
-    default=0.0,
-    type=RATE,
-    help="Share of the words whose embedding an update leaves out.",
-)
-@click.option(
-    "--weight-dropout",
-    default=0.0,
-    type=RATE,
-    help="Dropout rate of the weights from hidden state to hidden state.",
-)
-@click.option(
-    "--context-dropout",
-    default=0.1,
-    type=SHARE,
-    help="Share of sentences that are trained without context.",
-)
-@click.option(
-    "--context-noise",
-    type=SHARE,
-    help="Share of sentences that enter contexts corrupted, as machine translations are: of "
-    "their words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not with "
-    "models without context [default: 0].",
-)
-@click.option(
-    "--averaging",
-    default=0.0,
-    type=SHARE,
-    help="Share of the updates so far over which the weights are averaged; the average is "
-    "validated and saved. 0 is without.",
-)
-@click.option(
-    "--learning-rate",
-    default=3e-3,
-    type=Real(0, 10, above=True),
-    help="Peak learning rate of AdamW.",
-)
-@count_option(
-    "--negatives",
-    least=0,
-    help="Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-    "--head classes [default: 1024].",
-)
-@count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
-    default="auto",
-    help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
-)
+@training_options
 @device_option
 @threads_option
 @message_options
@@ -171,6 +118,7 @@ def train_lm(
     valid: str,
     out: Path,
     resume: bool,
+    curve: str | None,
     threads: int | None,
     messages: Messages,
     **recipe: Any,
@@ -187,6 +135,7 @@ def train_lm(
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
             f"train {r.training_nats:.3f} nats  valid perplexity {r.valid_perplexity:.2f}"
+            f"{'' if r.stage == 'words' else f' of {r.stage}'}"
             f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )
 
@@ -199,6 +148,7 @@ def train_lm(
             out,
             notices=notices,
             resume=resume,
+            curve=curve,
             report=report,
             announce=messages.announce,
         )

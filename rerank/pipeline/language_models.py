@@ -17,8 +17,10 @@ from rerank.files.lines import digest, read_lines
 from rerank.files.outputs import check_folder, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device, choose_precision, memory_bytes
+from rerank.pipeline.curves import LearningCurve
+from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.progress import progress
+from rerank.pipeline.recipes import check_memory, completed, described, settings_of
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -28,55 +30,64 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
-    from lm.training import Report, Settings
+    from lm.run import Report, Settings
+    from lm.training import Trainer
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
-TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
-AVERAGING_BYTES = 4  # for each parameter: its average
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Settings of the training of a language model; the defaults are those of `train-lm`.
+    """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the default of `lm`; embed, hidden, layers: for that of `size`, a name of
-    `lm.sizes`; head: for that of the model.
+    None stands for the value of the recipe (`lm.recipes`); head: None for that of the model.
+    size: a name of `lm.sizes`, whose values go before those of the recipe.
     """
 
     model: str
-    size: str = "small"
+    recipe: str = "strong"
+    size: str | None = None
     embed: int | None = None
     hidden: int | None = None
     layers: int | None = None
-    recurrence: str = "lstm"
-    tied: bool = True
+    recurrence: str | None = None
+    tied: bool | None = None
     head: str | None = None
-    vocabulary: int = 10_000
-    epochs: int = 5
+    initialisation: str | None = None
+    vocabulary: int | None = None
+    min_count: int | None = None
+    epochs: int | None = None
     minutes: float | None = None
     seed: int = 1
-    dropout: float = 0.1
-    locked_dropout: float = 0.0
-    word_dropout: float = 0.0
-    weight_dropout: float = 0.0
-    context_dropout: float = 0.1
+    optimiser: str | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    clip: float | None = None
+    schedule: str | None = None
+    validations: int | None = None
+    patience: int | None = None
+    streams: int | None = None
+    segment: int | None = None
+    segments: str | None = None
+    accumulate: int | None = None
+    levels: str | None = None
+    dropout: float | None = None
+    locked_dropout: float | None = None
+    word_dropout: float | None = None
+    weight_dropout: float | None = None
+    context_dropout: float | None = None
     context_noise: float | None = None
-    averaging: float = 0.0
-    learning_rate: float = 3e-3
+    averaging: float | None = None
     negatives: int | None = None
-    streams: int = 64
     device: str = "auto"
-    precision: str = "auto"
+    precision: str | None = None
     threads: int | None = None
 
     def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
         """Values, but for None, of the fields that a dataclass has, too."""
-        from lm.sizes import SIZES
-
-        own = {field.name: getattr(self, field.name, None) for field in fields(record)}
-        given = {name: value for name, value in own.items() if value is not None}
-        return {n: v for n, v in asdict(SIZES[self.size]).items() if n in own} | given
+        values = {field.name: getattr(self, field.name, None) for field in fields(record)}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def train_lm(
@@ -87,6 +98,7 @@ def train_lm(
     *,
     notices: Notices,
     resume: bool = False,
+    curve: str | Path | None = None,
     report: Callable[[Report], None] = lambda report: None,
     announce: Callable[[str], None] = lambda line: None,
 ) -> Report:
@@ -94,39 +106,28 @@ def train_lm(
 
     The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM, a
     closed terminal) save their state and raise StoppedEarly; `resume` goes on from there.
+    curve: file for a line of every validation.
     Memory: 4 bytes a word of the training text, plus the model.
     """
     from lm.checkpoint import load_training, save_model, save_training
-    from lm.model import Config, DocumentLM, n_parameters
-    from lm.training import Settings, Trainer
+    from lm.model import n_parameters
 
     _check_folder(out, resume)
+    given, recipe = recipe, completed(recipe)
     inputs = InputFiles((train, valid))
-    check_outputs((), (train, valid))
+    rows = LearningCurve(curve) if curve else None
+    check_outputs((curve,) if curve else (), (train, valid))
     device = choose_device(recipe.device, recipe.threads)
-    _check_memory(recipe, device)
+    check_memory(recipe, device)
     corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
-    precise = replace(recipe, precision=choose_precision(recipe.precision, device))
-    settings = Settings(**precise.values(Settings))
-    config = Config(**recipe.values(Config) | {"vocabulary": len(vocabulary)})
-    model = DocumentLM.seeded(config, recipe.seed, MODELS).to(device)
-    if not model.head.sampled:
-        if recipe.negatives:
-            raise UsageError(
-                f"--negatives {recipe.negatives}: the head of this model is trained on all words; "
-                "leave the option out"
-            )
-        settings = replace(settings, negatives=0)
-    if recipe.context_noise and not model.fusion.uses_context:
-        raise UsageError(
-            f"--context-noise {recipe.context_noise:g}: {recipe.model} reads no context; "
-            "leave the option out"
-        )
-    trainer = Trainer(model, corpus, held_out, settings=settings)
+    trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device)
+    model, settings = trainer.model, trainer.settings
     state = out / "resume"
     if resume and (state / "state.json").exists():
         with _valid_files():
             load_training(state, trainer)
+        if rows:
+            rows.resume(trainer.progress.update, notices)
     with _failures(out):
         out.mkdir(parents=True, exist_ok=True)
     announce(
@@ -137,10 +138,11 @@ def train_lm(
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({settings.precision})"
     )
+    announce(described(recipe.recipe, settings))
     about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
     inputs.check()
     last: Report | None = None
-    updates = recipe.epochs * trainer.updates_per_epoch - trainer.progress.update
+    updates = trainer.updates_left()
     saved = trainer.progress.seconds
     with Interrupts() as interrupts, _failures(out):
         for item in progress(trainer.run(), label="training", unit="updates", total=updates):
@@ -148,13 +150,9 @@ def train_lm(
                 last = item
                 report(item)
             if item is not None and item.best:
-                measured: dict[str, object] = {
-                    "valid_perplexity": item.valid_perplexity,
-                    "update": item.update,
-                }
-                if item.log_z is not None:
-                    measured["log_z"] = asdict(item.log_z)
-                save_model(out, trainer.validated, vocabulary, {**about, **measured})
+                save_model(out, trainer.validated, vocabulary, {**about, **_measured(item)})
+            if item is not None and rows:
+                rows.add(item)
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
                 save_training(state, trainer)
                 saved = trainer.progress.seconds
@@ -166,6 +164,27 @@ def train_lm(
     if last is None:
         raise UsageError(f"{out}: this run is finished; train into another folder")
     return last
+
+
+def _trainer(
+    recipe: Recipe,
+    given: Recipe,
+    corpus: Corpus,
+    held_out: Corpus,
+    words: int,
+    device: torch.device,
+) -> Trainer:
+    """A new model of so many words and its trainer, by a recipe and by what it was before."""
+    from lm.initialisation import INITIALISATIONS
+    from lm.model import Config, DocumentLM
+    from lm.training import Trainer
+
+    config = Config(**recipe.values(Config) | {"vocabulary": words})
+    model = DocumentLM.seeded(config, recipe.seed, MODELS)
+    precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
+    settings = settings_of(precise, given, model)
+    INITIALISATIONS[settings.initialisation](model, recipe.seed)
+    return Trainer(model.to(device), corpus, held_out, settings=settings)
 
 
 def perplexity(
@@ -208,29 +227,6 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
-def _check_memory(recipe: Recipe, device: torch.device) -> None:
-    """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
-    import torch
-
-    from lm.model import Config, DocumentLM, n_parameters
-    from lm.vocabulary import SPECIAL
-
-    config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
-    try:
-        with torch.device("meta"):  # no numbers
-            n = n_parameters(DocumentLM(config, MODELS))
-    except RuntimeError:  # of a plug-in that computes with numbers when it is made
-        return
-    each = TRAINING_BYTES + (AVERAGING_BYTES if recipe.averaging else 0)
-    needed, held = each * n, memory_bytes(device)
-    if needed > held:
-        raise UsageError(
-            f"--embed {config.embed} --hidden {config.hidden} --layers {config.layers}: training "
-            f"needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; choose "
-            "smaller sizes"
-        )
-
-
 @contextmanager
 def _valid_files() -> Iterator[None]:
     """InputError for files of a model that are not valid."""
@@ -267,7 +263,10 @@ def _corpora(
 
     words, raw = intern(read_lines(train, notices))
     _refuse_empty(raw, train)
-    vocabulary = build_vocabulary(words, raw, recipe.vocabulary)
+    least = recipe.min_count or 1
+    vocabulary = build_vocabulary(words, raw, recipe.vocabulary or len(words), least)
+    if not vocabulary.words:
+        raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
     held_out = encode(read_lines(valid, notices), vocabulary)
     _refuse_empty(held_out, valid)
     if raw.n_documents == 1:
@@ -286,6 +285,18 @@ def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
         )
 
 
+def _measured(report: Report) -> dict[str, object]:
+    """What is saved of the validation of a model."""
+    stage = {} if report.stage == "words" else {"stage": report.stage}
+    log_z = {} if report.log_z is None else {"log_z": asdict(report.log_z)}
+    return {
+        "valid_perplexity": report.valid_perplexity,
+        "update": report.update,
+        **stage,
+        **log_z,
+    }
+
+
 def _about(
     recipe: Recipe, settings: Settings, corpus: Corpus, files: dict[str, str | Path]
 ) -> dict[str, object]:
@@ -297,6 +308,7 @@ def _about(
         "torch": torch.__version__,
         "python": platform.python_version(),
         "model": recipe.model,
+        "recipe": recipe.recipe,
         "settings": asdict(settings),
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again

@@ -522,8 +522,9 @@ def test_training_prints_its_progress_and_the_folder_of_the_model(
     assert run([*command.split(), "--epochs", "1", "--device", "cpu"]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("rnnlm: ")
+    assert lines[1].startswith("recipe strong: ")
     assert re.match(
-        r"epoch  1\.00 .* train \d\.\d+ nats  valid perplexity \d+\.\d\d  best", lines[1]
+        r"epoch  1\.00 .* train \d\.\d+ nats  valid perplexity \d+\.\d\d  best", lines[2]
     )
     assert "model written to lm" in lines
 

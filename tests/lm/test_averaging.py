@@ -34,11 +34,21 @@ def test_the_average_has_the_closed_form_of_polynomial_decay(eta: int, updates: 
         torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-7)
 
 
-def test_the_average_keeps_tied_weights_tied_and_has_no_gradient() -> None:
+def test_the_average_keeps_tied_weights_tied_and_leaves_the_model_alone() -> None:
     model = model_of(0)
     average = WeightAverage(model, 0.5)
     average.add(model_of(1), 1)
     assert average.model.head.weight() is average.model.embedding.weight
-    assert not any(parameter.requires_grad for parameter in average.model.parameters())
-    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert torch.equal(average.model.embedding.weight, model_of(1).embedding.weight)
     assert torch.equal(model.embedding.weight, model_of(0).embedding.weight)
+
+
+def test_sparse_tables_are_shared_with_the_model() -> None:
+    model = model_of(0)
+    model.head.sparse = True  # type: ignore[assignment]  # a mark of the class, else
+    average = WeightAverage(model, 0.5)
+    assert average.model.head.bias is model.head.bias
+    assert average.model.recurrence.bias[0] is not model.recurrence.bias[0]
+    bias = model.head.bias.detach().clone()
+    average.add(model, 3)
+    assert torch.equal(model.head.bias, bias)

@@ -1,6 +1,7 @@
 """The walk over documents against one sentence, one word at a time."""
 
 import math
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from support.models import enlarged
 
 from lm.batches import segments
+from lm.contexts.bag import BagOfWords
 from lm.corpus import Corpus
 from lm.corruption import Copies, Corruption
 from lm.laws import read_by_words
@@ -18,7 +20,7 @@ from lm.noise import Noise
 from lm.reading import read
 from lm.rows import Rows
 from lm.vocabulary import END
-from lm.zoo import ZOO
+from lm.zoo import ZOO, Composition
 
 V = 13
 LENGTHS = [4, 1, 6, 2, 3]  # sentences of each document
@@ -98,6 +100,34 @@ def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name:
     np.testing.assert_allclose(dropped, alone, rtol=1e-5, atol=1e-6)
     kept, _ = losses(model, text, 2, 3)
     assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == (name == "rnnlm")
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [("hrnnlm", None), ("bag", partial(BagOfWords, sentences=2))],
+    ids=["sentence recurrence", "bags"],
+)
+def test_a_dropped_context_does_not_end_the_history_that_needs_no_hidden_states(
+    name: str, context: partial[BagOfWords] | None
+) -> None:
+    """All contexts dropped, documents end in the contexts in which they end without noise."""
+    zoo = ZOO if context is None else {name: Composition(context, "lm.fusions:Output", "", "")}
+    torch.manual_seed(1)
+    model, text = DocumentLM(Config(name, V, 4, 5, "lstm", 2), zoo).eval(), corpus()
+    noise = Noise(0.0, 1.0, torch.Generator().manual_seed(0))
+    _, dropped = losses(model, text, 2, 3, noise)
+    _, kept = losses(model, text, 2, 3)
+    for a, b in zip(dropped, kept, strict=True):
+        torch.testing.assert_close(a.tensors, b.tensors)
+
+
+def test_the_sentence_level_is_taught_with_its_true_history_where_contexts_are_dropped() -> None:
+    model, text = model_of("hrnnlm"), corpus()
+    part = next(segments(text, range(5), streams=5, length=6))
+    noises = (Noise(0.0, 1.0, torch.Generator()), None)
+    one, two = (read(model, text, part, model.context.start(5), noise) for noise in noises)
+    torch.testing.assert_close(one.auxiliary_loss, two.auxiliary_loss)
+    assert not torch.allclose(one.features, two.features)
 
 
 def test_dropped_contexts_are_as_many_as_asked_for() -> None:

@@ -1,25 +1,30 @@
 """Training learns, and a run that was interrupted is the run that was not, bit for bit."""
 
-from collections.abc import Callable
-from dataclasses import astuple, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from support.models import enlarged
-from torch import Tensor
+from support.training import (
+    TRAIN,
+    VALID,
+    VOCABULARY,
+    WORDS,
+    figures,
+    interrupted,
+    same,
+    tensors,
+)
 
-from lm.batches import epoch_order, segments
-from lm.checkpoint import load_training, save_training
+from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
 from lm.model import Config, DocumentLM
 from lm.training import Report, Settings, Trainer
-from lm.vocabulary import Vocabulary
 
-WORDS = tuple(b"w%d" % i for i in range(21))
-VOCABULARY = Vocabulary(WORDS)
 SETTINGS = Settings(
     epochs=2,
     seed=5,
@@ -33,18 +38,6 @@ SETTINGS = Settings(
 )
 
 
-def text(documents: int, seed: int) -> Corpus:
-    """Documents of 2–5 sentences, each a stretch of the circle of words, begun at its own word."""
-    rng = np.random.default_rng(seed)
-    lines: list[bytes] = []
-    for _ in range(documents):
-        begin = int(rng.integers(21))
-        for length in rng.integers(1, 6, size=rng.integers(2, 6)):
-            lines.append(b" ".join(WORDS[(begin + i) % 21] for i in range(length)))
-        lines.append(b"")
-    return encode(lines, VOCABULARY)
-
-
 def repetitive(documents: int, seed: int) -> Corpus:
     """Documents of 3–6 sentences of one word, which is the same in all of them: one of four."""
     rng = np.random.default_rng(seed)
@@ -52,9 +45,6 @@ def repetitive(documents: int, seed: int) -> Corpus:
     for _ in range(documents):
         lines += [WORDS[rng.integers(4)]] * int(rng.integers(3, 7)) + [b""]
     return encode(lines, VOCABULARY)
-
-
-TRAIN, VALID = text(8, 0), text(3, 1)
 
 
 def trainer_of(
@@ -68,49 +58,6 @@ def trainer_of(
     config = Config(name, len(VOCABULARY), 6, 8, recurrence, layers, head=head)
     model = DocumentLM.seeded(config, settings.seed)
     return Trainer(model, train, VALID, settings=settings)
-
-
-def figures(report: Report | None) -> tuple[object, ...] | None:
-    """A report without what the clock says."""
-    return None if report is None else astuple(replace(report, seconds=0, words_per_second=0))
-
-
-def tensors(trainer: Trainer) -> dict[str, Tensor]:
-    """Everything that a run computes."""
-    state = dict(trainer.model.state_dict())
-    for index, moments in trainer.optimiser.state_dict()["state"].items():
-        state |= {f"{index}.{name}": value for name, value in moments.items()}
-    if trainer.average is not None:
-        averaged = trainer.average.model.state_dict()
-        state |= {f"average.{name}": tensor for name, tensor in averaged.items()}
-    return {**state, **{f"contexts.{n}": t for n, t in enumerate(trainer.contexts.tensors)}}
-
-
-def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-def interrupted(
-    make: Callable[[], Trainer],
-    folder: Path,
-    updates: int,
-    damage: Callable[[Trainer], None] = lambda trainer: None,
-) -> tuple[Trainer, list[object]]:
-    """A run left after so many updates and gone on with by another process's trainer."""
-    first = make()
-    reports: list[object] = []
-    for _, report in zip(range(updates), first.run(), strict=False):
-        reports.append(figures(report))
-    save_training(folder, first)
-    torch.manual_seed(99)  # a fresh process has another global generator
-    second = make()
-    with torch.no_grad():
-        for parameter in second.model.parameters():
-            parameter.fill_(0.5)
-    load_training(folder, second)
-    damage(second)
-    reports.extend(figures(report) for report in second.run())
-    return second, reports
 
 
 @pytest.mark.parametrize(
@@ -360,10 +307,10 @@ def test_every_epoch_reads_every_sentence_in_a_different_order(
     trainer = trainer_of("rnnlm", replace(SETTINGS, epochs=3))
     update = trainer._update
 
-    def watched(segment: object) -> None:
-        grid = segment.sentences  # type: ignore[attr-defined]
-        read.extend(grid[grid >= 0].tolist())
-        update(segment)  # type: ignore[arg-type]
+    def watched(segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            read.extend(segment.sentences[segment.sentences >= 0].tolist())
+        update(segments)
 
     monkeypatch.setattr(trainer, "_update", watched)
     for _ in trainer.run():

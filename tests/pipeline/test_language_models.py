@@ -25,6 +25,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest
 from rerank.notices import Notices
 from rerank.pipeline import Recipe, language_models, perplexity, train_lm
+from rerank.pipeline.recipes import completed
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -165,6 +166,68 @@ def test_a_normalised_head_states_no_error(here: Path) -> None:
     assert not [name for name in figures if name.startswith("log_z")]
 
 
+PAPER = Recipe("codclm", recipe="paper", embed=6, hidden=6, epochs=1, device="cpu")
+
+
+def test_the_recipe_of_a_paper_trains_and_is_printed_and_saved(here: Path) -> None:
+    said: list[str] = []
+    report = trained(replace(PAPER, learning_rate=0.05), announce=said.append)
+    assert report.valid_perplexity < unigram_perplexity()
+    assert said[1].startswith("recipe paper: epochs 1, ")
+    assert "learning rate 0.05, " in said[1]
+    assert "optimiser adagrad, " in said[1]
+    saved = load_model(Path("lm"))
+    settings: Any = saved.about["settings"]
+    assert saved.about["recipe"] == "paper"
+    assert (settings["optimiser"], settings["learning_rate"]) == ("adagrad", 0.05)
+    config = saved.model.config
+    assert (config.layers, config.recurrence, config.tied) == (2, "cifg", False)
+
+
+def test_the_initial_weights_of_a_recipe_are_those_of_the_model(here: Path) -> None:
+    folders = {}
+    for init in ("own", "glorot"):
+        trained(replace(PAPER, initialisation=init, learning_rate=1e-9), init)
+        folders[init] = load_model(Path(init)).model.embedding.weight.detach().abs().max()
+    assert folders["own"] < 0.1001 < 0.9 < folders["glorot"] <= 1.0  # √(6 / 6)
+
+
+def test_words_that_are_too_rare_are_not_in_the_vocabulary(here: Path) -> None:
+    words = Counter(Path("train.txt").read_text(encoding="utf-8").split())
+    least = sorted(words.values())[len(words) // 2]
+    trained(replace(QUICK, min_count=least))
+    kept = {word.decode() for word in load_model(Path("lm")).vocabulary.words}
+    assert kept == {word for word, count in words.items() if count >= least}
+    with pytest.raises(UsageError, match="--vocab-min-count 1000: no word is so frequent"):
+        trained(replace(QUICK, min_count=1000), "other")
+
+
+def curve(name: str) -> list[list[str]]:
+    """Lines of a learning curve without what the clock says."""
+    lines = Path(name).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t")[:2] + line.split("\t")[3:] for line in lines]
+
+
+def test_a_learning_curve_has_every_validation_of_an_interrupted_run_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[Report] = []
+    trained(out="whole", curve="whole.tsv", report=reports.append)
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 5)
+        with pytest.raises(StoppedEarly):
+            trained(curve="curve.tsv")
+    assert 1 < len(curve("curve.tsv")) < 1 + len(reports)
+    trained(curve="curve.tsv", resume=True)
+    assert curve("curve.tsv") == curve("whole.tsv")
+    assert [line[0] for line in curve("whole.tsv")[1:]] == [str(r.update) for r in reports]
+
+
+def test_a_learning_curve_does_not_replace_the_text(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"output train\.txt is also the input"):
+        trained(curve="train.txt")
+
+
 def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
     with pytest.raises(UsageError, match=r"--negatives 7: .*trained on all words; leave"):
         trained(replace(QUICK, head="classes", negatives=7))
@@ -185,7 +248,7 @@ def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
 def test_sizes_given_win_over_those_of_the_preset(
     given: dict[str, Any], expected: tuple[int, int, int]
 ) -> None:
-    shape = Config(**Recipe("rnnlm", **given).values(Config))
+    shape = Config(**completed(Recipe("rnnlm", **given)).values(Config))
     assert (shape.embed, shape.hidden, shape.layers) == expected
 
 
