@@ -166,11 +166,12 @@ def _moments(trainer: Trainer, progress: Progress, found: Collection[int]) -> di
     """
     row = OPTIMISERS[trainer.settings.optimiser]
     groups = trainer.optimiser_of(progress.stage).param_groups
+    everyone = ((parameter, group) for group in groups for parameter in group["params"])
     return {
         f"optimiser.{index}.{name}": tensor
-        for index, parameter in enumerate(p for group in groups for p in group["params"])
+        for index, (parameter, group) in enumerate(everyone)
         if index in found
-        for name, tensor in row.state_shapes(parameter).items()
+        for name, tensor in row.state_shapes(parameter, group).items()
     }
 
 

@@ -90,7 +90,8 @@ class Trainer:
         settings, sparse = self.settings, {id(p) for p in sparse_parameters(self.model)}
         dense = [p for p in self.stages[stage].parameters if id(p) not in sparse]
         create = OPTIMISERS[settings.optimiser].create
-        return create(dense, settings.learning_rate, settings.weight_decay)
+        words = self.model.config.vocabulary
+        return create(dense, settings.learning_rate, settings.weight_decay, words)
 
     def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
         """The segments of each update of an epoch."""

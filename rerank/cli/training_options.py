@@ -42,8 +42,12 @@ _OPTIONS = (
     count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed."),
     click.option(
         "--optimiser",
-        type=click.Choice(["adamw", "sgd", "adagrad", "adadelta"]),
-        **of_recipe("adamw", "How gradients become updates"),
+        type=click.Choice(["adamw", "muon", "sgd", "adagrad", "adadelta"]),
+        **of_recipe(
+            "adamw",
+            "How gradients become updates; muon is Muon for matrices between hidden units and "
+            "AdamW for the rest",
+        ),
     ),
     click.option(
         "--learning-rate",
