@@ -36,8 +36,8 @@ def test_matrices_follow_the_formula_of_muon() -> None:
         momentum = 0.95 * momentum + 0.05 * gradient
         update = orthogonal(0.05 * gradient + 0.95 * momentum)  # Nesterov's form
         expected = expected * (1 - RATE * DECAY) - RATE * 0.2 * 6**0.5 * update
-    # iterations run in bfloat16: 8 bits
-    torch.testing.assert_close(matrix.detach().double(), expected, rtol=0, atol=0.3 * RATE * 0.05)
+    # iterations run in bfloat16, of 8 bits; the updates are of size 0.02
+    torch.testing.assert_close(matrix.detach().double(), expected, rtol=0, atol=0.004)
 
 
 def test_vectors_and_tables_of_words_are_left_to_adamw() -> None:
