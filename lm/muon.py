@@ -20,8 +20,8 @@ class MuonWithAdamW(Optimizer):
     """Muon with momentum 0.95 for `matrices`, beside `others`, an AdamW of other parameters.
 
     One learning rate serves both: updates are scaled by 0.2 √max(rows, columns), to the size of
-    AdamW's (Liu et al. 2025, https://arxiv.org/abs/2502.16982, eq. 4). The groups of the matrices are the last ones, and have an entry
-    `state`: names of the tensors kept for their parameters.
+    AdamW's (Liu et al. 2025, https://arxiv.org/abs/2502.16982). The group of the matrices is the
+    last one, and has an entry `state`: names of the tensors kept for its parameters.
     """
 
     def __init__(

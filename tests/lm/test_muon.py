@@ -17,7 +17,7 @@ RATE, DECAY = 0.1, 0.01
 def orthogonal(matrix: Tensor) -> Tensor:
     """Newton–Schulz iterations as Jordan et al. 2024 print them, in float64."""
     a, b, c = 3.4445, -4.7750, 2.0315
-    x = matrix / (matrix.norm() + 1e-7)
+    x: Tensor = matrix / (matrix.norm() + 1e-7)
     for _ in range(5):
         square = x @ x.T
         x = a * x + (b * square + c * square @ square) @ x

@@ -1,7 +1,10 @@
 """Products with rounded rows are those without, and shapes are few."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from lm.objective import sampled_nll
@@ -23,10 +26,11 @@ def test_values_and_gradients_are_those_of_the_plain_product(half: bool) -> None
     torch.manual_seed(0)
     parts = torch.randn(77, 8), torch.randn(5, 8), torch.randn(5)
     direction, found = torch.randn(77, 5), []
-    for product in (linear, F.linear):
-        own = [part.clone().requires_grad_() for part in parts]
+    products: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [linear, F.linear]
+    for product in products:
+        own = x, weight, bias = [part.clone().requires_grad_() for part in parts]
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            y = product(*own)
+            y = product(x, weight, bias)
         assert y.dtype == (torch.bfloat16 if half else torch.float32)
         gradients = torch.autograd.grad((y.float() * direction).sum(), own)
         found.append([y.float().detach(), *gradients])
@@ -53,7 +57,7 @@ def test_the_sampled_loss_in_half_precision_is_near_that_in_single_precision() -
     for dtype in (torch.float32, torch.bfloat16):
         own = [features.to(dtype), weight.float(), shifts.clone(), positive.clone()]
         own = [tensor.requires_grad_() for tensor in own]
-        nll = sampled_nll(*own, hits)
+        nll = sampled_nll(own[0], own[1], own[2], own[3], hits)
         gradients = torch.autograd.grad((nll * direction).sum(), own)
         found.append([nll.detach(), *(gradient.float() for gradient in gradients)])
     for single, half in zip(*found, strict=True):
