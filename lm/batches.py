@@ -82,6 +82,15 @@ class Segment:
     sentences: NDArray[np.int64]
     begins: NDArray[np.bool_]
 
+    @property
+    def active(self) -> int:
+        """Number of streams with a sentence."""
+        return int((self.sentences[0] >= 0).sum())
+
+    def of_streams(self, some: slice) -> Segment:
+        """The segment of some of the streams."""
+        return Segment(self.sentences[:, some], self.begins[some])
+
 
 def segments(
     corpus: Corpus, order: Sequence[int] | NDArray[np.int64], *, streams: int, length: int

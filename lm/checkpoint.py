@@ -100,10 +100,16 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
-    """Write the state from which `load_training` resumes a run, bit for bit."""
+    """Write the state from which `load_training` resumes a run, bit for bit.
+
+    All processes of a run call it, and the first one writes.
+    """
+    contexts = trainer.processes.gather_rows(trainer.contexts, trainer.streams)
+    if trainer.processes.rank:
+        return
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
     tensors |= {f"kept.{name}": tensor for name, tensor in trainer.kept.items()}
-    tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(trainer.contexts.tensors)}
+    tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(contexts.tensors)}
     if trainer.average is not None:
         averaged = _own(trainer.average.model).items()
         tensors |= {f"average.{name}": tensor for name, tensor in averaged}
@@ -144,13 +150,14 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     _check_shapes({} if trainer.average is None else own, average, path)
     _check_shapes({name: own[name] for name in kept if name in own}, kept, path)
     _check_shapes(_moments(trainer, progress, moments), _named(tensors, "optimiser."), path)
-    _check_contexts(contexts, trainer.contexts, path)
+    _check_contexts(contexts, trainer.model.context.start(trainer.streams), path)
     trainer.enter(progress.stage)
     trainer.model.load_state_dict(model, strict=False)
     if trainer.average is not None:
         trainer.average.model.load_state_dict(average, strict=False)
     trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
-    trainer.contexts = contexts.to(trainer.device)
+    share = trainer.processes.share(trainer.streams)
+    trainer.contexts = contexts.take(share).to(trainer.device)
     trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
 

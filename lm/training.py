@@ -7,7 +7,7 @@ and replaces some contexts by the null context, so that the model also scores wi
 
 Everything random is a function of the seed and the update's number, so that a resumed run
 makes the updates of an uninterrupted one, unless it has a time limit, which the learning
-rate follows too.
+rate follows too. Several processes (`lm.processes`) share the streams of an update.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from lm.evaluation import perplexity, sentence_level_nats
 from lm.model import DocumentLM
 from lm.noise import Noise, word_factors
 from lm.optimisers import OPTIMISERS, SPARSE_RATE, clip, sparse_parameters
+from lm.processes import ALONE, Processes
 from lm.reading import Reading, read
 from lm.run import Progress as Progress
 from lm.run import Report as Report
@@ -44,18 +45,28 @@ class Trainer:
     """One training run over a corpus; `run` makes its updates.
 
     kept: parameters of the best validation so far, by name, of a stage with another one after it.
+    contexts: of this process's share of the streams.
     """
 
     def __init__(
-        self, model: DocumentLM, train: Corpus, valid: Corpus, *, settings: Settings
+        self,
+        model: DocumentLM,
+        train: Corpus,
+        valid: Corpus,
+        *,
+        settings: Settings,
+        processes: Processes = ALONE,
     ) -> None:
         if not train.n_sentences or not valid.n_sentences:
             raise ValueError("training and validation need at least one sentence each")
+        self.processes = processes
         self.model, self.train, self.valid, self.settings = model, train, valid, settings
         self.stages, self.schedule = LEVELS[settings.levels](model), SCHEDULES[settings.schedule]
         longest = int(np.diff(train.documents).max())
         self.length = min(settings.segment, longest)
         self.streams = max(1, min(settings.streams, train.n_documents // 4))
+        if processes.number > self.streams:
+            raise ValueError(f"{processes.number} processes cannot share {self.streams} streams")
         self.progress = Progress()
         self.device = model.embedding.weight.device
         self.kept: dict[str, Tensor] = {}
@@ -75,10 +86,11 @@ class Trainer:
         self.optimiser = self.optimiser_of(stage)
         sparse = [p for p in sparse_parameters(self.model) if id(p) in trained]
         self.sparse_optimiser = SGD(sparse, lr=SPARSE_RATE) if sparse else None
-        self.contexts = self.model.context.start(self.streams).detach().clone()
+        share = range(self.streams)[self.processes.share(self.streams)]
+        self.contexts = self.model.context.start(len(share)).detach().clone()
         self.kept = {}
-        share = self.settings.averaging
-        self.average = WeightAverage(self.model, share) if share else None
+        averaging = self.settings.averaging
+        self.average = WeightAverage(self.model, averaging) if averaging else None
 
     @property
     def validated(self) -> DocumentLM:
@@ -117,7 +129,7 @@ class Trainer:
             for segments in islice(self._updates(epoch), progress.position, None):
                 started = time.perf_counter()
                 self._update(segments)
-                progress.seconds += time.perf_counter() - started
+                progress.seconds += self.processes.first(time.perf_counter() - started)
                 yield self._after_update()
                 if progress.finished:
                     return
@@ -163,29 +175,39 @@ class Trainer:
         """One update of the weights; contexts and progress move on."""
         settings, progress = self.settings, self.progress
         generator = torch.Generator(self.device)
-        generator.manual_seed((settings.seed << 32) + progress.update)
-        noise = self._noise(generator)
-        active = sum(int((segment.sentences[0] >= 0).sum()) for segment in segments)
+        processes = self.processes
+        number = progress.update * processes.number + processes.rank
+        generator.manual_seed((settings.seed << 32) + number)
+        noise = self._noise(generator, number)
+        active, nats, predictions = sum(segment.active for segment in segments), 0.0, 0.0
         self.model.train()
         self.model.zero_grad(set_to_none=True)
         with dropped_weights(self.model, settings.weight_dropout, generator):
             for segment in segments:
-                reading, loss = self._loss(segment, noise)
+                own = segment.of_streams(processes.share(self.streams))
+                if not own.active:
+                    continue
+                reading, loss, own_nats = self._loss(own, noise)
                 if loss.requires_grad:
                     torch.autograd.backward(loss / active)
                 self.contexts = reading.contexts.detach()
+                nats += float(own_nats.detach())
+                targets = reading.targets
+                predictions += len(targets) if self.stage.words else int((targets != END).sum())
         self._step()
+        nats, predictions = processes.totals(nats, predictions)
+        progress.nats += nats
+        progress.predictions += int(predictions)
         progress.update += 1
         if self.average is not None:
             self.average.add(self.model, progress.update - progress.first_update)
         progress.position += 1
 
-    def _noise(self, generator: torch.Generator) -> Noise:
-        """Noise of the next update."""
-        settings, update = self.settings, self.progress.update
-        corruption = None
+    def _noise(self, generator: torch.Generator, number: int) -> Noise:
+        """Noise of the next update; number: of the update and the process."""
+        settings, corruption = self.settings, None
         if settings.context_noise:
-            rng = np.random.default_rng((settings.seed, update, 1))  # 1: not that of an epoch
+            rng = np.random.default_rng((settings.seed, number, 1))  # 1: not that of an epoch
             corruption = Corruption(settings.context_noise, rng)
         return Noise(
             settings.dropout,
@@ -196,24 +218,21 @@ class Trainer:
             corruption=corruption,
         )
 
-    def _loss(self, segment: Segment, noise: Noise) -> tuple[Reading, Tensor]:
-        """A segment's reading, and the sum of the losses that count, in nats."""
-        model, stage, progress = self.model, self.stage, self.progress
+    def _loss(self, segment: Segment, noise: Noise) -> tuple[Reading, Tensor, Tensor]:
+        """A segment's reading, the sum of the losses that count, and the one that is reported."""
+        model, stage = self.model, self.stage
         half = self.settings.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             reading = read(model, self.train, segment, self.contexts, noise)
             if not stage.words:
-                progress.nats += float(reading.auxiliary_loss.detach())
-                progress.predictions += int((reading.targets != END).sum())
-                return reading, reading.auxiliary_loss
+                return reading, reading.auxiliary_loss, reading.auxiliary_loss
             nll = model.head.loss(reading.features, reading.targets, self.sampler, noise.generator)
         nats = nll.sum()
-        progress.nats += float(nats.detach())
-        progress.predictions += len(reading.targets)
-        return reading, nats + reading.auxiliary_loss if stage.sentences else nats
+        return reading, nats + reading.auxiliary_loss if stage.sentences else nats, nats
 
     def _step(self) -> None:
-        """Clip the gradients and let the optimisers move the weights."""
+        """Clip the gradients of all processes and let the optimisers move the weights."""
+        self.processes.add_gradients(self.stage.parameters)
         for parameters in self.stage.groups:
             clip(parameters, self.settings.clip)
         for optimiser, peak in (
@@ -250,6 +269,7 @@ class Trainer:
             nats, log_z = result.nats_per_token, result.log_z
         else:
             nats = sentence_level_nats(self.validated, self.valid)
+        nats = self.processes.first(nats)
         best = progress.best is None or nats < progress.best
         progress.failures = 0 if best else progress.failures + 1
         if best:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.options import count_option
+from rerank.cli.options import all_of, count_option
 from rerank.cli.values import SHARE, Real
 
 RATE = Real(0, 0.95)
@@ -26,7 +26,8 @@ _OPTIONS = (
         "initialisation",
         type=click.Choice(["own", "glorot"]),
         **of_recipe(
-            "own", "Initial weights: each part's own, or Glorot-uniform for every matrix and vector"
+            "own",
+            "Initial weights: each part's own, or Glorot-uniform for every matrix and vector",
         ),
     ),
     count_option(
@@ -44,7 +45,7 @@ _OPTIONS = (
         "--optimiser",
         type=click.Choice(["adamw", "muon", "sgd", "adagrad", "adadelta"]),
         **of_recipe(
-            "adamw",
+            "muon",
             "How gradients become updates; muon is Muon for matrices between hidden units and "
             "AdamW for the rest",
         ),
@@ -52,7 +53,7 @@ _OPTIONS = (
     click.option(
         "--learning-rate",
         type=Real(0, 10, above=True),
-        **of_recipe("0.003", "Peak learning rate"),
+        **of_recipe("0.01", "Peak learning rate"),
     ),
     click.option(
         "--weight-decay",
@@ -81,7 +82,7 @@ _OPTIONS = (
     ),
     count_option(
         "--streams",
-        **of_recipe("64", "Batch size: documents, or independent segments, read in parallel"),
+        **of_recipe("32", "Batch size: documents, or independent segments, read in parallel"),
     ),
     count_option(
         "--segment", **of_recipe("5", "Sentences of a document through which gradients go")
@@ -145,7 +146,7 @@ _OPTIONS = (
         "--context-noise",
         type=SHARE,
         **of_recipe(
-            "0",
+            "0.2",
             "Share of sentences that enter contexts corrupted, as machine translations are: of "
             "their words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not "
             "with models without context",
@@ -173,14 +174,9 @@ _OPTIONS = (
         "--precision",
         type=click.Choice(["auto", "float32", "bfloat16"]),
         **of_recipe(
-            "auto", "Precision of training; auto is bfloat16 where the hardware is faster with it"
+            "auto",
+            "Precision of training; auto is bfloat16 where the hardware is faster with it",
         ),
     ),
 )
-
-
-def training_options(command: Any) -> Any:
-    """A command with the options of the training, in their order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+training_options = all_of(_OPTIONS)

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rerank
-from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.interrupts import Interrupts
 from rerank.files.lines import digest, read_lines
 from rerank.files.outputs import check_folder, check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.devices import choose_device, choose_precision
-from rerank.pipeline.progress import progress
+from rerank.pipeline.processes import processes
 from rerank.pipeline.recipes import check_memory, completed, described, settings_of
+from rerank.pipeline.training import validations
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
+    from lm.processes import Processes
     from lm.run import Report, Settings
     from lm.training import Trainer
     from lm.vocabulary import Vocabulary
-
-SAVE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +105,11 @@ def train_lm(
 
     The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM, a
     closed terminal) save their state and raise StoppedEarly; `resume` goes on from there.
-    curve: file for a line of every validation.
+    curve: file for a line of every validation. Under `torchrun` several processes share the work
+    of every update, and the first one writes, reports and announces.
     Memory: 4 bytes a word of the training text, plus the model.
     """
-    from lm.checkpoint import load_training, save_model, save_training
+    from lm.checkpoint import load_training
     from lm.model import n_parameters
 
     _check_folder(out, resume)
@@ -117,50 +117,34 @@ def train_lm(
     inputs = InputFiles((train, valid))
     rows = LearningCurve(curve) if curve else None
     check_outputs((curve,) if curve else (), (train, valid))
-    device = choose_device(recipe.device, recipe.threads)
-    check_memory(recipe, device)
-    corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
-    trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device)
-    model, settings = trainer.model, trainer.settings
-    state = out / "resume"
-    if resume and (state / "state.json").exists():
-        with _valid_files():
-            load_training(state, trainer)
-        if rows:
-            rows.resume(trainer.progress.update, notices)
-    with _failures(out):
-        out.mkdir(parents=True, exist_ok=True)
-    announce(
-        f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
-        f"{n_parameters(model):,} parameters, order "
-        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
-        f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
-        f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
-        f"({settings.precision})"
-    )
-    announce(described(recipe.recipe, settings))
-    about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
-    inputs.check()
-    last: Report | None = None
-    updates = trainer.updates_left()
-    saved = trainer.progress.seconds
-    with Interrupts() as interrupts, _failures(out):
-        for item in progress(trainer.run(), label="training", unit="updates", total=updates):
-            if item is not None:
-                last = item
-                report(item)
-            if item is not None and item.best:
-                save_model(out, trainer.validated, vocabulary, {**about, **_measured(item)})
-            if item is not None and rows:
-                rows.add(item)
-            if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
-                save_training(state, trainer)
-                saved = trainer.progress.seconds
-            if interrupts.asked and not trainer.progress.finished:
-                save_training(state, trainer)
-                raise StoppedEarly(
-                    f"{out}: stopped, state saved; to continue, run the same command with --resume"
-                )
+    with processes(choose_device(recipe.device, recipe.threads), (train, valid)) as (device, group):
+        check_memory(recipe, device)
+        corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
+        trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device, group)
+        model, settings, state = trainer.model, trainer.settings, out / "resume"
+        if resume and (state / "state.json").exists():
+            with _valid_files():
+                load_training(state, trainer)
+            if rows:
+                rows.resume(trainer.progress.update, notices)
+        announce = announce if group.rank == 0 else lambda line: None
+        announce(
+            f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
+            f"{n_parameters(model):,} parameters, order "
+            f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
+            f"documents, {len(corpus.tokens):,} words "
+            f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary); "
+            f"{trainer.updates_per_epoch:,} updates an epoch on {device} ({settings.precision})"
+            f"{f', {group.number} processes' if group.number > 1 else ''}"
+        )
+        announce(described(recipe.recipe, settings))
+        about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
+        inputs.check()
+        group.any(False)  # none makes the folder before all have found it fit
+        last: Report | None = None
+        for last in validations(trainer, out, vocabulary, about, rows):
+            if group.rank == 0:
+                report(last)
     if last is None:
         raise UsageError(f"{out}: this run is finished; train into another folder")
     return last
@@ -173,6 +157,7 @@ def _trainer(
     held_out: Corpus,
     words: int,
     device: torch.device,
+    group: Processes,
 ) -> Trainer:
     """A new model of so many words and its trainer, by a recipe and by what it was before."""
     from lm.initialisation import INITIALISATIONS
@@ -184,7 +169,10 @@ def _trainer(
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)
-    return Trainer(model.to(device), corpus, held_out, settings=settings)
+    try:
+        return Trainer(model.to(device), corpus, held_out, settings=settings, processes=group)
+    except ValueError as fault:
+        raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
 
 
 def perplexity(
@@ -238,23 +226,6 @@ def _valid_files() -> Iterator[None]:
         raise InputError(str(fault)) from None
 
 
-@contextmanager
-def _failures(out: Path) -> Iterator[None]:
-    """Errors of a run as RerankError with its folder: failed saving, diverged training."""
-    from lm.scoring import ScoreError
-
-    try:
-        yield
-    except ScoreError as fault:
-        raise RerankError(f"{out}: training diverged: {fault}; lower --learning-rate") from None
-    except BrokenPipeError:
-        raise
-    except OSError as fault:
-        raise RerankError(
-            f"{out}: the model cannot be saved: {(fault.strerror or str(fault)).lower()}"
-        ) from None
-
-
 def _corpora(
     recipe: Recipe, train: str | Path, valid: str | Path, notices: Notices
 ) -> tuple[Corpus, Corpus, Vocabulary]:
@@ -283,18 +254,6 @@ def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
             source=display(path),
             line=1,
         )
-
-
-def _measured(report: Report) -> dict[str, object]:
-    """What is saved of the validation of a model."""
-    stage = {} if report.stage == "words" else {"stage": report.stage}
-    log_z = {} if report.log_z is None else {"log_z": asdict(report.log_z)}
-    return {
-        "valid_perplexity": report.valid_perplexity,
-        "update": report.update,
-        **stage,
-        **log_z,
-    }
 
 
 def _about(

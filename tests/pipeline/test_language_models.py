@@ -24,7 +24,7 @@ from rerank.cli import run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest
 from rerank.notices import Notices
-from rerank.pipeline import Recipe, language_models, perplexity, train_lm
+from rerank.pipeline import Recipe, language_models, perplexity, train_lm, training
 from rerank.pipeline.recipes import completed
 
 T = TypeVar("T")
@@ -290,7 +290,7 @@ def interrupt_after(patch: pytest.MonkeyPatch, n_updates: int) -> None:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield item
 
-    patch.setattr(language_models, "progress", handed_on)
+    patch.setattr(training, "progress", handed_on)
 
 
 @pytest.mark.parametrize("name", ["codclm", "hrnnlm"])
