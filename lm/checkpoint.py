@@ -130,6 +130,9 @@ def save_training(folder: Path, trainer: Trainer) -> None:
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
     tensors |= {f"kept.{name}": tensor for name, tensor in trainer.kept.items()}
     tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(contexts.tensors)}
+    if trainer.average is not None:
+        averaged = _own(trainer.average.model).items()
+        tensors |= {f"average.{name}": tensor for name, tensor in averaged}
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         for name, value in moments.items():
             tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
@@ -158,17 +161,20 @@ def load_training(folder: Path, trainer: Trainer) -> None:
             moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    model, kept = (
+    model, kept, average = (
         {name.removeprefix(prefix): tensor for name, tensor in _named(tensors, prefix).items()}
-        for prefix in ("model.", "kept.")
+        for prefix in ("model.", "kept.", "average.")
     )
     own = _own(trainer.model)
     _check_shapes(own, model, path)
+    _check_shapes({} if trainer.average is None else own, average, path)
     _check_shapes({name: own[name] for name in kept if name in own}, kept, path)
     _check_shapes(_moments(trainer, progress, moments), _named(tensors, "optimiser."), path)
     _check_contexts(contexts, trainer.model.context.start(trainer.streams), path)
     trainer.enter(progress.stage)
     trainer.model.load_state_dict(model, strict=False)
+    if trainer.average is not None:
+        trainer.average.model.load_state_dict(average, strict=False)
     trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
     share = trainer.processes.share(trainer.streams)
     trainer.contexts = contexts.take(share).to(trainer.device)
@@ -187,11 +193,12 @@ def _moments(trainer: Trainer, progress: Progress, found: Collection[int]) -> di
     """
     row = OPTIMISERS[trainer.settings.optimiser]
     groups = trainer.optimiser_of(progress.stage).param_groups
+    everyone = ((parameter, group) for group in groups for parameter in group["params"])
     return {
         f"optimiser.{index}.{name}": tensor
-        for index, parameter in enumerate(p for group in groups for p in group["params"])
+        for index, (parameter, group) in enumerate(everyone)
         if index in found
-        for name, tensor in row.state_shapes(parameter).items()
+        for name, tensor in row.state_shapes(parameter, group).items()
     }
 
 

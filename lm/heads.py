@@ -11,11 +11,11 @@ from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lm.backend import Backend
 from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, chunked_nll, exact_nll
+from lm.products import linear
 from lm.sentences import Positions
 from lm.vocabulary import END
 
@@ -152,7 +152,7 @@ class Head(nn.Module):
         score every word with their predictor, N V terms, one position or more at a time.
         """
         if self.linear:
-            return torch.log_softmax(F.linear(features, self.weight(), self.bias).float(), dim=1)
+            return torch.log_softmax(linear(features, self.weight(), self.bias).float(), dim=1)
         predictor = self.predictor(Backend(features.device))
         every = torch.arange(len(self.bias), device=features.device)
         found = []
@@ -208,7 +208,7 @@ class TiedSoftmax(Head):
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, K) projected features."""
-        return F.linear(super().features(h, c), self.projection.weight)
+        return linear(super().features(h, c), self.projection.weight)
 
 
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:

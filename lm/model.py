@@ -21,11 +21,11 @@ from lm.parts import context_of, fusion_of
 from lm.recurrence import Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
-from lm.sentences import PositionStates, ReadSentences
+from lm.sentences import Positions, PositionStates, ReadSentences
 from lm.vocabulary import SPECIAL, START
 from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO, Zoo, load
 
-Dropout = Callable[[Tensor], Tensor]
+Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +231,11 @@ class DocumentLM(nn.Module):
     # All positions at once
 
     def unroll(
-        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x: x
+        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> ReadSentences:
         """Packed sentences read in their contexts (B rows in the caller's order)."""
-        projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
+        positions = batch.positions
+        projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
         state = self._before_words(contexts.take(batch.order))
         if self._value_enters_words:
             states = self._unroll_by_steps(batch.sizes, state, projected)
@@ -244,7 +245,7 @@ class DocumentLM(nn.Module):
                 self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
             states = self.kept(State(recurrent, None, None))
-        return ReadSentences.of(batch.positions, states)
+        return ReadSentences.of(positions, states)
 
     def _unroll_by_steps(
         self, sizes: tuple[int, ...], state: State, projected: Tensor
@@ -257,7 +258,7 @@ class DocumentLM(nn.Module):
         return PositionStates.cat(states)
 
     def features(
-        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x: x
+        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> Tensor:
         """Output features (N, R) of all positions of sentences, given their contexts."""
         positions = read.positions
@@ -272,9 +273,9 @@ class DocumentLM(nn.Module):
             return self.context.word_values(prepared, positions.context, query)
 
         def words() -> Tensor:
-            return dropout(self.embedding(positions.words))
+            return dropout(self.embedding(positions.words), positions)
 
-        h, c = self.fusion.output(dropout(read.hidden), value, words)
+        h, c = self.fusion.output(dropout(read.hidden, positions), value, words)
         return self.head.at_positions(self.head.features(h, c), positions)
 
 

@@ -7,36 +7,51 @@ are trained by SGD without decay or state, on sparse or dense gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.optim import SGD, Adadelta, Adagrad, AdamW, Optimizer
 
+from lm.muon import MuonWithAdamW
+
 SPARSE_RATE = 0.1  # as in Mikolov's toolkit, times the schedule's share of the peak rate
 Parameters = Sequence[nn.Parameter]
 
 
+class Create(Protocol):
+    """Makes an optimiser of some parameters; words: V, rows of a table of words, if known."""
+
+    def __call__(
+        self, parameters: Parameters, rate: float, decay: float, words: int = 0
+    ) -> Optimizer:
+        """The optimiser, with this learning rate and weight decay."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Optimiser:
-    """An optimiser of some parameters by rate and weight decay.
+    """An optimiser, and what it keeps.
 
-    moments: names of the tensors that it keeps for each parameter, of the parameter's shape,
-    beside a count of updates, `step`.
+    state: names of the tensors that it keeps for each parameter, unless a parameter group names
+    its own: `step` is a number, others have the parameter's shape.
     """
 
-    create: Callable[[Parameters, float, float], Optimizer]
-    moments: tuple[str, ...] = ()
+    create: Create
+    state: tuple[str, ...] = ()
 
-    def state_shapes(self, parameter: nn.Parameter) -> dict[str, torch.Tensor]:
+    def state_shapes(
+        self, parameter: nn.Parameter, group: Mapping[str, Any] = MappingProxyType({})
+    ) -> dict[str, torch.Tensor]:
         """Tensors of the shapes and types of a parameter's state, by name."""
-        step = {"step": torch.zeros(())} if self.moments else {}
-        return step | dict.fromkeys(self.moments, parameter.data)
+        names = group.get("state", self.state)
+        return {name: torch.zeros(()) if name == "step" else parameter.data for name in names}
 
 
-def _adamw(parameters: Parameters, rate: float, decay: float) -> Optimizer:
+def _adamw(parameters: Parameters, rate: float, decay: float, words: int = 0) -> AdamW:
     """AdamW that shrinks matrices, not vectors (Loshchilov & Hutter 2019)."""
     groups: list[dict[str, Any]] = [
         {"params": [p for p in parameters if p.ndim > 1]},
@@ -45,26 +60,35 @@ def _adamw(parameters: Parameters, rate: float, decay: float) -> Optimizer:
     return AdamW(groups, lr=rate, weight_decay=decay, betas=(0.9, 0.99), fused=True)
 
 
-def _sgd(parameters: Parameters, rate: float, decay: float) -> Optimizer:
+def _muon(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
+    """Muon for matrices, AdamW for vectors and for tables with a row for each word."""
+    hidden = [p for p in parameters if p.ndim == 2 and len(p) != words]
+    chosen = {id(p) for p in hidden}
+    others = [p for p in parameters if id(p) not in chosen]
+    return MuonWithAdamW(hidden, _adamw(others, rate, decay, words), rate=rate, decay=decay)
+
+
+def _sgd(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
     """θ ← θ − rate · (gradient + decay · θ)."""
     return SGD(parameters, lr=rate, weight_decay=decay)
 
 
-def _adagrad(parameters: Parameters, rate: float, decay: float) -> Optimizer:
+def _adagrad(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
     """θ ← θ − rate · g / √Σ g², the sum over all updates (Duchi et al. 2011)."""
     return Adagrad(parameters, lr=rate, weight_decay=decay)
 
 
-def _adadelta(parameters: Parameters, rate: float, decay: float) -> Optimizer:
+def _adadelta(parameters: Parameters, rate: float, decay: float, words: int = 0) -> Optimizer:
     """Zeiler 2012 with its ρ = 0.95 and ε = 1e-6."""
     return Adadelta(parameters, lr=rate, rho=0.95, eps=1e-6, weight_decay=decay)
 
 
 OPTIMISERS: Mapping[str, Optimiser] = {
-    "adamw": Optimiser(_adamw, ("exp_avg", "exp_avg_sq")),
+    "adamw": Optimiser(_adamw, ("step", "exp_avg", "exp_avg_sq")),
+    "muon": Optimiser(_muon, ("step", "exp_avg", "exp_avg_sq")),
     "sgd": Optimiser(_sgd),
-    "adagrad": Optimiser(_adagrad, ("sum",)),
-    "adadelta": Optimiser(_adadelta, ("square_avg", "acc_delta")),
+    "adagrad": Optimiser(_adagrad, ("step", "sum")),
+    "adadelta": Optimiser(_adadelta, ("step", "square_avg", "acc_delta")),
 }
 
 

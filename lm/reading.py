@@ -17,30 +17,9 @@ from torch import Tensor
 from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
+from lm.noise import Noise
 from lm.rows import Rows
-from lm.sentences import Positions
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Noise:
-    """Training noise: dropout of inputs and features, and of whole contexts."""
-
-    dropout: float
-    context_dropout: float
-    generator: torch.Generator
-
-    def drop(self, x: Tensor) -> Tensor:
-        """Inverted dropout."""
-        if self.dropout == 0.0:
-            return x
-        keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout
-        return x * keep / (1 - self.dropout)
-
-    def forget(self, contexts: Rows, null: Rows) -> Rows:
-        """Contexts (B rows), some of them replaced by the null context."""
-        rows = torch.rand(len(contexts), 1, generator=self.generator, device=contexts.device)
-        dropped = rows[:, 0] < self.context_dropout
-        return contexts.put(dropped, null.take(dropped))
+from lm.sentences import Positions, ReadSentences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,7 +66,7 @@ def _sentence_by_sentence(
     noise: Noise | None,
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
-    drop = noise.drop if noise else _unchanged
+    drop = noise.features if noise else _unchanged
     features, targets, sentences_of = [], [], []
     loss = torch.zeros((), device=contexts.device)
     parts: list[tuple[Positions, Rows]] = []
@@ -96,14 +75,13 @@ def _sentence_by_sentence(
         if not len(index):
             break
         batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
-        sentences = model.unroll(batch, given, drop)
+        sentences, summary = _unrolled(model, corpus, row[row >= 0], batch, given, noise)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
         sentences_of.append(_sentences(batch, row))
         parts.append((sentences.positions, given))
         loss = loss + model.context.auxiliary_loss(true, batch)
-        following = model.context.advance(true, model.context.summary(sentences))
-        contexts = contexts.put(index, following)
+        contexts = contexts.put(index, model.context.advance(true, summary))
     columns = torch.cat(features), torch.cat(targets), contexts, loss
     return Reading(*columns, torch.cat(sentences_of), parts)
 
@@ -116,10 +94,10 @@ def _all_sentences(
     noise: Noise | None,
 ) -> Reading:
     """All L · B sentences in one batch; then the contexts, from what is kept of the sentences."""
-    drop = noise.drop if noise else _unchanged
+    drop = noise.features if noise else _unchanged
     batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
-    sentences = model.unroll(batch, model.context.start(len(batch.order)), drop)
-    summary = model.context.summary(sentences)
+    null = model.context.start(len(batch.order))
+    sentences, summary = _unrolled(model, corpus, grid[grid >= 0], batch, null, noise)
     all_true, all_given, done = [], [], 0
     for row in grid:
         index, true, given = _given(model, row, contexts, noise)
@@ -157,5 +135,33 @@ def _sentences(batch: PackedBatch, grid: NDArray[np.int64]) -> Tensor:
     return given[batch.order[batch.rows]]
 
 
-def _unchanged(x: Tensor) -> Tensor:
+def _unrolled(
+    model: DocumentLM,
+    corpus: Corpus,
+    chosen: NDArray[np.int64],
+    batch: PackedBatch,
+    given: Rows,
+    noise: Noise | None,
+) -> tuple[ReadSentences, Rows]:
+    """Sentences `chosen`, packed in `batch`, read in contexts; and what the next contexts take.
+
+    They take it from corrupted copies of some sentences. A copy is read in its sentence's context
+    and side by side with it.
+    """
+    inputs = noise.inputs if noise else _unchanged
+    corruption = noise.corruption if noise and model.fusion.uses_context else None
+    if corruption is None:
+        sentences = model.unroll(batch, given, inputs)
+        return sentences, model.context.summary(sentences)
+    copies = corruption.copies(corpus, chosen)
+    sources, left = (torch.from_numpy(a).to(given.device) for a in (copies.sources, copies.left))
+    both = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
+    sentences = model.unroll(both, given.take(sources), inputs)
+    summary = model.context.summary(sentences).take(left)
+    # the order of packed sentences is stable: without the copies, positions are those of `batch`
+    own = sentences.positions.context < len(chosen)
+    return ReadSentences.of(batch.positions, sentences.states.take(own)), summary
+
+
+def _unchanged(x: Tensor, positions: Positions) -> Tensor:
     return x

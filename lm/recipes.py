@@ -12,6 +12,10 @@ from typing import TypeAlias
 
 Values: TypeAlias = Mapping[str, bool | int | float | str]
 
+# Chosen on 1.8 M words of subtitles: one epoch has perplexity 38.0 in 71 s of a CPU, where AdamW at
+# 0.003 with 64 streams had 65.7 in 97 s. Averages of the weights gain nothing where the rate falls
+# to zero. Corrupted contexts cost codclm nothing in clean ones (48.0 and 48.1), and bring 0.9 % in
+# corrupted ones (49.2 and 48.8).
 STRONG: Values = {
     "embed": 128,
     "hidden": 256,
@@ -22,20 +26,25 @@ STRONG: Values = {
     "vocabulary": 10_000,
     "min_count": 1,
     "epochs": 5,
-    "optimiser": "adamw",
-    "learning_rate": 3e-3,
+    "optimiser": "muon",
+    "learning_rate": 1e-2,
     "weight_decay": 1e-2,
     "clip": 5.0,
     "schedule": "annealed",
     "validations": 4,
     "patience": 0,
-    "streams": 64,
+    "streams": 32,
     "segment": 5,
     "segments": "carried",
     "accumulate": 1,
     "levels": "together",
     "dropout": 0.1,
+    "locked_dropout": 0.0,
+    "word_dropout": 0.0,
+    "weight_dropout": 0.0,
     "context_dropout": 0.1,
+    "context_noise": 0.2,
+    "averaging": 0.0,
     "negatives": 1024,
     "precision": "auto",
 }
@@ -48,6 +57,8 @@ _PAPERS: Values = {
     "streams": 1,
     "dropout": 0.0,
     "context_dropout": 0.0,
+    "context_noise": 0.0,
+    "averaging": 0.0,
     "negatives": 0,
     "precision": "float32",
 }

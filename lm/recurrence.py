@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lm.products import linear
 from lm.unrolled import lstm_layer
 
 State = tuple[Tensor, ...]
@@ -33,11 +34,13 @@ class Recurrence(nn.Module):
     Subclasses define `gates` (pre-activations per unit fed by the input), `tensors` (of a
     layer's state, its hidden state first) and `cell`; or `memory`, if there is an `output_gate`:
     the state of a layer is then (h, c) with h = o∘tanh(c), c a memory cell and o a gate.
+    recurrent: the matrix from hidden state to pre-activations of each layer.
     """
 
     gates: ClassVar[int]
     tensors: ClassVar[int] = 2
     output_gate: ClassVar[bool] = False
+    recurrent: nn.ParameterList
 
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -52,7 +55,7 @@ class Recurrence(nn.Module):
         The bias belongs to the columns that start at 0, so that shares add up.
         """
         weight = self.lower[0][:, first : first + inputs.shape[-1]]
-        return F.linear(inputs, weight, self.bias[0] if first == 0 else None)
+        return linear(inputs, weight, self.bias[0] if first == 0 else None)
 
     def project_sum(self, vectors: Tensor) -> Tensor:
         """Change (B, gates · H) of layer 1's pre-activations by vectors added to the inputs.
@@ -149,7 +152,7 @@ class LSTM(Recurrence):
         states: list[Tensor] = []
         for layer in range(self.layers):
             if layer:
-                projected = F.linear(states[-2], self.lower[layer], self.bias[layer])
+                projected = linear(states[-2], self.lower[layer], self.bias[layer])
             h_0, c_0 = state[2 * layer : 2 * layer + 2]
             states += lstm_layer(projected, h_0, c_0, self.recurrent[layer], sizes)
         return tuple(states)

@@ -23,11 +23,15 @@ _TABLES: Mapping[str, Mapping[str, object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The recipe. `negatives` 0, or more than a quarter of V, means the exact softmax.
+    """Settings of a run. `negatives` 0, or more than a quarter of V, means the exact softmax.
 
     epochs: at most, of each stage; patience: validations without a new best after which a stage
     ends, and clip: norm of a gradient, both 0 for none; accumulate: segments of each stream in
     an update; validations: of an epoch; initialisation: what gave the model its weights.
+    Rates and shares of 0 mean without. context_noise: share of sentences that enter contexts as
+    corrupted copies (`lm.corruption`); averaging: share of a stage's updates so far over which
+    weights are averaged (`lm.averaging`). Defaults are those of runs from before a setting
+    existed; `lm.recipes` has those of `train-lm`.
     """
 
     epochs: int = 5
@@ -50,6 +54,11 @@ class Settings:
     patience: int = 0
     accumulate: int = 1
     initialisation: str = "own"
+    locked_dropout: float = 0.0
+    word_dropout: float = 0.0
+    weight_dropout: float = 0.0
+    context_noise: float = 0.0
+    averaging: float = 0.0
 
     def __post_init__(self) -> None:
         for name, known in _TABLES.items():

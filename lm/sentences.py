@@ -102,6 +102,11 @@ class ReadSentences:
         """Sentences with these positions and states."""
         return cls(positions, states.hidden, states.recurrent, states.layers, states.values)
 
+    @property
+    def states(self) -> PositionStates:
+        """What is kept of the positions."""
+        return PositionStates(self.hidden, self.recurrent, self.layers, self.values)
+
     def last_hidden(self) -> Tensor:
         """Top hidden states (B, H) after the last words."""
         return self.hidden[self.positions.last]

@@ -22,19 +22,23 @@ import torch
 from torch import Tensor
 from torch.optim import SGD, Optimizer
 
+from lm.averaging import WeightAverage
 from lm.batches import SEGMENTS, Segment
 from lm.corpus import Corpus
+from lm.corruption import Corruption
 from lm.evaluation import perplexity, sentence_level_nats
 from lm.model import DocumentLM
+from lm.noise import Noise, word_factors
 from lm.optimisers import OPTIMISERS, SPARSE_RATE, clip, sparse_parameters
 from lm.processes import ALONE, Processes
-from lm.reading import Noise, Reading, read
+from lm.reading import Reading, read
 from lm.run import Progress as Progress
 from lm.run import Report as Report
 from lm.run import Settings as Settings
 from lm.schedules import MOST_HALVINGS, SCHEDULES, Position, fell
 from lm.stages import LEVELS
 from lm.vocabulary import END
+from lm.weight_dropout import dropped_weights
 
 
 class Trainer:
@@ -85,13 +89,21 @@ class Trainer:
         share = range(self.streams)[self.processes.share(self.streams)]
         self.contexts = self.model.context.start(len(share)).detach().clone()
         self.kept = {}
+        averaging = self.settings.averaging
+        self.average = WeightAverage(self.model, averaging) if averaging else None
+
+    @property
+    def validated(self) -> DocumentLM:
+        """The model that is validated, and that is to be kept: with averaged weights, if any."""
+        return self.model if self.average is None else self.average.model
 
     def optimiser_of(self, stage: int) -> Optimizer:
         """A new optimiser of the parameters of a stage that are not sparse."""
         settings, sparse = self.settings, {id(p) for p in sparse_parameters(self.model)}
         dense = [p for p in self.stages[stage].parameters if id(p) not in sparse]
         create = OPTIMISERS[settings.optimiser].create
-        return create(dense, settings.learning_rate, settings.weight_decay)
+        words = self.model.config.vocabulary
+        return create(dense, settings.learning_rate, settings.weight_decay, words)
 
     def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
         """The segments of each update of an epoch."""
@@ -166,27 +178,45 @@ class Trainer:
         processes = self.processes
         number = progress.update * processes.number + processes.rank
         generator.manual_seed((settings.seed << 32) + number)
-        noise = Noise(settings.dropout, settings.context_dropout, generator)
+        noise = self._noise(generator, number)
         active, nats, predictions = sum(segment.active for segment in segments), 0.0, 0.0
         self.model.train()
         self.model.zero_grad(set_to_none=True)
-        for segment in segments:
-            own = segment.of_streams(processes.share(self.streams))
-            if not own.active:
-                continue
-            reading, loss, own_nats = self._loss(own, noise)
-            if loss.requires_grad:
-                torch.autograd.backward(loss / active)
-            self.contexts = reading.contexts.detach()
-            nats += float(own_nats.detach())
-            targets = reading.targets
-            predictions += len(targets) if self.stage.words else int((targets != END).sum())
+        with dropped_weights(self.model, settings.weight_dropout, generator):
+            for segment in segments:
+                own = segment.of_streams(processes.share(self.streams))
+                if not own.active:
+                    continue
+                reading, loss, own_nats = self._loss(own, noise)
+                if loss.requires_grad:
+                    torch.autograd.backward(loss / active)
+                self.contexts = reading.contexts.detach()
+                nats += float(own_nats.detach())
+                targets = reading.targets
+                predictions += len(targets) if self.stage.words else int((targets != END).sum())
         self._step()
         nats, predictions = processes.totals(nats, predictions)
         progress.nats += nats
         progress.predictions += int(predictions)
         progress.update += 1
+        if self.average is not None:
+            self.average.add(self.model, progress.update - progress.first_update)
         progress.position += 1
+
+    def _noise(self, generator: torch.Generator, number: int) -> Noise:
+        """Noise of the next update; number: of the update and the process."""
+        settings, corruption = self.settings, None
+        if settings.context_noise:
+            rng = np.random.default_rng((settings.seed, number, 1))  # 1: not that of an epoch
+            corruption = Corruption(settings.context_noise, rng)
+        return Noise(
+            settings.dropout,
+            settings.context_dropout,
+            generator,
+            locked_dropout=settings.locked_dropout,
+            words=word_factors(self.model.config.vocabulary, settings.word_dropout, generator),
+            corruption=corruption,
+        )
 
     def _loss(self, segment: Segment, noise: Noise) -> tuple[Reading, Tensor, Tensor]:
         """A segment's reading, the sum of the losses that count, and the one that is reported."""
@@ -235,18 +265,19 @@ class Trainer:
         """A report, and the nats per token by which it is judged."""
         progress, log_z = self.progress, None
         if self.stage.words:
-            result = perplexity(self.model, self.valid)
+            result = perplexity(self.validated, self.valid)
             nats, log_z = result.nats_per_token, result.log_z
         else:
-            nats = sentence_level_nats(self.model, self.valid)
+            nats = sentence_level_nats(self.validated, self.valid)
         nats = self.processes.first(nats)
         best = progress.best is None or nats < progress.best
         progress.failures = 0 if best else progress.failures + 1
         if best:
             progress.best = nats
         if best and self.stage is not self.stages[-1]:
-            trained = ((n, p) for n, p in self.model.named_parameters() if p.requires_grad)
-            self.kept = {name: parameter.detach().clone() for name, parameter in trained}
+            trained = {n for n, p in self.model.named_parameters() if p.requires_grad}
+            found = self.validated.named_parameters()
+            self.kept = {name: p.detach().clone() for name, p in found if name in trained}
         report = Report(
             update=progress.update,
             epoch=progress.update / self.updates_per_epoch,

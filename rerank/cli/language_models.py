@@ -114,6 +114,12 @@ documents_option = click.option(
     most=MOST_LINES,
     **of_recipe("1", "Number of times that a word of the vocabulary is in the training text"),
 )
+@click.option(
+    "--size",
+    type=click.Choice(["small", "medium", "large"]),
+    help="Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
+    "large 512, 1024, 2 [default: those of --recipe].",
+)
 @count_option("--embed", most=WIDEST, **of_recipe("128", "Size of the word embeddings"))
 @count_option("--hidden", most=WIDEST, **of_recipe("256", "Size of the hidden layers"))
 @count_option("--layers", most=64, **of_recipe("1", "Number of recurrent layers"))

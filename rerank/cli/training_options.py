@@ -9,6 +9,8 @@ import click
 from rerank.cli.options import all_of, count_option
 from rerank.cli.values import SHARE, Real
 
+RATE = Real(0, 0.95)
+
 
 def of_recipe(default: str, help: str) -> dict[str, Any]:
     """Arguments of an option whose value, if it is left out, is that of --recipe.
@@ -41,13 +43,17 @@ _OPTIONS = (
     count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed."),
     click.option(
         "--optimiser",
-        type=click.Choice(["adamw", "sgd", "adagrad", "adadelta"]),
-        **of_recipe("adamw", "How gradients become updates"),
+        type=click.Choice(["adamw", "muon", "sgd", "adagrad", "adadelta"]),
+        **of_recipe(
+            "muon",
+            "How gradients become updates; muon is Muon for matrices between hidden units and "
+            "AdamW for the rest",
+        ),
     ),
     click.option(
         "--learning-rate",
         type=Real(0, 10, above=True),
-        **of_recipe("0.003", "Peak learning rate"),
+        **of_recipe("0.01", "Peak learning rate"),
     ),
     click.option(
         "--weight-decay",
@@ -76,7 +82,7 @@ _OPTIONS = (
     ),
     count_option(
         "--streams",
-        **of_recipe("64", "Batch size: documents, or independent segments, read in parallel"),
+        **of_recipe("32", "Batch size: documents, or independent segments, read in parallel"),
     ),
     count_option(
         "--segment", **of_recipe("5", "Sentences of a document through which gradients go")
@@ -103,7 +109,30 @@ _OPTIONS = (
             "that are clipped apart, or before it and then frozen. Only for models that have one",
         ),
     ),
-    click.option("--dropout", type=Real(0, 0.95), **of_recipe("0.1", "Dropout rate")),
+    click.option(
+        "--dropout",
+        type=RATE,
+        **of_recipe(
+            "0.1", "Dropout rate of single numbers, of the inputs and before the output layer"
+        ),
+    ),
+    click.option(
+        "--locked-dropout",
+        type=RATE,
+        **of_recipe(
+            "0", "Dropout rate there with one mask for all words of a sentence (variational)"
+        ),
+    ),
+    click.option(
+        "--word-dropout",
+        type=RATE,
+        **of_recipe("0", "Share of the words whose embedding an update leaves out"),
+    ),
+    click.option(
+        "--weight-dropout",
+        type=RATE,
+        **of_recipe("0", "Dropout rate of the weights from hidden state to hidden state"),
+    ),
     click.option(
         "--context-dropout",
         type=SHARE,
@@ -111,6 +140,25 @@ _OPTIONS = (
             "0.1",
             "Share of sentences that are trained without context. If sentences begin in the state "
             "of the sentence before, it loses all history, and the default is 0",
+        ),
+    ),
+    click.option(
+        "--context-noise",
+        type=SHARE,
+        **of_recipe(
+            "0.2",
+            "Share of sentences that enter contexts corrupted, as machine translations are: of "
+            "their words 10 % are dropped, 10 % replaced and 10 % swapped with the next one. Not "
+            "with models without context",
+        ),
+    ),
+    click.option(
+        "--averaging",
+        type=SHARE,
+        **of_recipe(
+            "0",
+            "Share of the updates so far over which weights are averaged; the average is "
+            "validated and saved. 0 does not average",
         ),
     ),
     count_option(

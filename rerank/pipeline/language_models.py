@@ -42,11 +42,12 @@ class Recipe:
     model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for
     unknown words. backward: whether sentences are read from right to left; longest: most words of
     a sentence to train on, None for any number; across_documents: whether contexts cross the ends
-    of documents.
+    of documents. size: a name of `lm.sizes`, whose values go before those of the recipe.
     """
 
     model: str
     recipe: str = "strong"
+    size: str | None = None
     embed: int | None = None
     hidden: int | None = None
     layers: int | None = None
@@ -79,7 +80,12 @@ class Recipe:
     accumulate: int | None = None
     levels: str | None = None
     dropout: float | None = None
+    locked_dropout: float | None = None
+    word_dropout: float | None = None
+    weight_dropout: float | None = None
     context_dropout: float | None = None
+    context_noise: float | None = None
+    averaging: float | None = None
     negatives: int | None = None
     device: str = "auto"
     precision: str | None = None

@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from rerank.pipeline.language_models import Recipe
 
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
+AVERAGING_BYTES = 4  # for each parameter: its average
 
 
 def completed(recipe: Recipe) -> Recipe:
-    """The recipe with the values of its name, for the family of its model, where none is given."""
+    """The recipe with the values of its name, for the family of its model, where none is given.
+
+    The values of a size go before those of the recipe's name.
+    """
     from lm.recipes import recipe as values_of
+    from lm.sizes import SIZES
 
     try:
         values = values_of(recipe.recipe, MODELS.named(recipe.model).recipe)
@@ -29,6 +34,8 @@ def completed(recipe: Recipe) -> Recipe:
         raise UsageError(
             f"--recipe {recipe.recipe} --model {recipe.model}: {fault}; choose one of these"
         ) from None
+    if recipe.size is not None:
+        values = {**values, **asdict(SIZES[recipe.size])}
     missing = {name: value for name, value in values.items() if getattr(recipe, name) is None}
     return replace(recipe, **missing)  # type: ignore[arg-type]  # the table has their types
 
@@ -50,6 +57,11 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
     if given.levels and not model.context.auxiliary_parameters():
         raise UsageError(
             f"--levels {given.levels}: this model has no sentence level; leave the option out"
+        )
+    if given.context_noise and not model.fusion.uses_context:
+        raise UsageError(
+            f"--context-noise {given.context_noise:g}: {given.model} reads no context; "
+            "leave the option out"
         )
     settings = Settings(**recipe.values(Settings))
     if not model.head.sampled:
@@ -86,7 +98,8 @@ def check_memory(recipe: Recipe, device: torch.device) -> None:
         raise UsageError(f"--model {recipe.model}: {fault}") from None
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
-    needed, held = TRAINING_BYTES * n, memory_bytes(device)
+    each = TRAINING_BYTES + (AVERAGING_BYTES if recipe.averaging else 0)
+    needed, held = each * n, memory_bytes(device)
     if needed > held:
         raise UsageError(
             f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "

@@ -42,7 +42,7 @@ def validations(
             if item is not None:
                 yield item
             if first and item is not None and item.best:
-                save_model(out, trainer.model, vocabulary, {**about, **_measured(item)})
+                save_model(out, trainer.validated, vocabulary, {**about, **_measured(item)})
             if first and item is not None and rows:
                 rows.add(item)
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:

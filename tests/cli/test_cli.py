@@ -234,13 +234,23 @@ def test_defaults_are_those_of_the_pipeline(
     assert compared or name in ("perplexity", "cloze", "evaluate")
 
 
-REFUSED = {"embed": 0, "hidden": -1, "layers": 65, "vocab": 0, "epochs": 0, "minutes": 0}
+REFUSED: dict[str, float] = {
+    "embed": 0,
+    "hidden": -1,
+    "layers": 65,
+    "vocab": 0,
+    "epochs": 0,
+    "minutes": 0,
+}
 REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1}
+REFUSED |= {"locked-dropout": 1, "word-dropout": -0.1, "weight-dropout": 0.96}
+REFUSED |= {"context-noise": 1.1, "averaging": -1}
 
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """From tables without torch, or written out, because help must not wait for torch."""
     from lm.corpus import DOCUMENTS
+    from lm.sizes import SIZES
     from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO
 
     def names(command: str, option: str) -> set[str]:
@@ -253,6 +263,11 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
     assert names("train-lm", "--fusion") == set(FUSIONS)
     assert names("train-lm", "--head") == set(HEADS)
     assert names("train-lm", "--documents") == names("perplexity", "--documents") == set(DOCUMENTS)
+    assert names("train-lm", "--size") == set(SIZES)
+    (size,) = (p for p in cli.commands["train-lm"].params if "--size" in p.opts)
+    assert isinstance(size, click.Option)
+    for name, shape in SIZES.items():
+        assert f"{name} {shape.embed}, {shape.hidden}, {shape.layers}" in (size.help or "")
 
 
 @pytest.mark.parametrize("value", ["codclm", "=models/codclm", "codclm=", "="])

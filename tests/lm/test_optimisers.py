@@ -79,7 +79,8 @@ def test_an_optimisers_state_has_the_shapes_that_it_states(name: str) -> None:
     weight.grad = torch.ones(2, 3)
     optimiser.step()
     found = optimiser.state_dict()["state"].get(0, {})
-    expected = OPTIMISERS[name].state_shapes(weight)
+    (group,) = (group for group in optimiser.param_groups if group["params"])
+    expected = OPTIMISERS[name].state_shapes(weight, group)
     assert {n: (t.shape, t.dtype) for n, t in found.items()} == {
         n: (t.shape, t.dtype) for n, t in expected.items()
     }

@@ -2,18 +2,22 @@
 
 import math
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from support.models import enlarged, without_padding
 
 from lm.batches import segments
 from lm.contexts.bag import BagOfWords
 from lm.corpus import Corpus
+from lm.corruption import Copies, Corruption
 from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
-from lm.reading import Noise, read
+from lm.noise import Noise
+from lm.reading import read
 from lm.rows import Rows
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
@@ -135,15 +139,6 @@ def test_dropped_contexts_are_as_many_as_asked_for() -> None:
     assert abs(share - 0.3) < 4 * math.sqrt(0.3 * 0.7 / 10_000)
 
 
-def test_dropout_keeps_the_expected_value() -> None:
-    noise = Noise(0.25, 0.0, torch.Generator().manual_seed(2))
-    dropped = noise.drop(torch.ones(100, 100))
-    assert set(dropped.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.75))}
-    assert abs(float(dropped.mean()) - 1) < 4 * math.sqrt(0.25 / 0.75 / 10_000)
-    whole = torch.randn(3, 3)
-    assert torch.equal(Noise(0.0, 0.0, torch.Generator()).drop(whole), whole)
-
-
 @every_model
 def test_noise_is_a_function_of_its_generator(name: str) -> None:
     model, text = model_of(name), corpus()
@@ -152,6 +147,71 @@ def test_noise_is_a_function_of_its_generator(name: str) -> None:
     one, same, other = (losses(model, text, 2, 3, noise)[0] for noise in noises)
     assert one == same
     assert one != other
+
+
+class Recorded(Corruption):
+    """Corruption that keeps the words that stand for each sentence in the contexts after it."""
+
+    left: ClassVar[list[list[int]]] = []
+
+    def copies(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Copies:
+        made = Corruption.copies(self, corpus, chosen)
+        bounds = made.text.sentences
+        self.left.extend(made.text.tokens[bounds[n] : bounds[n + 1]].tolist() for n in made.left)
+        return made
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("length", [1, 3, 9])
+@every_model
+def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_else(
+    name: str, length: int, share: float
+) -> None:
+    """Against each sentence, and the copy that is left of it, read word by word in one context."""
+    model, text = model_of(name), corpus()
+    Recorded.left.clear()
+    corruption = Recorded(share, np.random.default_rng(7))
+    noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
+    ours, our_ends = losses(model, text, 1, length, noise)
+    truth, ends, left = [], [], iter(Recorded.left or sentences_of(text))
+    with torch.no_grad():
+        for first, stop in zip(text.documents, text.documents[1:], strict=False):
+            context = model.context.start(1)
+            for words in sentences_of(text)[first:stop]:
+                sentence = read_by_words(model, words, context)
+                targets = torch.tensor([*words, END])
+                features = model.features(sentence, context)
+                truth.extend(model.head.nll(features, targets).tolist())
+                summary = model.context.summary(read_by_words(model, next(left), context))
+                context = model.context.advance(context, summary)
+            ends.append(context)
+    assert next(left, None) is None
+    np.testing.assert_allclose(ours, sorted(truth), rtol=1e-4, atol=1e-5)
+    for a, b in zip(our_ends, ends, strict=True):
+        torch.testing.assert_close(a.tensors, b.tensors, rtol=1e-4, atol=1e-5)
+    assert (Recorded.left == []) == (name == "rnnlm")
+
+
+def sentences_of(text: Corpus) -> list[list[int]]:
+    bounds = zip(text.sentences, text.sentences[1:], strict=False)
+    return [text.tokens[a:b].tolist() for a, b in bounds]
+
+
+@every_model
+def test_corrupted_contexts_leave_targets_and_the_loss_between_sentences_alone(name: str) -> None:
+    """Targets are the words of the text, in the order in which they stand without corruption."""
+    model, text = model_of(name), corpus()
+    part = next(segments(text, [0, 2], streams=2, length=4))
+    found = []
+    for share in (0.0, 1.0):
+        corruption = Corruption(share, np.random.default_rng(7))
+        noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
+        found.append(read(model, text, part, model.context.start(2), noise))
+    clean = read(model, text, part, model.context.start(2))
+    assert all(torch.equal(reading.targets, clean.targets) for reading in found)
+    assert torch.equal(found[0].features, clean.features)
+    assert torch.equal(found[0].auxiliary_loss, clean.auxiliary_loss)
+    assert torch.equal(found[1].features, clean.features) == (name == "rnnlm")
 
 
 @pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm"])

@@ -11,11 +11,24 @@ from lm.zoo import ZOO
 from rerank.pipeline import Recipe
 
 
-def test_the_strong_recipe_is_the_defaults_of_settings_and_shapes() -> None:
-    for record in (Settings, Config):
-        for field in fields(record):
-            if field.name in STRONG and field.name not in ("vocabulary", "precision"):
-                assert field.default == STRONG[field.name], field.name
+def test_the_shape_of_the_strong_recipe_is_that_of_a_model_by_default() -> None:
+    for field in fields(Config):
+        if field.name in STRONG and field.name != "vocabulary":
+            assert field.default == STRONG[field.name], field.name
+
+
+def test_settings_have_by_default_what_runs_had_before_a_setting_existed() -> None:
+    """States on disk that lack a setting are resumed with its default: it must not change."""
+    then = Settings()
+    assert (then.optimiser, then.schedule, then.segments, then.levels) == (
+        "adamw",
+        "annealed",
+        "carried",
+        "together",
+    )
+    assert (then.patience, then.accumulate, then.initialisation) == (0, 1, "own")
+    assert not any((then.locked_dropout, then.word_dropout, then.weight_dropout))
+    assert not any((then.context_noise, then.averaging))
 
 
 def test_every_recipe_gives_every_value_that_the_others_give() -> None:

@@ -10,7 +10,7 @@ from lm.run import Settings
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("optimiser", "adamw, sgd, adagrad, adadelta"),
+        ("optimiser", "adamw, muon, sgd, adagrad, adadelta"),
         ("schedule", "annealed, constant, halving"),
         ("segments", "carried, independent"),
         ("levels", "together, separate, two-step"),

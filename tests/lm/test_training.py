@@ -86,6 +86,70 @@ def test_an_interrupted_run_makes_the_updates_of_an_uninterrupted_one(
         assert reports == expected, f"left after update {updates}"
 
 
+REGULARISED = replace(
+    SETTINGS,
+    locked_dropout=0.3,
+    word_dropout=0.2,
+    weight_dropout=0.4,
+    context_noise=0.6,
+    averaging=0.5,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "recurrence", "precision"),
+    [("codclm", "lstm", "bfloat16"), ("ccdclm", "cifg", "float32"), ("hrnnlm", "lstm", "float32")],
+)
+def test_a_regularised_run_can_be_resumed(
+    name: str, recurrence: str, precision: str, tmp_path: Path
+) -> None:
+    def make() -> Trainer:
+        return trainer_of(name, replace(REGULARISED, precision=precision), recurrence)
+
+    whole = make()
+    expected = [figures(report) for report in whole.run()]
+    resumed, reports = interrupted(make, tmp_path, 3)
+    assert same(tensors(resumed), tensors(whole))
+    assert reports == expected
+
+
+@pytest.mark.parametrize(
+    "field", ["locked_dropout", "word_dropout", "weight_dropout", "context_noise"]
+)
+def test_every_kind_of_noise_makes_another_run(field: str) -> None:
+    value = getattr(REGULARISED, field)
+    ended = []
+    for settings in (SETTINGS, replace(SETTINGS, **{field: value})):
+        trainer = trainer_of("codclm", replace(settings, epochs=1))
+        for _ in trainer.run():
+            pass
+        ended.append(tensors(trainer))
+    assert not same(*ended)
+
+
+def test_context_noise_costs_and_changes_nothing_without_context() -> None:
+    ended = []
+    for noise in (0.0, 0.9):
+        trainer = trainer_of("rnnlm", replace(SETTINGS, context_noise=noise, epochs=1))
+        for _ in trainer.run():
+            pass
+        ended.append(tensors(trainer))
+    assert same(*ended)
+
+
+def test_averaging_leaves_training_alone_and_the_average_is_validated() -> None:
+    plain, averaged = (
+        trainer_of("codclm", replace(SETTINGS, averaging=share)) for share in (0.0, 0.5)
+    )
+    reports = [[report for report in trainer.run() if report] for trainer in (plain, averaged)]
+    assert same(plain.model.state_dict(), averaged.model.state_dict())
+    assert plain.validated is plain.model
+    assert averaged.validated is not averaged.model
+    measured = [perplexity(trainer.validated, VALID).perplexity for trainer in (plain, averaged)]
+    assert measured == [report[-1].valid_perplexity for report in reports]
+    assert measured[0] != measured[1]
+
+
 def forget_contexts(trainer: Trainer) -> None:
     trainer.contexts = trainer.model.context.start(trainer.streams).detach()
 
@@ -102,6 +166,11 @@ def forget_noise(trainer: Trainer) -> None:
     trainer.progress.update -= 1
 
 
+def forget_average(trainer: Trainer) -> None:
+    assert trainer.average is not None
+    trainer.average.model.load_state_dict(trainer.model.state_dict())
+
+
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -111,15 +180,17 @@ def forget_noise(trainer: Trainer) -> None:
         ("codclm", forget_moments),
         ("ccdclm", forget_position),
         ("hrnnlm", forget_noise),
+        ("codclm", forget_average),
     ],
 )
 def test_a_resumed_run_that_forgets_anything_is_another_run(
     name: str, damage: Callable[[Trainer], None], tmp_path: Path
 ) -> None:
-    whole = trainer_of(name)
+    settings = replace(SETTINGS, averaging=0.5)
+    whole = trainer_of(name, settings)
     for _ in whole.run():
         pass
-    resumed, _ = interrupted(lambda: trainer_of(name), tmp_path, 2, damage)
+    resumed, _ = interrupted(lambda: trainer_of(name, settings), tmp_path, 2, damage)
     assert not same(tensors(resumed), tensors(whole))
 
 

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from lm.checkpoint import load_model, save_model
+from lm.model import Config
 from lm.training import Report
 from lm.zoo import ZOO, Composition
 from rerank.cli import run
@@ -24,6 +25,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest
 from rerank.notices import Notices
 from rerank.pipeline import Recipe, language_models, perplexity, train_lm, training
+from rerank.pipeline.recipes import completed
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -329,6 +331,43 @@ def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(
         )
         assert found == plain
         assert (found.sentences, found.tokens) == (2, 7)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (128, 256, 1)),
+        ({"size": "medium"}, (256, 512, 1)),
+        ({"size": "medium", "hidden": 10}, (256, 10, 1)),
+        ({"size": "large", "embed": 7, "layers": 1}, (7, 1024, 1)),
+    ],
+    ids=str,
+)
+def test_sizes_given_win_over_those_of_the_preset(
+    given: dict[str, Any], expected: tuple[int, int, int]
+) -> None:
+    shape = Config(**completed(Recipe("rnnlm", **given)).values(Config))
+    assert (shape.embed, shape.hidden, shape.layers) == expected
+
+
+def test_a_preset_of_sizes_is_trained(here: Path) -> None:
+    trained(replace(QUICK, size="medium", hidden=None))
+    config = load_model(Path("lm")).model.config
+    assert (config.embed, config.hidden, config.layers) == (12, 512, 1)
+
+
+def test_the_averaged_weights_are_saved_with_their_perplexity(here: Path) -> None:
+    report = trained(replace(QUICK, averaging=0.5))
+    assert report.best
+    found = perplexity(Path("lm"), "valid.txt", notices=Notices(), device="cpu")
+    assert found.perplexity == pytest.approx(report.valid_perplexity, rel=1e-6)
+    assert trained(out="plain").valid_perplexity != report.valid_perplexity
+
+
+def test_context_noise_is_refused_for_models_without_context(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"--context-noise 0\.3: rnnlm reads no context; leave"):
+        trained(replace(QUICK, model="rnnlm", context_noise=0.3))
+    trained(replace(QUICK, model="rnnlm", context_noise=0.0))
 
 
 def test_an_unknown_head_is_refused(here: Path) -> None:

@@ -42,6 +42,9 @@ def tensors(trainer: Trainer) -> dict[str, Tensor]:
     state = dict(trainer.model.state_dict())
     for index, moments in trainer.optimiser.state_dict()["state"].items():
         state |= {f"{index}.{name}": value for name, value in moments.items()}
+    if trainer.average is not None:
+        averaged = trainer.average.model.state_dict()
+        state |= {f"average.{name}": tensor for name, tensor in averaged.items()}
     return {**state, **{f"contexts.{n}": t for n, t in enumerate(trainer.contexts.tensors)}}
 
 
