@@ -7,51 +7,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.scalar.names import stack
 
 from lm.model import n_parameters
 from lm.recurrence import CIFG, LSTM, RECURRENCES, Recurrence, select
-
-Vector = list[float]
-
-
-def sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
-
-
-def cifg_by_hand(cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector) -> tuple[Vector, Vector]:
-    """Ji et al.'s cell, unit by unit: (h', c')."""
-    H = cell.hidden
-    below, recurrent, peephole = (
-        p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.peephole)
-    )
-    bias: Vector = cell.bias[layer].tolist()
-
-    def dot(row: Vector, vector: Vector) -> float:
-        return math.fsum(a * b for a, b in zip(row, vector, strict=True))
-
-    def drive(gate: int, unit: int) -> float:
-        row = gate * H + unit
-        return dot(below[row], u) + dot(recurrent[row], h) + bias[row]
-
-    i = [sigmoid(drive(0, unit) + dot(peephole[unit], c)) for unit in range(H)]
-    g = [math.tanh(drive(1, unit)) for unit in range(H)]
-    c = [(1 - i[unit]) * c[unit] + i[unit] * g[unit] for unit in range(H)]
-    o = [sigmoid(drive(2, unit) + dot(peephole[H + unit], c)) for unit in range(H)]
-    return [o[unit] * math.tanh(c[unit]) for unit in range(H)], c
 
 
 def test_two_cifg_layers_equal_a_scalar_computation() -> None:
     torch.manual_seed(0)
     cell = CIFG(3, 4, 2)
-    state = cell.zeros(1)
-    h, c = [[0.0] * 4] * 2, [[0.0] * 4] * 2
+    scalar = stack(cell.state_dict(), "cifg")
+    state, states = cell.zeros(1), None
     for x in torch.randn(5, 1, 3):
         state = cell.step(cell.project(x), state)
-        u = x[0].tolist()
-        for layer in range(2):
-            h[layer], c[layer] = cifg_by_hand(cell, layer, u, h[layer], c[layer])
-            u = h[layer]
-        by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
+        states = scalar(x[0].tolist(), states)
+        by_hand = torch.tensor([entries for layer in states for entries in layer])
         torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
     assert cell.output(state) is state[2]
 

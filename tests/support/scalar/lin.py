@@ -1,0 +1,81 @@
+"""The models of Lin et al. 2015 (HRNNLM) in scalar arithmetic, equation by equation.
+
+Parameters by their names in the paper: sentence level U_s, W_s (H × V), V_s and the hash array
+D_s; word level U_w, W_w (H × V), V_w, U_sw and the hash array D_w. No layer has a bias. hs_0 is
+0.1 in every unit (§4.3), and so is hw_0, which the paper does not give (Mikolov et al. 2010,
+whom it follows, name 0.1). `hash` maps a word to a number; the weight of the pair (w, t) is at
+(hash(w) + t) mod the array's size. Log-probabilities are in nats.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from support.scalar.algebra import Vector, htanh, log_softmax, plus, product
+from support.scalar.cells import Parameters
+from support.scalar.ji import Document, Scores, Sentence, log_probs
+
+from lm.vocabulary import START
+
+Hash: TypeAlias = Callable[[int], int]
+
+INITIAL = 0.1
+
+
+def hashed(D: Vector, hash: Hash, words: list[int], size: int) -> Vector:
+    """Σ_{w ∈ words} D_{hash(w,t)} for every word t of V, eq. 8; zeros without an array."""
+    if not D:
+        return [0.0] * size
+    return [sum(D[(hash(word) + t) % len(D)] for word in words) for t in range(size)]
+
+
+def sentence_history(p: Parameters, document: Document) -> list[Vector]:
+    """hs_0, hs_1, … of eq. 4; xs_j counts the words of sentence j."""
+    hs = [[INITIAL] * len(p["U_s"])]
+    for words in document:
+        xs = [float(words.count(word)) for word in range(len(p["W_s"][0]))]
+        hs.append(htanh(plus(product(p["U_s"], hs[-1]), product(p["W_s"], xs))))
+    return hs
+
+
+def rnnslm(p: Parameters, document: Document, hash: Hash, *, repeated: bool = False) -> Scores:
+    """log p(w_t | earlier sentences) of each word, eqs. 4–9 (8 for 5); no `</s>`.
+
+    The score of a sentence is the sum; its mean is the objective, eq. 9. The paper does not say
+    whether w ∈ xs_j in eq. 8 counts a word once or as often as it occurs (`repeated`). Nothing
+    is hashed before the first sentence.
+    """
+    scores = []
+    for words, hs, before in zip(
+        document, sentence_history(p, document), [Sentence(), *document], strict=False
+    ):
+        pairs = before if repeated else sorted(set(before))
+        logits = product(p["V_s"], hs)
+        log_y = log_softmax(plus(logits, hashed(p["D_s"], hash, pairs, len(logits))))
+        scores.append([log_y[word] for word in words])
+    return scores
+
+
+def rnnlm_lin(p: Parameters, document: Document, hash: Hash) -> Scores:
+    """The word level alone: eq. 10 without U_sw hs."""
+    nothing = [0.0] * len(p["U_w"])
+    return [_word_level(p, words, nothing, hash) for words in document]
+
+
+def hrnnlm_lin(p: Parameters, document: Document, hash: Hash) -> Scores:
+    """Eq. 10: sentence j + 1 is read with U_sw hs_j; log p of its words and of `</s>`."""
+    history = sentence_history(p, document)
+    return [
+        _word_level(p, words, product(p["U_sw"], hs), hash)
+        for words, hs in zip(document, history, strict=False)
+    ]
+
+
+def _word_level(p: Parameters, words: Sentence, share: Vector, hash: Hash) -> list[float]:
+    """hw_i = HTanh(U_w hw_{i−1} + W_w xw_i + share); softmax(V_w hw_i + hashed bigrams)."""
+    hw, logits = [INITIAL] * len(p["U_w"]), []
+    for word in [START, *words]:
+        xw = [row[word] for row in p["W_w"]]  # W_w times the one-hot vector
+        hw = htanh(plus(product(p["U_w"], hw), xw, share))
+        values = product(p["V_w"], hw)
+        logits.append(plus(values, hashed(p["D_w"], hash, [word], len(values))))
+    return log_probs(logits, words)
