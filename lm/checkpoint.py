@@ -74,9 +74,9 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         config = _checked(Config, content["config"])
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
+        shape = _own(DocumentLM.without_memory(config, zoo))
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a valid model: {fault}") from None
-    shape = _own(DocumentLM.without_memory(config, zoo))
     held = manifest.file_bytes()
     needed = sum(tensor.nbytes for tensor in shape.values())
     if held > needed + manifest.header_bytes:  # before any of them is read

@@ -1,9 +1,9 @@
-"""Text as columns of ids: a sentence on each line, blank lines between documents."""
+"""Text as columns of ids: a sentence on each line, and documents as `DOCUMENTS` names them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,30 +48,54 @@ class Corpus:
         return state.hexdigest()[:16]
 
 
-def intern(lines: Iterable[bytes]) -> tuple[list[bytes], Corpus]:
-    """Distinct words in order of first appearance, and the corpus in their indices; O(words)."""
+Sentence = list[bytes] | None  # its words; None where a document ends
+
+
+def parted_by_blank_lines(lines: Iterable[bytes]) -> Iterator[Sentence]:
+    """Sentences of a text with a blank line between documents."""
+    return (words_of(line) or None for line in lines)
+
+
+def closed_by_equals_signs(lines: Iterable[bytes]) -> Iterator[Sentence]:
+    """Sentences of a text where a line whose first character is `=` closes a document.
+
+    The data files of Ji et al. 2016. As in their code, a blank line is a sentence without words.
+    """
+    return (None if line.startswith(b"=") else words_of(line) for line in lines)
+
+
+DOCUMENTS: Mapping[str, Callable[[Iterable[bytes]], Iterator[Sentence]]] = {
+    "blank": parted_by_blank_lines,
+    "equals": closed_by_equals_signs,
+}
+
+
+def intern(lines: Iterable[bytes], documents: str = "blank") -> tuple[list[bytes], Corpus]:
+    """Distinct words in order of first appearance, and the corpus in their indices; O(words).
+
+    documents: a name of `DOCUMENTS`; the end of the text closes a document, too.
+    """
     index: dict[bytes, int] = {}
     tokens: list[NDArray[np.int32]] = []
-    sentences, documents, pending = [0], [0], []
-    for line in lines:
-        words = words_of(line)
-        if words:
+    sentences, bounds, pending = [0], [0], []
+    for words in DOCUMENTS[documents](lines):
+        if words is not None:
             pending.extend([index.setdefault(word, len(index)) for word in words])
             sentences.append(sentences[-1] + len(words))
             if len(pending) > 1 << 16:
                 tokens.append(np.asarray(pending, dtype=np.int32))
                 pending = []
         else:
-            documents.append(len(sentences) - 1)
-    documents.append(len(sentences) - 1)
+            bounds.append(len(sentences) - 1)
+    bounds.append(len(sentences) - 1)
     tokens.append(np.asarray(pending, dtype=np.int32))
-    columns = np.concatenate(tokens), np.asarray(sentences), np.unique(documents)
+    columns = np.concatenate(tokens), np.asarray(sentences), np.unique(bounds)
     return list(index), Corpus(*columns)
 
 
-def encode(lines: Iterable[bytes], vocabulary: Vocabulary) -> Corpus:
+def encode(lines: Iterable[bytes], vocabulary: Vocabulary, documents: str = "blank") -> Corpus:
     """The corpus of a text in a vocabulary's ids."""
-    words, corpus = intern(lines)
+    words, corpus = intern(lines, documents)
     return renumber(corpus, words, vocabulary)
 
 
@@ -82,7 +106,26 @@ def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corp
     return Corpus(tokens, corpus.sentences, corpus.documents)
 
 
-def build_vocabulary(words: list[bytes], corpus: Corpus, size: int) -> Vocabulary:
-    """Vocabulary of the `size` most frequent words of an interned corpus."""
-    counts = np.bincount(corpus.tokens, minlength=len(words))
-    return Vocabulary.most_frequent(words, counts.tolist(), size)
+def build_vocabulary(
+    words: list[bytes], corpus: Corpus, size: int, unknown: bytes | None = None
+) -> Vocabulary:
+    """Vocabulary of the `size` most frequent words of an interned corpus.
+
+    unknown: a word that stands for unknown words, as `<unk>` does; it is left out.
+    """
+    counts = np.bincount(corpus.tokens, minlength=len(words)).tolist()
+    own = [(word, n) for word, n in zip(words, counts, strict=True) if word != unknown]
+    return Vocabulary.most_frequent([word for word, _ in own], [n for _, n in own], size)
+
+
+def with_last_words_twice(corpus: Corpus) -> Corpus:
+    """The corpus as the published reader of Ji et al. reads it: a sentence's last word, twice.
+
+    Sentences without words stay as they are.
+    """
+    lengths = np.diff(corpus.sentences)
+    filled = lengths > 0
+    times = np.ones(len(corpus.tokens), dtype=np.int64)
+    times[corpus.sentences[1:][filled] - 1] = 2
+    sentences = np.concatenate([[0], np.cumsum(lengths + filled)])
+    return Corpus(np.repeat(corpus.tokens, times), sentences, corpus.documents)

@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from lm.backend import Backend
 from lm.heads import Predictor
 from lm.model import DocumentLM
 from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import PositionStates, ReadSentences
 from lm.trie import Forest
 
 Result = TypeVar("Result")
@@ -69,16 +68,13 @@ class ScoringEngine:
         model = self.model
         positions = forest.positions(self.backend.device)
         state = model.start(contexts, self.inputs)
-        hidden, recurrent = [model.hidden(state)], [state.recurrent]
+        states = [model.kept(state)]
         for level in range(1, len(forest.levels) - 1):
             start, stop = forest.levels[level : level + 2]
             state = state.take(positions.before[start:stop] - forest.levels[level - 1])
             state = model.step(state, positions.words[start:stop], self.inputs)
-            hidden.append(model.hidden(state))
-            if model.context.carries_state:
-                recurrent.append(state.recurrent)
-        whole = zip(*recurrent, strict=True) if model.context.carries_state else ()
-        return ReadSentences(positions, torch.cat(hidden), tuple(map(torch.cat, whole)))
+            states.append(model.kept(state))
+        return ReadSentences.of(positions, PositionStates.cat(states))
 
     def path_scores(self, forest: Forest, features: Tensor) -> NDArray[np.float64]:
         """Scores (n,) of the candidates: sums over their words and `</s>`."""

@@ -106,7 +106,7 @@ class Head(nn.Module):
     linear: ClassVar[bool] = True
     normalised: ClassVar[bool] = True
     sampled: ClassVar[bool] = True
-    bias: nn.Parameter
+    bias: Tensor
 
     def weight(self) -> Tensor:
         """(V, R) output matrix of a linear head."""
@@ -189,6 +189,15 @@ class TiedSoftmax(Head):
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:
     """The softmax over H and D columns, with the embedding as its matrix if `tied`."""
     return (TiedSoftmax if tied else Softmax)(hidden, context, embedding)
+
+
+def unbiased_softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:
+    """The softmax without a bias for each word: V parameters fewer (Ji et al. 2016, eq. 12)."""
+    head = softmax(hidden, context, embedding, tied=tied)
+    zeros = torch.zeros_like(head.bias, requires_grad=False)
+    del head.bias
+    head.register_buffer("bias", zeros, persistent=False)
+    return head
 
 
 class LogitHead(Head):

@@ -15,15 +15,14 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
-from lm.contexts import Context
-from lm.fusions import Fusion
 from lm.heads import Head
-from lm.recurrence import RECURRENCES, Recurrence, select
+from lm.parts import context_of, fusion_of
+from lm.recurrence import Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import PositionStates, ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import HEADS, ZOO, Zoo, load
+from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO, Zoo, load
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -32,7 +31,8 @@ Dropout = Callable[[Tensor], Tensor]
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    head: a name of `lm.zoo.HEADS`; None for the head of the composition.
+    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`, None
+    for those of the composition. attention: size A of the attention's hidden layer, None for H.
     """
 
     model: str
@@ -43,26 +43,31 @@ class Config:
     layers: int = 1
     tied: bool = True
     head: str | None = None
+    fusion: str | None = None
+    attention: int | None = None
 
     def __post_init__(self) -> None:
         if self.recurrence not in RECURRENCES:
             raise ValueError(f"no recurrence {self.recurrence!r} is known")
         if self.head is not None and self.head not in HEADS:
             raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
-        sizes = (self.vocabulary, self.embed, self.hidden, self.layers)
+        if self.fusion is not None and self.fusion not in FUSIONS:
+            raise ValueError(f"no fusion {self.fusion!r} is known; there are {', '.join(FUSIONS)}")
+        units = self.hidden if self.attention is None else self.attention
+        sizes = (self.vocabulary, self.embed, self.hidden, self.layers, units)
         if not all(isinstance(size, int) for size in sizes):
             raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
         if self.vocabulary < len(SPECIAL):
             raise ValueError(f"a model has at least 3 words, not {self.vocabulary}")
         if self.vocabulary >= 1 << 31:
             raise ValueError("a model has at most 2,147,483,647 words")
-        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden)):
+        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden, units)):
             raise ValueError("a model has sizes of 1 to 65,536")
         if not 1 <= self.layers <= 64:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
 
     def as_json(self) -> dict[str, object]:
-        """The fields by name; without `head` if it is that of the composition."""
+        """The fields by name, without those that are None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -71,25 +76,35 @@ class State:
     """B sentences after the same number of words.
 
     share: what fusion needs of the contexts' values, if that is the same for all words;
-    contexts: all of them, if fusion needs a value for each word, else None; rows: (B,) row of
-    each sentence's context in these.
+    contexts: all of them, prepared, if fusion needs a value for each word, else None; rows: (B,)
+    row of each sentence's context in these, None where sentence b has row b; value: (B, D) that
+    entered with the last word, if fusion needs one for each word.
     """
 
     recurrent: RecurrentState
     share: Tensor | None
     contexts: Rows | None
-    rows: Tensor
+    rows: Tensor | None = None
+    value: Tensor | None = None
 
     def take(self, index: Tensor) -> State:
         """The sentences at some positions of the batch."""
-        return State(select(self.recurrent, index), self.share, self.contexts, self.rows[index])
+        rows = index if self.rows is None else self.rows[index]
+        return State(select(self.recurrent, index), self.share, self.contexts, rows)
+
+    def first(self, n: int) -> State:
+        """The first n sentences, where sentence b has row b of the contexts: views."""
+        share = None if self.share is None else self.share[:n]
+        contexts = None if self.contexts is None else self.contexts.take(slice(n))
+        return State(tuple(tensor[:n] for tensor in self.recurrent), share, contexts)
 
 
 class DocumentLM(nn.Module):
     """Language model of a sentence given the context of the sentences before it.
 
-    `zoo` holds the composition that the configuration names. ValueError if it does not, or if
-    the composition needs side information, which no reader supplies yet.
+    `zoo` holds the composition that the configuration names. ValueError if it does not, if the
+    composition needs side information, which no reader supplies yet, or if the configuration
+    names a fusion or a size of attention that its context has no use for.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
@@ -97,15 +112,15 @@ class DocumentLM(nn.Module):
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
         self.config = config
-        composition, cell = zoo[config.model], RECURRENCES[config.recurrence]
+        composition, cell = zoo[config.model], load(RECURRENCES[config.recurrence])
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
         sizes = cell(1, config.hidden, config.layers)
-        self.context: Context = load(composition.context)(self.embedding, sizes)
-        if missing := ", ".join(self.context.side_information):
-            raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
-        self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
+        self.context = context_of(config, composition, self.embedding, sizes)
+        with _WithoutMemory():  # it draws no random numbers
+            over_words = cell(config.embed, config.hidden, config.layers)
+        self.fusion = fusion_of(config, composition, self.context, over_words)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
         head = composition.head if config.head is None else HEADS[config.head]
         self.head: Head = load(head)(
@@ -159,8 +174,8 @@ class DocumentLM(nn.Module):
         if not self.context.per_word:
             share = self.fusion.share(self.recurrence, self.context.value(contexts))
         initial = self.fusion.initial(self.recurrence, self.context, contexts)
-        rows = torch.arange(len(contexts), device=contexts.device)
-        return State(initial, share, contexts if self._value_enters_words else None, rows)
+        enters = self._value_enters_words
+        return State(initial, share, self.context.prepared(contexts) if enters else None)
 
     def word_inputs(self) -> Tensor:
         """Share (V, P) of every word in the first layer's pre-activations."""
@@ -171,16 +186,34 @@ class DocumentLM(nn.Module):
         return self._projected_step(state, inputs[words])
 
     def _projected_step(self, state: State, projected: Tensor) -> State:
-        share = None if state.share is None else state.share[state.rows]
+        share, rows, value = state.share, state.rows, None
         if state.contexts is not None:
-            value = self.context.word_values(state.contexts, state.rows, self.hidden(state))
+            query = self._query(state)
+            if rows is None:
+                value = self.context.row_values(state.contexts, query)
+            else:
+                value = self.context.word_values(state.contexts, rows, query)
             share = self.fusion.share(self.recurrence, value)
+        elif share is not None and rows is not None:
+            share = share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
-        return State(recurrent, state.share, state.contexts, state.rows)
+        return State(recurrent, state.share, state.contexts, rows, value)
+
+    def _query(self, state: State) -> Tensor:
+        """Hidden states as the context reads them, (B, H) or (B, L · H)."""
+        if self.context.reads_layers:
+            return self.recurrence.hidden_states(state.recurrent)
+        return self.hidden(state)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
         return self.recurrence.output(state.recurrent)
+
+    def kept(self, state: State) -> PositionStates:
+        """What is kept of B positions for `features` and for the context."""
+        whole = state.recurrent if self.context.carries_state else ()
+        layers = self._query(state) if self.context.reads_layers else None
+        return PositionStates(self.hidden(state), whole, layers, state.value)
 
     # All positions at once
 
@@ -191,24 +224,24 @@ class DocumentLM(nn.Module):
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
         state = self._before_words(contexts.take(batch.order))
         if self._value_enters_words:
-            recurrent = self._unroll_by_steps(batch.sizes, state, projected)
+            states = self._unroll_by_steps(batch.sizes, state, projected)
         else:
             share = None if state.share is None else state.share[batch.rows]
             recurrent = self.fusion.unroll(
                 self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
-        return ReadSentences(batch.positions, self.recurrence.output(recurrent), recurrent)
+            states = self.kept(State(recurrent, None, None))
+        return ReadSentences.of(batch.positions, states)
 
     def _unroll_by_steps(
         self, sizes: tuple[int, ...], state: State, projected: Tensor
-    ) -> RecurrentState:
-        """Recurrent states of all positions where a word's value depends on the state before."""
+    ) -> PositionStates:
+        """States of all positions where a word's value depends on the state before."""
         states = []
         for step in torch.split(projected, list(sizes)):
-            rows = torch.arange(len(step), device=step.device)
-            state = self._projected_step(state.take(rows), step)
-            states.append(state.recurrent)
-        return tuple(torch.cat(column) for column in zip(*states, strict=True))
+            state = self._projected_step(state.first(len(step)), step)
+            states.append(self.kept(state))
+        return PositionStates.cat(states)
 
     def features(
         self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x: x
@@ -219,10 +252,16 @@ class DocumentLM(nn.Module):
         def value() -> Tensor:
             if not self.context.per_word:
                 return self.context.value(contexts)[positions.context]
-            query = positions.previous(read.hidden)
-            return self.context.word_values(contexts, positions.context, query)
+            if read.values is not None:
+                return read.values
+            query = positions.previous(read.hidden if read.layers is None else read.layers)
+            prepared = self.context.prepared(contexts)
+            return self.context.word_values(prepared, positions.context, query)
 
-        h, c = self.fusion.output(dropout(read.hidden), value)
+        def words() -> Tensor:
+            return dropout(self.embedding(positions.words))
+
+        h, c = self.fusion.output(dropout(read.hidden), value, words)
         return self.head.at_positions(self.head.features(h, c), positions)
 
 

@@ -4,6 +4,7 @@ A state is a tuple of (B, H) tensors, from the lowest layer up: (h_1, c_1, h_2, 
 cells with a memory, (h_1, h_2, …) of others. Only the recurrence knows which is which;
 others select rows. `project` gives the inputs' share of the first layer's pre-activations,
 which is computed once per distinct word, since it does not depend on the state.
+`lm.zoo.RECURRENCES` names the cells.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Recurrence(nn.Module):
         super().__init__()
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
         widths = [inputs] + [hidden] * (layers - 1)
-        self.lower = nn.ParameterList(_uniform(self.gates * hidden, d) for d in widths)
+        self.lower = nn.ParameterList(uniform(self.gates * hidden, d) for d in widths)
         self.bias = nn.ParameterList(torch.zeros(self.gates * hidden) for _ in widths)
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
@@ -48,6 +49,13 @@ class Recurrence(nn.Module):
         """
         weight = self.lower[0][:, first : first + inputs.shape[-1]]
         return F.linear(inputs, weight, self.bias[0] if first == 0 else None)
+
+    def project_sum(self, vectors: Tensor) -> Tensor:
+        """Change (B, gates · H) of layer 1's pre-activations by vectors added to the inputs.
+
+        vectors: (B, d), for the input columns 0 … d − 1.
+        """
+        return F.linear(vectors, self.lower[0][:, : vectors.shape[-1]])
 
     def step(self, projected: Tensor, state: State) -> State:
         """State after one more input, given its projection (B, gates · H)."""
@@ -85,6 +93,10 @@ class Recurrence(nn.Module):
         """Hidden state of the top layer, (B, H)."""
         return state[-self.tensors]
 
+    def hidden_states(self, state: State) -> Tensor:
+        """Hidden states of all layers side by side, (B, L · H), the lowest layer first."""
+        return torch.cat(state[:: self.tensors], dim=1)
+
     def like(self, inputs: int) -> Self:
         """A new recurrence of this kind and size over inputs of another size."""
         return type(self)(inputs, self.hidden, self.layers)
@@ -100,7 +112,7 @@ class LSTM(Recurrence):
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(_uniform(4 * hidden, hidden) for _ in range(layers))
+        self.recurrent = nn.ParameterList(uniform(4 * hidden, hidden) for _ in range(layers))
         for bias in self.bias:
             bias.data[hidden : 2 * hidden] = 1.0
 
@@ -128,6 +140,8 @@ class CIFG(Recurrence):
 
     i = σ(W_xi u + W_hi h + W_ci c + b_i); c' = (1 - i)∘c + i∘tanh(W_xc u + W_hc h + b_c);
     o = σ(W_xo u + W_ho h + W_co c' + b_o); h' = o∘tanh(c').
+    Before the first word h = c = 0; the output gate sees c' there too, as in the library that the
+    authors used (clab/cnn) since its commit cc08b107 of April 2016; `CIFG2015` is the cell before.
     Parameters: 3Hd + 5H² + 3H a layer. Weights start Glorot-uniform, biases U(±√(6/H)),
     as there.
     """
@@ -144,13 +158,33 @@ class CIFG(Recurrence):
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """(h', c') of the coupled-gate cell; the output gate sees the new c."""
-        h, c = state
+        h, c = before = state
         H, peephole = self.hidden, self.peephole[layer]
         z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
         i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
         c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
-        o = torch.sigmoid(z[:, 2 * H :] + _single(F.linear(c, peephole[H:])))
+        o = torch.sigmoid(z[:, 2 * H :] + self.output_peephole(layer, before, c))
         return o * torch.tanh(c), c
+
+    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
+        """W_co c', (B, H): the share of the new c in the output gate; before: h, c."""
+        return _single(F.linear(c, self.peephole[layer][self.hidden :]))
+
+
+class CIFG2015(CIFG):
+    """The cell of Ji et al.'s code with the library of November 2015, when they released it.
+
+    At the first word of a sentence that begins in the zero state, o = σ(W_xo u + b_o): W_co c' is
+    left out, too. Trained weights are for one of the two cells: the other one costs up to 6 nats a
+    sentence. A sentence that begins in a carried state has no such word, but for the first
+    sentence of a document.
+    """
+
+    def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
+        """W_co c', (B, H), but 0 where h = c = 0: after any word some number is not 0."""
+        h, memory = before
+        begun = (h != 0).any(dim=1, keepdim=True) | (memory != 0).any(dim=1, keepdim=True)
+        return super().output_peephole(layer, before, c) * begun
 
 
 def _single(products: Tensor) -> Tensor:
@@ -158,7 +192,8 @@ def _single(products: Tensor) -> Tensor:
     return products.float() if products.dtype == torch.bfloat16 else products
 
 
-def _uniform(rows: int, columns: int) -> nn.Parameter:
+def uniform(rows: int, columns: int) -> nn.Parameter:
+    """A (rows, columns) matrix of U(±1/√columns)."""
     bound = columns**-0.5
     return nn.Parameter(torch.empty(rows, columns).uniform_(-bound, bound))
 
@@ -167,6 +202,3 @@ def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
     """`blocks` Glorot-uniform (rows, columns) matrices above one another."""
     parts = [nn.init.xavier_uniform_(torch.empty(rows, columns)) for _ in range(blocks)]
     return nn.Parameter(torch.cat(parts))
-
-
-RECURRENCES = {"lstm": LSTM, "cifg": CIFG}

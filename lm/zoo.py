@@ -1,13 +1,15 @@
 """The published models as compositions: a line each, and the paper that defines it.
 
 Parameter formulas hold for two `cifg` layers and an untied softmax, as in the papers; V counts
-`<unk>`, `<s>` and `</s>`. Addresses `module:attribute` keep the table free of torch.
+`<unk>`, `<s>` and `</s>`, and A is the size of the attention's hidden layer. Addresses
+`module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -19,7 +21,8 @@ class Composition:
     """A named choice of context, fusion and head, with its source and parameter formula.
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
-    `lm.heads.softmax`. head: unless the configuration of a model names another one of `HEADS`.
+    `lm.heads.softmax`. fusion, head: unless the configuration of a model names another one of
+    `FUSIONS` or `HEADS`.
     order: shown in listings; `DocumentLM.order` derives it for use.
     """
 
@@ -31,10 +34,27 @@ class Composition:
     order: int | None = None
 
 
+RECURRENCES: Mapping[str, Part] = {
+    "lstm": "lm.recurrence:LSTM",
+    "cifg": "lm.recurrence:CIFG",
+    "cifg-2015": "lm.recurrence:CIFG2015",
+    "rnn": "lm.simple_rnn:SimpleRNN",
+    "gru": "lm.gru:GRU",
+}
+FUSIONS: Mapping[str, Part] = {
+    "input": "lm.fusions:Input",
+    "input-sum": "lm.fusions:InputSum",
+    "output": "lm.fusions:Output",
+    "merge": "lm.fusions:Merge",
+    "input-merge": "lm.fusions:InputMerge",
+    "input-residual": "lm.fusions:InputResidual",
+    "initial": "lm.fusions:InitialState",
+}
 HEADS: Mapping[str, Part] = {
     "softmax": "lm.heads:softmax",
     "classes": "lm.class_softmax:ClassSoftmax",
     "self-normalised": "lm.self_normalised:SelfNormalised",
+    "unbiased": "lm.heads:unbiased_softmax",
 }
 
 
@@ -44,6 +64,13 @@ def load(part: Part) -> Any:
         return part
     module, _, attribute = part.partition(":")
     return getattr(import_module(module), attribute)
+
+
+def fact(maker: Any, name: str) -> bool:
+    """A fact that the class of a part states, before the part is made; False where it does not."""
+    while isinstance(maker, partial):
+        maker = maker.func
+    return bool(getattr(maker, name, False))
 
 
 Zoo: TypeAlias = Mapping[str, Composition]
@@ -75,6 +102,19 @@ ZOO: Zoo = {
         "lm.fusions:Input",
         _JI + ", eqs. 4–5",
         "H(16H+3K+6) + V(H+K+1) + H",
+    ),
+    "adclm": Composition(
+        "lm.contexts.previous_words:PreviousWords",
+        "lm.fusions:InputMerge",
+        _JI + ", eqs. 8–12",
+        "H(18H+3K+7) + A(2H+1) + V(H+K)",
+        head="lm.heads:unbiased_softmax",
+    ),
+    "dam": Composition(
+        "lm.contexts.final_states:FinalStates",
+        "lm.fusions:InputResidual",
+        "the attention in the code of " + _JI,
+        "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
     ),
     "hrnnlm": Composition(
         "lm.contexts.sentence_recurrence:SentenceRecurrence",

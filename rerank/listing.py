@@ -107,7 +107,7 @@ def _models() -> Iterable[Row]:
             "name": name,
             "order": "unbounded" if model.order is None else model.order,
             "context": str(model.context).partition(":")[2],
-            "fusion": str(model.fusion).partition(":")[2],
+            "fusion": f"{str(model.fusion).partition(':')[2]} (others: train-lm --fusion)",
             "head": f"{str(model.head).partition(':')[2]} (others: train-lm --head)",
             "source": model.source,
             "parameters": model.parameters,

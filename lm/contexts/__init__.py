@@ -22,18 +22,21 @@ class Context(nn.Module):
     sentences: how many earlier sentences it depends on, beside those on which their states
     depended; None for all. reads_states: whether what it takes from a sentence depends on that
     sentence's own context, where hidden states do. carries_state: whether it takes whole
-    recurrent states, and has one for a sentence to begin in. per_word: whether fusion receives
-    a value for each word, by attention, or one for the sentence. averages: whether a weighted
-    mean of contexts is a context. side_information: what it needs beside target sentences,
-    such as the source sentence. width: D, columns of a value.
+    recurrent states, and has one for a sentence to begin in. reads_layers: whether what it takes
+    and its queries are hidden states of all layers, not of the top one. per_word: whether fusion
+    receives a value for each word, by attention, or one for the sentence. averages: whether a
+    weighted mean of contexts is a context. side_information: what it needs beside target
+    sentences, such as the source sentence. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
-    and size, for their sizes.
+    and size, for their sizes; with a value for each word, also the keyword `attention`: size A
+    of the attention's hidden layer, None for H.
     """
 
     sentences: int | None = 1
     reads_states: ClassVar[bool] = False
     carries_state: ClassVar[bool] = False
+    reads_layers: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
     averages: ClassVar[bool] = True
     side_information: ClassVar[tuple[str, ...]] = ()
@@ -59,13 +62,21 @@ class Context(nn.Module):
         """What fusion receives for each sentence, (B, D)."""
         return contexts.tensors[0]
 
-    def word_values(self, contexts: Rows, row: Tensor, query: Tensor) -> Tensor:
+    def prepared(self, contexts: Rows) -> Rows:
+        """What `word_values` needs of contexts (B rows), computed once for all positions."""
+        return contexts
+
+    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
         """What fusion receives at each of N positions, (N, D), if `per_word`.
 
-        row: (N,) its context; query: (N, H) hidden state at the previous position, zeros at
-        the first.
+        prepared: `prepared(contexts)`; row: (N,) its context; query: (N, H) hidden state at the
+        previous position, or (N, L · H) if `reads_layers`; zeros at the first position.
         """
         raise TypeError("only a context with a value per word defines word_values")
+
+    def row_values(self, prepared: Rows, query: Tensor) -> Tensor:
+        """`word_values` (B, D) of one position in each context, in their order."""
+        return self.word_values(prepared, torch.arange(len(query), device=query.device), query)
 
     def state(self, contexts: Rows) -> State:
         """Recurrent states (B rows) for sentences to begin in, if `carries_state`."""

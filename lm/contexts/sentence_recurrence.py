@@ -18,7 +18,9 @@ class SentenceRecurrence(Context):
 
     The HRNNLM in the LSTM form of Ji et al. 2016: the sentence level learns only to predict
     the words of the next sentence (`auxiliary_loss`); the word level receives its top hidden
-    state as data, without gradient, and a learned c_0 before the first sentence.
+    state as data, without gradient, and a learned c_0 before the first sentence. Both softmaxes
+    have a bias, which the authors' code allocates but does not use; each word counts once, where
+    the code counts a sentence's first word twice; both levels are updated together.
     Tensors of a context: the value (B, H), then the recurrent state.
     """
 
@@ -46,10 +48,16 @@ class SentenceRecurrence(Context):
         return Rows.of(self.upper.output(state).detach(), *state)
 
     def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
-        """−log p of the sentences' words, any order, from their contexts alone."""
-        logits = self.next_word_logits(contexts.take(batch.order)).float()
-        log_probs = torch.log_softmax(logits, dim=1)[batch.rows, batch.targets]
-        return -log_probs[batch.targets != END].sum()
+        """−log p of the sentences' words, any order, from their contexts alone.
+
+        Without those of sentences in the start context, where the state is zero: there is no
+        earlier sentence from which to predict them.
+        """
+        given = contexts.take(batch.order)
+        begun = torch.cat(given.tensors[1:], dim=1).any(dim=1)[batch.rows]
+        log_probs = torch.log_softmax(self.next_word_logits(given).float(), dim=1)
+        own = log_probs[batch.rows, batch.targets]
+        return -own[(batch.targets != END) & begun].sum()
 
     def next_word_logits(self, contexts: Rows) -> Tensor:
         """Logits (B, V) of any word of the next sentence, with the sentence level's gradient."""

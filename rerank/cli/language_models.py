@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.names import MemberName
+from rerank.cli.names import MemberName, TableName
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -18,7 +18,7 @@ from rerank.cli.options import (
     message_options,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, Real
+from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, TEXT, Real
 from rerank.files.terminal import show
 from rerank.registry import MODELS
 
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
     from lm.training import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
+
+documents_option = click.option(
+    "--documents",
+    type=click.Choice(["blank", "equals"]),
+    default="blank",
+    help="What parts documents: blank lines, or lines whose first character is =, which close "
+    "one, as in the data files of Ji et al. 2016 (a blank line is an empty sentence there).",
+)
 
 
 @click.command(
@@ -43,9 +51,17 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     "--train",
     required=True,
     type=FILE,
-    help="Training text: one sentence per line, a blank line between documents.",
+    help="Training text: one sentence per line, documents parted as --documents says.",
 )
 @click.option("--valid", required=True, type=FILE, help="Validation text in the same format.")
+@documents_option
+@click.option(
+    "--unknown",
+    type=TEXT,
+    metavar="WORD",
+    help="Word of the texts that stands for all unknown words, as <unk> always does; UNK in the "
+    "data files of Ji et al. 2016.",
+)
 @click.option(
     "--out",
     required=True,
@@ -72,17 +88,33 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
 @count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
 @click.option(
     "--recurrence",
-    type=click.Choice(["lstm", "cifg"]),
+    type=TableName("lm.zoo:RECURRENCES"),
     default="lstm",
-    help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
+    help="Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
+    "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
+    "without a peephole at the first word; rnn is the simple cell with a sigmoid.",
 )
 @click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
 @click.option(
+    "--fusion",
+    type=TableName("lm.zoo:FUSIONS"),
+    help="Where the context enters: input concatenates it to every word, input-sum adds a "
+    "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
+    "output, input-merge is both, input-residual feeds tanh(h + Q c + P x), initial begins "
+    "sentences in a carried state (drnnlm) [default: that of the model].",
+)
+@count_option(
+    "--attention",
+    most=WIDEST,
+    help="Size of the hidden layer of the attention, in models that have one [default: --hidden].",
+)
+@click.option(
     "--head",
-    type=click.Choice(["softmax", "classes", "self-normalised"]),
-    help="How words are predicted: classes is a softmax over classes of words and one over the "
-    "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
-    "scores without a normaliser (fastest, error stated) [default: that of the model].",
+    type=TableName("lm.zoo:HEADS"),
+    help="How words are predicted: unbiased is the softmax without a bias; classes is a softmax "
+    "over classes of words and one over the words of a class (exact, scores faster); "
+    "self-normalised is trained so that its logits are scores without a normaliser (fastest, error "
+    "stated) [default: that of the model].",
 )
 @count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
@@ -170,16 +202,30 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
+@documents_option
+@click.option(
+    "--duplicate-last-word",
+    is_flag=True,
+    help="Read and count the last word of each sentence twice, as the published program of Ji et "
+    "al. 2016 does: only to compare with their figures.",
+)
 @format_option
 @device_option
 @threads_option
 @message_options
 def perplexity(
-    lm: Path, text: str, form: str, device: str, threads: int | None, messages: Messages
+    lm: Path,
+    text: str,
+    documents: str,
+    duplicate_last_word: bool,
+    form: str,
+    messages: Messages,
+    **machine: Any,
 ) -> None:
     """Compute the perplexity of TEXT under a language model.
 
-    TEXT has one sentence per line and a blank line between documents; - is standard input.
+    TEXT has one sentence per line, and by default a blank line between documents; - is standard
+    input.
 
     \b
     Example:
@@ -187,16 +233,25 @@ def perplexity(
     """
     from rerank import pipeline
 
-    messages.announce_threads(threads)
+    messages.announce_threads(machine["threads"])
     with messages.warnings() as notices:
-        result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
+        result = pipeline.perplexity(
+            lm,
+            text,
+            notices=notices,
+            documents=documents,
+            duplicate_last_word=duplicate_last_word,
+            **machine,
+        )
     if form == "json":
-        show(json.dumps({"schema": 1, **result.as_json()}))
+        text_read = {"duplicate_last_word": duplicate_last_word}
+        show(json.dumps({"schema": 1, **result.as_json(), **text_read}))
         return
     show(
         f"perplexity {result.perplexity:.2f} (without </s> {result.perplexity_without_eos:.2f}), "
         f"{result.nats_per_token:.4f} nats per token over {result.tokens:,} words "
         f"({result.oov:,} out of vocabulary) in {result.sentences:,} sentences"
+        f"{', the last word of each twice' if duplicate_last_word else ''}"
     )
     if result.log_z is not None:
         show(f"scores of this model are not normalised: {result.log_z.to_text()}")

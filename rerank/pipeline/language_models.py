@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from lm.vocabulary import Vocabulary
 
 SAVE_SECONDS = 300.0
+_PARTED = {
+    "blank": "part documents with blank lines",
+    "equals": "close documents with lines that begin with =",
+}
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 
 
@@ -39,7 +43,8 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 class Recipe:
     """Settings of the training of a language model; the defaults are those of `train-lm`.
 
-    None stands for the default of `lm`; head: None for that of the model.
+    None stands for the default of `lm`; fusion, head: None for those of the model. documents: a
+    name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown words.
     """
 
     model: str
@@ -49,6 +54,10 @@ class Recipe:
     recurrence: str = "lstm"
     tied: bool = True
     head: str | None = None
+    fusion: str | None = None
+    attention: int | None = None
+    documents: str = "blank"
+    unknown: str | None = None
     vocabulary: int = 10_000
     epochs: int = 5
     minutes: float | None = None
@@ -113,8 +122,9 @@ def train_lm(
             load_training(state, trainer)
     with _failures(out):
         out.mkdir(parents=True, exist_ok=True)
+    others = ", ".join(name for name in (recipe.fusion, recipe.head) if name)
     announce(
-        f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
+        f"{recipe.model}{f' ({others})' if others else ''}: "
         f"{n_parameters(model):,} parameters, order "
         f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
@@ -157,17 +167,25 @@ def perplexity(
     text: str | Path,
     *,
     notices: Notices,
+    documents: str = "blank",
+    duplicate_last_word: bool = False,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
-    """Perplexity of a text whose documents are separated by blank lines."""
+    """Perplexity of a text whose documents are parted as `lm.corpus.DOCUMENTS` names it.
+
+    duplicate_last_word: each sentence's last word is read and counted twice, as in the published
+    program of Ji et al. 2016.
+    """
     from lm import evaluation
-    from lm.corpus import encode
+    from lm.corpus import encode, with_last_words_twice
     from lm.scoring import ScoreError
 
     saved = open_model(lm, device, threads)
-    corpus = encode(read_lines(text, notices), saved.vocabulary)
-    _refuse_empty(corpus, text)
+    corpus = encode(read_lines(text, notices), saved.vocabulary, documents)
+    _check_text(corpus, text, notices)
+    if duplicate_last_word:
+        corpus = with_last_words_twice(corpus)
     try:
         return evaluation.perplexity(saved.model, corpus)
     except ScoreError as fault:
@@ -203,6 +221,8 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
     try:
         with torch.device("meta"):  # no numbers
             n = n_parameters(DocumentLM(config, MODELS))
+    except ValueError as fault:
+        raise UsageError(f"--model {recipe.model}: {fault}") from None
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     needed, held = TRAINING_BYTES * n, memory_bytes(device)
@@ -248,24 +268,40 @@ def _corpora(
     """Training and validation text in ids, and the vocabulary of the training text."""
     from lm.corpus import build_vocabulary, encode, intern, renumber
 
-    words, raw = intern(read_lines(train, notices))
-    _refuse_empty(raw, train)
-    vocabulary = build_vocabulary(words, raw, recipe.vocabulary)
-    held_out = encode(read_lines(valid, notices), vocabulary)
-    _refuse_empty(held_out, valid)
+    words, raw = intern(read_lines(train, notices), recipe.documents)
+    _check_text(raw, train, notices)
+    unknown = None if recipe.unknown is None else recipe.unknown.encode()
+    if unknown is not None and unknown not in words:
+        raise InputError(
+            f"expected the word {recipe.unknown!r} of --unknown in the training text, found none; "
+            "correct it, or leave it out",
+            source=display(train),
+        )
+    vocabulary = build_vocabulary(words, raw, recipe.vocabulary, unknown)
+    held_out = encode(read_lines(valid, notices), vocabulary, recipe.documents)
+    _check_text(held_out, valid, notices)
     if raw.n_documents == 1:
         notices.add(
-            "training text is one document; part documents with blank lines", source=display(train)
+            f"training text is one document; {_PARTED[recipe.documents]}", source=display(train)
         )
     return renumber(raw, words, vocabulary), held_out, vocabulary
 
 
-def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
-    if not corpus.n_sentences:
+def _check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
+    """InputError for a text without words; a notice of sentences without words."""
+    import numpy as np
+
+    if not len(corpus.tokens):
         raise InputError(
             "expected one sentence per line, found no words; is this the right file?",
             source=display(path),
             line=1,
+        )
+    if empty := int(np.count_nonzero(np.diff(corpus.sentences) == 0)):
+        notices.add(
+            "blank line read as a sentence without words, as --documents equals says",
+            source=display(path),
+            count=empty,
         )
 
 

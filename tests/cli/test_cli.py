@@ -239,9 +239,9 @@ REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negativ
 
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
-    """They are written out there, because help must not wait for torch."""
-    from lm.recurrence import RECURRENCES
-    from lm.zoo import ZOO
+    """From tables without torch, or written out, because help must not wait for torch."""
+    from lm.corpus import DOCUMENTS
+    from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO
 
     def names(command: str, option: str) -> set[str]:
         (found,) = (p for p in cli.commands[command].params if option in p.opts)
@@ -250,6 +250,9 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
 
     assert names("train-lm", "--model") == set(ZOO)
     assert names("train-lm", "--recurrence") == set(RECURRENCES)
+    assert names("train-lm", "--fusion") == set(FUSIONS)
+    assert names("train-lm", "--head") == set(HEADS)
+    assert names("train-lm", "--documents") == names("perplexity", "--documents") == set(DOCUMENTS)
 
 
 @pytest.mark.parametrize("value", ["codclm", "=models/codclm", "codclm=", "="])

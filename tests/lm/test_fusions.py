@@ -11,6 +11,7 @@ from lm.contexts.carried_state import CarriedState
 from lm.contexts.last_hidden import LastHidden
 from lm.corpus import Corpus
 from lm.fusions import InitialState, Input, NoFusion, Output
+from lm.laws import context_after
 from lm.model import Config, DocumentLM
 from lm.recurrence import CIFG, LSTM, Recurrence
 from lm.rows import Rows
@@ -30,7 +31,8 @@ def test_without_fusion_a_sentence_begins_in_the_zero_state_and_nothing_is_added
     state = fusion.initial(cell, context, context.start(2))
     assert all(torch.equal(tensor, torch.zeros(2, 4)) for tensor in state)
     assert fusion.input_columns == fusion.output_columns == 0
-    assert fusion.share(cell, value) is fusion.output(value, lambda: value)[1] is None
+    assert fusion.share(cell, value) is None
+    assert fusion.output(value, lambda: value, lambda: value)[1] is None
 
 
 def test_an_initial_state_is_the_carried_tensors_in_their_order() -> None:
@@ -62,7 +64,7 @@ def test_a_shared_projection_is_that_of_the_concatenated_input() -> None:
 def test_the_output_receives_the_value_itself() -> None:
     value = torch.randn(2, 4)
     fusion = Output(4, LSTM(3, 4, 2))
-    assert fusion.output(torch.zeros(2, 4), lambda: value)[1] is value
+    assert fusion.output(torch.zeros(2, 4), lambda: value, lambda: value)[1] is value
     assert fusion.output_columns == 4
 
 
@@ -72,7 +74,6 @@ def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(na
     model = DocumentLM(Config(name, 9, 3, 4))
     sentence = Corpus(np.array([3, 7, 5], dtype=np.int32), np.array([0, 3]), np.array([0, 1]))
     batch = PackedBatch.of(sentence, np.zeros(1, dtype=np.int64))
-    start = model.context.start(1)
-    contexts = (Rows(tuple(map(torch.randn_like, start.tensors))) for _ in range(2))
+    contexts = (context_after(model, [[3, 8, word]]) for word in (5, 6))
     one, other = (model.unroll(batch, context).hidden for context in contexts)
     assert model.fusion.hidden_depends_on_context == (not torch.equal(one, other))

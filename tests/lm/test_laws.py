@@ -16,12 +16,12 @@ from lm.fusions import Fusion, Input, NoFusion, Output, Value
 from lm.heads import Head, LinearPredictor, Predictor, Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
 from lm.normalisers import Pair
-from lm.recurrence import RECURRENCES, Recurrence, State
+from lm.recurrence import Recurrence, State
 from lm.rows import Rows
 from lm.self_normalised import SelfNormalised
 from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import END
-from lm.zoo import ZOO, Composition
+from lm.zoo import RECURRENCES, ZOO, Composition
 
 
 class HTanh(Recurrence):
@@ -65,7 +65,7 @@ class HiddenMerge(Fusion):
         super().__init__(width, recurrence)
         self.merged = nn.Linear(width, recurrence.hidden, bias=False)
 
-    def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
         return torch.tanh(hidden + self.merged(value())), None
 
 

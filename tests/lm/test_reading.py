@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from support.models import enlarged
+from support.models import enlarged, without_padding
 
 from lm.batches import segments
 from lm.corpus import Corpus
@@ -82,7 +82,7 @@ def test_segments_and_streams_change_nothing_of_one_long_walk(
     truth, true_ends = by_hand(model, text)
     np.testing.assert_allclose(ours, truth, rtol=1e-4, atol=1e-5)
     for a, b in zip(our_ends, true_ends, strict=True):
-        torch.testing.assert_close(a.tensors, b.tensors, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(without_padding(a), without_padding(b), rtol=1e-4, atol=1e-5)
 
 
 @every_model
@@ -138,7 +138,8 @@ def test_the_loss_of_a_sentence_teaches_the_one_before_it_within_a_segment(name:
 
 
 @pytest.mark.parametrize("length", [1, 3])
-def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: int) -> None:
+def test_the_sentence_level_is_asked_for_every_word_after_the_first_sentence(length: int) -> None:
+    """There is no sentence before the first one: nothing from which to predict its words."""
     model, text = model_of("hrnnlm"), corpus()
     context = model.context
     expected, asked = 0.0, 0.0
@@ -147,8 +148,9 @@ def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: in
             state = context.start(1)
             for s in range(first, stop):
                 words = torch.from_numpy(text.tokens[text.sentences[s] : text.sentences[s + 1]])
-                logits = context.next_word_logits(state)  # type: ignore[operator]
-                expected -= float(torch.log_softmax(logits, dim=1)[0, words.long()].sum())
+                if s > first:
+                    logits = context.next_word_logits(state)  # type: ignore[operator]
+                    expected -= float(torch.log_softmax(logits, dim=1)[0, words.long()].sum())
                 state = context.advance(state, Rows.of(model.embedding(words).sum(0)[None]))
         contexts = context.start(2)
         for part in segments(text, range(text.n_documents), streams=2, length=length):
@@ -158,7 +160,7 @@ def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: in
     assert asked == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "drnnlm"])
+@pytest.mark.parametrize("name", sorted(ZOO.keys() - {"hrnnlm"}))
 def test_other_models_have_no_loss_of_their_own_between_sentences(name: str) -> None:
     model, text = model_of(name), corpus()
     part = next(segments(text, [0], streams=1, length=4))

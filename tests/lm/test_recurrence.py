@@ -1,4 +1,4 @@
-"""The cells against scalar arithmetic, torch's own LSTM, and the published parameter counts."""
+"""The cells against torch's own LSTM, the laws of all, and the published parameter counts."""
 
 import math
 
@@ -7,23 +7,53 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.scalar.names import stack
+from torch.nn import functional as F
 
 from lm.model import n_parameters
-from lm.recurrence import CIFG, LSTM, RECURRENCES, Recurrence, select
+from lm.recurrence import CIFG, CIFG2015, LSTM, Recurrence, select
+from lm.zoo import RECURRENCES, load
+
+KINDS = [load(part) for part in RECURRENCES.values()]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=list(RECURRENCES))
 
 
-def test_two_cifg_layers_equal_a_scalar_computation() -> None:
-    torch.manual_seed(0)
-    cell = CIFG(3, 4, 2)
-    scalar = stack(cell.state_dict(), "cifg")
-    state, states = cell.zeros(1), None
-    for x in torch.randn(5, 1, 3):
-        state = cell.step(cell.project(x), state)
-        states = scalar(x[0].tolist(), states)
-        by_hand = torch.tensor([entries for layer in states for entries in layer])
-        torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
-    assert cell.output(state) is state[2]
+def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -> None:
+    torch.manual_seed(6)
+    cell = CIFG2015(3, 4, 2)
+    fresh, x = cell.zeros(1), cell.project(torch.randn(1, 3))
+    begun = cell.step(cell.project(torch.randn(1, 3)), fresh)
+    both = tuple(torch.cat(rows) for rows in zip(fresh, begun, strict=True))
+    together = cell.step(x.expand(2, -1), both)
+    for row, state in enumerate((fresh, begun)):
+        alone = cell.step(x, state)
+        torch.testing.assert_close(select(together, torch.tensor([row])), alone)
+
+
+@every_kind
+def test_the_hidden_states_of_all_layers_are_those_that_feed_the_layer_above(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(9)
+    cell = kind(3, 4, 2)
+    state = cell.step(cell.project(torch.randn(2, 3)), cell.zeros(2))
+    hidden = cell.hidden_states(state)
+    assert hidden.shape == (2, 8)
+    assert torch.equal(hidden[:, 4:], cell.output(state))
+    below = cell.cell(
+        1, F.linear(hidden[:, :4], cell.lower[1], cell.bias[1]), cell.zeros(2)[: cell.tensors]
+    )
+    torch.testing.assert_close(below[0], cell.output(state))
+
+
+@every_kind
+def test_a_vector_added_to_the_inputs_changes_the_projection_by_its_own(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(10)
+    cell = kind(5, 4, 1)
+    torch.nn.init.normal_(cell.bias[0])
+    x, vector = torch.randn(2, 3), torch.randn(2, 3)
+    torch.testing.assert_close(cell.project(x) + cell.project_sum(vector), cell.project(x + vector))
 
 
 @given(st.integers(0, 999))
@@ -66,13 +96,13 @@ def test_the_lstm_equals_torchs_own() -> None:
 def test_layers_have_the_published_numbers_of_parameters(d: int, H: int) -> None:
     cifg = {n: 3 * H * n + 5 * H * H + 3 * H for n in (d, H)}
     lstm = {n: 4 * H * (n + H) + 4 * H for n in (d, H)}
-    assert n_parameters(CIFG(d, H, 1)) == cifg[d]
+    assert n_parameters(CIFG(d, H, 1)) == n_parameters(CIFG2015(d, H, 1)) == cifg[d]
     assert n_parameters(CIFG(d, H, 2)) == cifg[d] + cifg[H]
     assert n_parameters(LSTM(d, H, 1)) == lstm[d]
     assert n_parameters(LSTM(d, H, 3)) == lstm[d] + 2 * lstm[H]
 
 
-@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+@every_kind
 def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
     kind: type[Recurrence],
 ) -> None:
@@ -85,7 +115,7 @@ def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+@every_kind
 def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     kind: type[Recurrence], layers: int
 ) -> None:
@@ -93,7 +123,7 @@ def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     cell = kind(3, 4, layers)
     lengths = [5, 3, 3, 1]
     rows = [[row for row, length in enumerate(lengths) if length > n] for n in range(5)]
-    x, start = torch.randn(sum(lengths), 3), tuple(torch.randn(4, 4) for _ in range(2 * layers))
+    x, start = torch.randn(sum(lengths), 3), tuple(map(torch.randn_like, cell.zeros(4)))
     ours = cell.unroll(cell.project(x), start, tuple(map(len, rows)))
     place = {
         (row, n): i for i, (n, row) in enumerate((n, r) for n, rs in enumerate(rows) for r in rs)

@@ -9,39 +9,50 @@ from hypothesis import strategies as st
 
 from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
-from lm.zoo import HEADS, ZOO
+from lm.zoo import HEADS, ZOO, fact, load
 
 sizes = st.integers(1, 12)
 ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
+ORDERS |= {"adclm": None, "dam": None}
 
 
-def counted(name: str, V: int, K: int, H: int) -> int:
+def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     """Parameters of a model as published: two coupled-gate layers, a separate output matrix."""
-    return n_parameters(DocumentLM(Config(name, V, K, H, "cifg", 2, tied=False)))
+    attention = A if fact(load(ZOO[name].context), "per_word") else None
+    config = Config(name, V, K, H, "cifg", 2, tied=False, attention=attention)
+    return n_parameters(DocumentLM.without_memory(config))
 
 
-def printed(formula: str, V: int, K: int, H: int) -> int:
+def printed(formula: str, **sizes: int) -> int:
     """The value of a formula as it stands in the table."""
     python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", formula.replace("²", "**2"))
-    return int(eval(python, {"V": V, "K": K, "H": H}))
+    return int(eval(python, dict(sizes)))
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
-@given(V=st.integers(3, 40), K=sizes, H=sizes)
+@given(V=st.integers(3, 40), K=sizes, H=sizes, A=sizes)
 @settings(max_examples=15)
 def test_models_have_as_many_parameters_as_their_formula_says(
-    name: str, V: int, K: int, H: int
+    name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    assert counted(name, V, K, H) == printed(ZOO[name].parameters, V, K, H)
+    assert counted(name, V, K, H, A) == printed(ZOO[name].parameters, V=V, K=K, H=H, A=A)
 
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("ccdclm", 1_014_403), ("codclm", 1_487_635), ("hrnnlm", 1_541_702)],
+    [
+        ("ccdclm", 1_014_403),
+        ("codclm", 1_487_635),
+        ("adclm", 1_013_664),
+        ("dam", 1_037_443),
+        ("hrnnlm", 1_541_702),
+    ],
 )
 def test_models_of_the_published_size_have_the_published_number(name: str, number: int) -> None:
-    """V = 10,003 and K = H = 48: Ji et al.'s formulas and, for hrnnlm, their code; c_0 included."""
-    assert counted(name, 10_003, 48, 48) == number
+    """V = 10,003, K = H = A = 48: Ji et al.'s formulas, c_0 included; the sizes of the tensors in
+    their code for hrnnlm and dam, and in their equations for adclm.
+    """
+    assert counted(name, 10_003, 48, 48, 48) == number
 
 
 @given(V=st.integers(3, 40), K=sizes, H=sizes)
@@ -50,7 +61,7 @@ def test_context_to_output_and_context_to_context_differ_as_published(
     V: int, K: int, H: int
 ) -> None:
     """Ji et al. 2016, §2.2.1: VH − 3H²."""
-    difference = counted("codclm", V, K, H) - counted("ccdclm", V, K, H)
+    difference = counted("codclm", V, K, H, 1) - counted("ccdclm", V, K, H, 1)
     assert difference == V * H - 3 * H * H
 
 

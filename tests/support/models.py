@@ -4,9 +4,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from lm.checkpoint import save_model
 from lm.model import Config, DocumentLM
+from lm.rows import Rows
 from lm.vocabulary import Vocabulary
 
 
@@ -16,6 +18,12 @@ def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
         for parameter in model.parameters():
             parameter.mul_(factor)
     return model
+
+
+def without_padding(contexts: Rows) -> list[Tensor]:
+    """Numbers of the contexts, row by row, without the zeros to which memories are padded."""
+    rows = (row for tensor in contexts.tensors for row in tensor)
+    return [row[row.flatten(1).any(dim=1)] if row.ndim > 1 else row[row != 0] for row in rows]
 
 
 def save_models(

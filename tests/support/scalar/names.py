@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import torch
-from support.scalar.algebra import Matrix
-from support.scalar.cells import Parameters, Stack, cifg, lstm
+from support.scalar.cells import Parameters, Stack, cifg, cifg_2015, gru, lstm, sigmoid_rnn
 from torch import Tensor
 
 from lm.model import DocumentLM
@@ -46,7 +45,32 @@ def _cifg_layer(of: Tensors, n: int) -> Parameters:
     )
 
 
-CELLS = {"lstm": (lstm, _lstm_layer), "cifg": (cifg, _cifg_layer)}
+def _rnn_layer(of: Tensors, n: int) -> Parameters:
+    W_x, W_h, b = (of[f"{kind}.{n}"].tolist() for kind in ("lower", "recurrent", "bias"))
+    return {"W_x": W_x, "W_h": W_h, "b": b}
+
+
+def _gru_layer(of: Tensors, n: int) -> Parameters:
+    """Chung et al. 2014 call z what is 1 − z in Cho et al.: 1 − σ(x) = σ(−x)."""
+    below = blocks(negated(of[f"lower.{n}"], 3), "W_z W_r W_h")
+    bias = blocks(negated(of[f"bias.{n}"], 3), "b_z b_r b_h")
+    recurrent = blocks(negated(of[f"recurrent.{n}"], 2), "U_z U_r")
+    return below | bias | recurrent | {"U_h": of[f"candidate.{n}"].tolist()}
+
+
+def negated(tensor: Tensor, n: int) -> Tensor:
+    """The tensor with the sign of the first of its n blocks changed."""
+    first, *rest = tensor.chunk(n)
+    return torch.cat([-first, *rest])
+
+
+CELLS = {
+    "lstm": (lstm, _lstm_layer),
+    "cifg": (cifg, _cifg_layer),
+    "cifg-2015": (cifg_2015, _cifg_layer),
+    "rnn": (sigmoid_rnn, _rnn_layer),
+    "gru": (gru, _gru_layer),
+}
 
 
 def stack(of: Tensors, recurrence: str) -> Stack:
@@ -56,30 +80,20 @@ def stack(of: Tensors, recurrence: str) -> Stack:
     return Stack(cell, [layer(of, n) for n in range(layers)])
 
 
-def output(of: Tensors, hidden: int) -> dict[str, Any]:
-    """W_o, or W_h and W_c where a context has columns of its own, and b.
-
-    Of tied weights, W = E · (the projection).
-    """
+def output_matrix(of: Tensors) -> Tensor:
+    """(V, R) matrix of the softmax; of tied weights, the embeddings times the projection."""
     if "head.projection.weight" in of:
-        weight = of["embedding.weight"] @ of["head.projection.weight"]
-    else:
-        weight = of["head.output"]
-    W_h, W_c = weight[:, :hidden], weight[:, hidden:]
-    named: dict[str, Any] = {"W_o": W_h.tolist(), "b": of["head.bias"].tolist()}
-    if W_c.shape[1]:
-        named |= {"W_h": named.pop("W_o"), "W_c": W_c.tolist()}
-    return named
+        return of["embedding.weight"] @ of["head.projection.weight"]
+    return of["head.output"]
 
 
 def ji(model: DocumentLM) -> dict[str, Any]:
-    """Parameters of `support.scalar.ji`, as far as the model has them."""
+    """Parameters of `support.scalar.ji`, but for its two attentional models."""
     of, config = tensors(model), model.config
-    named = {
-        "X": of["embedding.weight"].tolist(),
-        "g": stack(part(of, "recurrence."), config.recurrence),
-        **output(of, config.hidden),
-    }
+    named = _inputs_and_transition(of, config.recurrence)
+    W_h, W_c = output_matrix(of).tensor_split([config.hidden], dim=1)
+    named |= {"W_h": W_h.tolist(), "W_c": W_c.tolist()} if W_c.numel() else {"W_o": W_h.tolist()}
+    named["b"] = of["head.bias"].tolist()
     if "context.first" in of:
         named["c_0"] = of["context.first"].tolist()
     if above := part(of, "context.upper."):
@@ -89,7 +103,37 @@ def ji(model: DocumentLM) -> dict[str, Any]:
     return named
 
 
-def columns(matrix: Tensor, order: list[slice]) -> Matrix:
-    """A matrix whose blocks of columns are in another order."""
-    found: Matrix = torch.cat([matrix[:, own] for own in order], dim=1).tolist()
-    return found
+def adclm(model: DocumentLM) -> dict[str, Any]:
+    """Parameters of `support.scalar.ji.adclm`, whose inputs are [c; x]: ours are [x; c]."""
+    of, K = tensors(model), model.config.embed
+    x, c = of["recurrence.lower.0"].tensor_split([K], dim=1)
+    of["recurrence.lower.0"] = torch.cat([c, x], dim=1)
+    return _inputs_and_transition(of, model.config.recurrence) | {
+        "w_a": of["context.weight.weight"][0].tolist(),
+        "W_a1": of["context.query.weight"].tolist(),
+        "W_a2": of["context.memory.weight"].tolist(),
+        "W_h": of["fusion.merge.of_hidden.weight"].tolist(),
+        "W_c": of["fusion.merge.of_value.weight"].tolist(),
+        "b": of["fusion.merge.of_hidden.bias"].tolist(),
+        "W_o": output_matrix(of).tolist(),
+    }
+
+
+def dam(model: DocumentLM) -> dict[str, Any]:
+    """Parameters of `support.scalar.ji.dam`."""
+    of = tensors(model)
+    return _inputs_and_transition(of, model.config.recurrence) | {
+        "v_a": of["context.weight.weight"][0].tolist(),
+        "W_a": of["context.query.weight"].tolist(),
+        "U_a": of["context.memory.weight"].tolist(),
+        "Q": of["fusion.of_value.weight"].tolist(),
+        "P": of["fusion.of_word.weight"].tolist(),
+        "R": output_matrix(of).tolist(),
+        "b": of["head.bias"].tolist(),
+    }
+
+
+def _inputs_and_transition(of: Tensors, recurrence: str) -> dict[str, Any]:
+    """X and g."""
+    g = stack(part(of, "recurrence."), recurrence)
+    return {"X": of["embedding.weight"].tolist(), "g": g}
