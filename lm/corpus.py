@@ -39,6 +39,28 @@ class Corpus:
         """Number of tokens outside the vocabulary."""
         return int(np.count_nonzero(self.tokens == UNKNOWN))
 
+    def without_longer(self, most: int) -> Corpus:
+        """The corpus without its sentences of more than `most` words.
+
+        The sentences around one that is left out become neighbours; documents of which nothing
+        remains are left out.
+        """
+        lengths = np.diff(self.sentences)
+        kept = lengths <= most
+        sentences = np.concatenate([[0], np.cumsum(lengths[kept])])
+        before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each one
+        tokens = self.tokens[np.repeat(kept, lengths)]
+        return Corpus(tokens, sentences, np.unique(before[self.documents]))
+
+    def in_stretches(self, number: int) -> Corpus:
+        """The corpus as one text, whatever its documents, in `number` stretches of equal length.
+
+        Stretches take the place of documents; their lengths, in sentences, differ by at most one,
+        and there are no more of them than sentences.
+        """
+        bounds = np.arange(number + 1) * self.n_sentences // number
+        return Corpus(self.tokens, self.sentences, np.unique(bounds))
+
     def digest(self) -> str:
         """Digest of the ids and of the boundaries of sentences and documents."""
         state = hashlib.sha256()

@@ -27,7 +27,8 @@ class Fusion(nn.Module):
     whether logits are additive in the context; uses_context: whether it enters at all.
     needs_state: whether the context must carry a recurrent state. input_columns: columns that a
     value adds to the inputs; output_columns: to the features. Constructors receive the width and
-    a recurrence over the embeddings (K inputs), for its sizes: it may have no memory.
+    a recurrence over the embeddings (K inputs), for its sizes: it may have no memory. ValueError
+    for a recurrence that does not suit the fusion.
     """
 
     uses_context: ClassVar[bool] = True
@@ -112,9 +113,10 @@ class Output(Fusion):
 
 
 class InputSum(Fusion):
-    """A projection of the value is added to every input: x + W c, D · K parameters.
+    """A projection of the value is added to every input: x + W_p p, D · K parameters.
 
-    Another s(x, c) of Ji et al. 2016, eq. 4; the early fusion of Wang & Cho 2016, §3.2.
+    The early fusion of Wang & Cho 2015, arXiv:1511.03729, §3.2; another s(x, c) of Ji et al.
+    2016, eq. 4.
     """
 
     hidden_depends_on_context = True

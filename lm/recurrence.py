@@ -9,6 +9,7 @@ which is computed once per distinct word, since it does not depend on the state.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Self
 
 import torch
@@ -18,6 +19,7 @@ from torch.nn import functional as F
 from lm.unrolled import lstm_layer
 
 State = tuple[Tensor, ...]
+Addend = Callable[[Tensor], Tensor]  # of a memory cell (B, H), as large as it
 
 
 def select(state: State, index: Tensor) -> State:
@@ -29,11 +31,13 @@ class Recurrence(nn.Module):
     """Base of the cell stacks: `layers` layers of size `hidden` over inputs of size `inputs`.
 
     Subclasses define `gates` (pre-activations per unit fed by the input), `tensors` (of a
-    layer's state, its hidden state first) and `cell`.
+    layer's state, its hidden state first) and `cell`; or `memory`, if there is an `output_gate`:
+    the state of a layer is then (h, c) with h = o∘tanh(c), c a memory cell and o a gate.
     """
 
     gates: ClassVar[int]
     tensors: ClassVar[int] = 2
+    output_gate: ClassVar[bool] = False
 
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -57,20 +61,32 @@ class Recurrence(nn.Module):
         """
         return F.linear(vectors, self.lower[0][:, : vectors.shape[-1]])
 
-    def step(self, projected: Tensor, state: State) -> State:
-        """State after one more input, given its projection (B, gates · H)."""
+    def step(self, projected: Tensor, state: State, added: Addend | None = None) -> State:
+        """State after one more input, given its projection (B, gates · H).
+
+        added: where there is an `output_gate`, the top layer's h is o∘tanh(c + added(c)).
+        """
         following: list[Tensor] = []
         for layer in range(self.layers):
             if layer:
                 below = following[-self.tensors]
                 projected = F.linear(below, self.lower[layer], self.bias[layer])
             own = slice(layer * self.tensors, (layer + 1) * self.tensors)
-            following.extend(self.cell(layer, projected, state[own]))
+            if added is None or layer + 1 < self.layers:
+                following.extend(self.cell(layer, projected, state[own]))
+            else:
+                c, o = self.memory(layer, projected, state[own])
+                following.extend((o * torch.tanh(c + added(c)), c))
         return tuple(following)
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """State of one layer after one input: (h, c), or (h,), each (B, H)."""
-        raise TypeError("a recurrence defines its cell")
+        c, o = self.memory(layer, projected, state)
+        return o * torch.tanh(c), c
+
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """Memory cell and output gate, (B, H) each, of one layer after one input."""
+        raise TypeError("a recurrence defines its cell, or its memory and output gate")
 
     def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
         """States after every input of packed sentences, (N, H) each.
@@ -109,6 +125,7 @@ class LSTM(Recurrence):
     """
 
     gates = 4
+    output_gate = True
 
     def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
         super().__init__(inputs, hidden, layers)
@@ -116,13 +133,12 @@ class LSTM(Recurrence):
         for bias in self.bias:
             bias.data[hidden : 2 * hidden] = 1.0
 
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; h' = o∘tanh(c')."""
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; o."""
         h, c = state
         z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
-        c = torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :]))
-        return o * torch.tanh(c), c
+        return torch.addcmul(f * c, i, torch.tanh(z[:, 3 * self.hidden :])), o
 
     def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
         """Layer by layer, each with its gradient written out (`lm.unrolled`)."""
@@ -147,6 +163,7 @@ class CIFG(Recurrence):
     """
 
     gates = 3
+    output_gate = True
 
     def __init__(self, inputs: int, hidden: int, layers: int = 2) -> None:
         super().__init__(inputs, hidden, layers)
@@ -156,15 +173,14 @@ class CIFG(Recurrence):
             self.lower[layer] = _stacked(3, hidden, self.lower[layer].shape[1])
             nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
 
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        """(h', c') of the coupled-gate cell; the output gate sees the new c."""
+    def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
+        """New c and o of the coupled-gate cell; the output gate sees the new c."""
         h, c = before = state
         H, peephole = self.hidden, self.peephole[layer]
         z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
         i = torch.sigmoid(z[:, :H] + _single(F.linear(c, peephole[:H])))
         c = torch.lerp(c, torch.tanh(z[:, H : 2 * H]), i)
-        o = torch.sigmoid(z[:, 2 * H :] + self.output_peephole(layer, before, c))
-        return o * torch.tanh(c), c
+        return c, torch.sigmoid(z[:, 2 * H :] + self.output_peephole(layer, before, c))
 
     def output_peephole(self, layer: int, before: State, c: Tensor) -> Tensor:
         """W_co c', (B, H): the share of the new c in the output gate; before: h, c."""

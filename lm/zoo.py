@@ -1,19 +1,31 @@
 """The published models as compositions: a line each, and the paper that defines it.
 
-Parameter formulas hold for two `cifg` layers and an untied softmax, as in the papers; V counts
+A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
+sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, and A is the size of the attention's hidden layer. Addresses
 `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
-Part: TypeAlias = Callable[..., Any] | str  # makes a part of a model; or the address of such
+
+@dataclass(frozen=True, slots=True)
+class LastSentences:
+    """A context of the last n sentences: one whose maker has the keyword `sentences`."""
+
+    context: Part
+    sentences: int
+
+
+Part: TypeAlias = Callable[..., Any] | str | LastSentences
+"""What makes a part of a model, or its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +35,8 @@ class Composition:
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
     `lm.heads.softmax`. fusion, head: unless the configuration of a model names another one of
     `FUSIONS` or `HEADS`.
-    order: shown in listings; `DocumentLM.order` derives it for use.
+    order: shown in listings; `DocumentLM.order` derives it for use. shape: name of the recurrence
+    of the paper, and number of its layers, for which `parameters` holds.
     """
 
     context: Part
@@ -32,6 +45,7 @@ class Composition:
     parameters: str
     head: Part = "lm.heads:softmax"
     order: int | None = None
+    shape: tuple[str, int] = ("cifg", 2)
 
 
 RECURRENCES: Mapping[str, Part] = {
@@ -60,6 +74,8 @@ HEADS: Mapping[str, Part] = {
 
 def load(part: Part) -> Any:
     """The callable that makes a part."""
+    if isinstance(part, LastSentences):
+        return partial(load(part.context), sentences=part.sentences)
     if callable(part):
         return part
     module, _, attribute = part.partition(":")
@@ -75,8 +91,46 @@ def fact(maker: Any, name: str) -> bool:
 
 Zoo: TypeAlias = Mapping[str, Composition]
 
+
+class ZooWithFamilies(Zoo):
+    """Compositions by name, and families of them by pattern, a name that ends in -N.
+
+    A family's context has the keyword `sentences`; its order is N, one of `numbers`. Members are
+    had by their names, `rlm-bow-lf-4`; iteration leaves them out.
+    """
+
+    numbers = range(1, 101)
+
+    def __init__(self, models: Zoo, families: Mapping[str, Composition]) -> None:
+        self._models, self.families = models, families
+
+    def __getitem__(self, name: str) -> Composition:
+        """The composition of a name."""
+        if name in self._models or name not in self:
+            return self._models[name]
+        pattern, number = self._member(name)
+        family = self.families[pattern]
+        return replace(family, context=LastSentences(family.context, number), order=number)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._models or self._member(str(name))[0] in self.families
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def _member(self, name: str) -> tuple[str, int]:
+        """The pattern and the number of a family's member; "" and 0 for other names."""
+        found = re.fullmatch(r"(.+)-([1-9][0-9]{0,8})", name)
+        if found is None or int(found[2]) not in self.numbers:
+            return "", 0
+        return f"{found[1]}-N", int(found[2])
+
+
 _JI = "Ji et al. 2016, arXiv:1511.03962"
-ZOO: Zoo = {
+_MODELS: Zoo = {
     "rnnlm": Composition(
         "lm.contexts:NoContext",
         "lm.fusions:NoFusion",
@@ -122,4 +176,35 @@ ZOO: Zoo = {
         "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
     ),
+    "rlm": Composition(
+        "lm.contexts:NoContext",
+        "lm.fusions:NoFusion",
+        "baseline of Wang & Cho 2015, arXiv:1511.03729, §2.1",
+        "4H(H+K+1) + V(H+K+1)",
+        order=0,
+        shape=("lstm", 1),
+    ),
 }
+
+
+def _larger_context(context: str, fusion: str, parameters: str) -> Composition:
+    """A family of Wang & Cho's larger-context language models; parameters: beside those of rlm."""
+    source = "Wang & Cho 2015, arXiv:1511.03729, §3"
+    total = f"4H(H+K+1) + V(H+K+1) + {parameters}"
+    return Composition(context, fusion, source, total, shape=("lstm", 1))
+
+
+_EARLY, _LATE = "lm.fusions:InputSum", "lm.late_fusion:LateFusion"
+_BAG, _SEQUENCE = "lm.contexts.bag:WordFrequencies", "lm.contexts.bag_sequence:BagSequence"
+_ATTENTION = "lm.contexts.bag_attention:BagAttention"
+_FAMILIES: Zoo = {
+    "rlm-bow-ef-N": _larger_context(_BAG, _EARLY, "VK + K²"),
+    "rlm-bow-lf-N": _larger_context(_BAG, _LATE, "VK + HK + (2H²+H)"),
+    "rlm-seqbow-ef-N": _larger_context(_SEQUENCE, _EARLY, "VK + 4H(H+K+1) + KH"),
+    "rlm-seqbow-lf-N": _larger_context(_SEQUENCE, _LATE, "VK + 4H(H+K+1) + H² + (2H²+H)"),
+    "rlm-seqbow-att-ef-N": _larger_context(_ATTENTION, _EARLY, "VK + 8H(H+K+1) + A(3H+1) + 2KH"),
+    "rlm-seqbow-att-lf-N": _larger_context(
+        _ATTENTION, _LATE, "VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
+    ),
+}
+ZOO = ZooWithFamilies(_MODELS, _FAMILIES)

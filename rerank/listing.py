@@ -101,11 +101,12 @@ def _scorers() -> Iterable[Row]:
 
 
 def _models() -> Iterable[Row]:
-    models: Mapping[str, Composition] = MODELS.builtin
+    models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
     for name, model in models.items():
+        unknown = "N" if name in MODELS.families else "unbounded"
         yield {
             "name": name,
-            "order": "unbounded" if model.order is None else model.order,
+            "order": unknown if model.order is None else model.order,
             "context": str(model.context).partition(":")[2],
             "fusion": f"{str(model.fusion).partition(':')[2]} (others: train-lm --fusion)",
             "head": f"{str(model.head).partition(':')[2]} (others: train-lm --head)",

@@ -63,7 +63,7 @@ def test_the_text_for_people_holds_the_same_words_within_its_width(width: int) -
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("models", [*ZOO]),
+        ("models", [*ZOO, *ZOO.families]),
         ("scorers", ["lm", *SCORE_FILES]),
         ("metrics", [*METRICS.builtin]),
         ("formats", [*FORMATS.builtin]),

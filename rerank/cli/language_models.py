@@ -70,6 +70,17 @@ documents_option = click.option(
     help="New folder for the model.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
+@count_option(
+    "--longest",
+    help="Leave sentences of more than N words out of training, also as context of the next ones; "
+    "validation has all [default: keep all].",
+)
+@click.option(
+    "--across-documents",
+    is_flag=True,
+    help="Let contexts cross the ends of documents: each text is one stream, the training text in "
+    "4 x --streams stretches.",
+)
 @click.option(
     "--model",
     required=True,
@@ -209,6 +220,7 @@ def train_lm(
     help="Read and count the last word of each sentence twice, as the published program of Ji et "
     "al. 2016 does: only to compare with their figures.",
 )
+@click.option("--across-documents", is_flag=True, help="Let contexts cross the ends of documents.")
 @format_option
 @device_option
 @threads_option
@@ -218,6 +230,7 @@ def perplexity(
     text: str,
     documents: str,
     duplicate_last_word: bool,
+    across_documents: bool,
     form: str,
     messages: Messages,
     **machine: Any,
@@ -241,6 +254,7 @@ def perplexity(
             notices=notices,
             documents=documents,
             duplicate_last_word=duplicate_last_word,
+            across_documents=across_documents,
             **machine,
         )
     if form == "json":

@@ -36,6 +36,7 @@ _PARTED = {
     "blank": "part documents with blank lines",
     "equals": "close documents with lines that begin with =",
 }
+STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 
 
@@ -45,6 +46,8 @@ class Recipe:
 
     None stands for the default of `lm`; fusion, head: None for those of the model. documents: a
     name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown words.
+    longest: most words of a sentence to train on, None for any number; across_documents: whether
+    contexts cross the ends of documents.
     """
 
     model: str
@@ -59,6 +62,8 @@ class Recipe:
     documents: str = "blank"
     unknown: str | None = None
     vocabulary: int = 10_000
+    longest: int | None = None
+    across_documents: bool = False
     epochs: int = 5
     minutes: float | None = None
     seed: int = 1
@@ -126,7 +131,8 @@ def train_lm(
     announce(
         f"{recipe.model}{f' ({others})' if others else ''}: "
         f"{n_parameters(model):,} parameters, order "
-        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
+        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
+        f"{'stretches' if recipe.across_documents else 'documents'}, "
         f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
         f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
         f"({settings.precision})"
@@ -169,13 +175,14 @@ def perplexity(
     notices: Notices,
     documents: str = "blank",
     duplicate_last_word: bool = False,
+    across_documents: bool = False,
     device: str = "auto",
     threads: int | None = None,
 ) -> Perplexity:
     """Perplexity of a text whose documents are parted as `lm.corpus.DOCUMENTS` names it.
 
     duplicate_last_word: each sentence's last word is read and counted twice, as in the published
-    program of Ji et al. 2016.
+    program of Ji et al. 2016. across_documents: whether contexts cross the ends of documents.
     """
     from lm import evaluation
     from lm.corpus import encode, with_last_words_twice
@@ -186,6 +193,7 @@ def perplexity(
     _check_text(corpus, text, notices)
     if duplicate_last_word:
         corpus = with_last_words_twice(corpus)
+    corpus = corpus.in_stretches(1) if across_documents else corpus
     try:
         return evaluation.perplexity(saved.model, corpus)
     except ScoreError as fault:
@@ -221,7 +229,7 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
     try:
         with torch.device("meta"):  # no numbers
             n = n_parameters(DocumentLM(config, MODELS))
-    except ValueError as fault:
+    except ValueError as fault:  # parts that do not fit each other
         raise UsageError(f"--model {recipe.model}: {fault}") from None
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
@@ -280,11 +288,22 @@ def _corpora(
     vocabulary = build_vocabulary(words, raw, recipe.vocabulary, unknown)
     held_out = encode(read_lines(valid, notices), vocabulary, recipe.documents)
     _check_text(held_out, valid, notices)
-    if raw.n_documents == 1:
+    if raw.n_documents == 1 and not recipe.across_documents:
         notices.add(
             f"training text is one document; {_PARTED[recipe.documents]}", source=display(train)
         )
-    return renumber(raw, words, vocabulary), held_out, vocabulary
+    corpus = renumber(raw, words, vocabulary)
+    if recipe.longest is not None:
+        corpus = corpus.without_longer(recipe.longest)
+        if not corpus.n_sentences:
+            raise UsageError(
+                f"--longest {recipe.longest}: all sentences of the training text have more words; "
+                "choose a larger number"
+            )
+    if recipe.across_documents:
+        stretches = recipe.streams * STRETCHES
+        return corpus.in_stretches(stretches), held_out.in_stretches(1), vocabulary
+    return corpus, held_out, vocabulary
 
 
 def _check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:
@@ -317,6 +336,8 @@ def _about(
         "python": platform.python_version(),
         "model": recipe.model,
         "settings": asdict(settings),
+        "longest": recipe.longest,
+        "across_documents": recipe.across_documents,
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

@@ -70,3 +70,22 @@ def test_the_digest_tells_words_and_divisions_apart() -> None:
     digests = [encode(t.split(b","), vocabulary).digest() for t in texts]
     assert len(set(digests)) == len(texts)
     assert digests[0] == encode([b"", b"a  b", b"c "], vocabulary).digest()
+
+
+@given(text, st.integers(0, 5))
+def test_longer_sentences_are_left_out_and_documents_without_any_other(
+    lines: list[bytes], most: int
+) -> None:
+    _, corpus = intern(lines)
+    short = [[s for s in document if len(s) <= most] for document in nested(corpus)]
+    assert nested(corpus.without_longer(most)) == [document for document in short if document]
+
+
+@given(text, st.integers(1, 5))
+def test_stretches_hold_the_text_in_parts_of_equal_length(lines: list[bytes], number: int) -> None:
+    _, corpus = intern(lines)
+    found = nested(corpus.in_stretches(number))
+    assert [s for part in found for s in part] == [s for part in nested(corpus) for s in part]
+    assert len(found) == min(number, corpus.n_sentences)
+    sizes = list(map(len, found))
+    assert not sizes or max(sizes) - min(sizes) <= 1

@@ -10,7 +10,7 @@ from lm.contexts import NoContext
 from lm.contexts.carried_state import CarriedState
 from lm.contexts.last_hidden import LastHidden
 from lm.corpus import Corpus
-from lm.fusions import InitialState, Input, NoFusion, Output
+from lm.fusions import InitialState, Input, InputSum, NoFusion, Output
 from lm.laws import context_after
 from lm.model import Config, DocumentLM
 from lm.recurrence import CIFG, LSTM, Recurrence
@@ -59,6 +59,16 @@ def test_a_shared_projection_is_that_of_the_concatenated_input() -> None:
     share = fusion.share(cell, value)
     together = cell.project(torch.cat([x, value], dim=1))
     torch.testing.assert_close(cell.project(x) + share, together)
+
+
+def test_a_sum_is_added_to_the_input_itself() -> None:
+    torch.manual_seed(0)
+    cell = CIFG(3, 4, 2)
+    fusion = InputSum(5, cell)
+    assert fusion.input_columns == fusion.output_columns == 0
+    x, value = torch.randn(6, 3), torch.randn(6, 5)
+    summed = cell.project(x + value @ fusion.projection.weight.T)
+    torch.testing.assert_close(cell.project(x) + fusion.share(cell, value), summed)
 
 
 def test_the_output_receives_the_value_itself() -> None:

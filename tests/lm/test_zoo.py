@@ -9,17 +9,19 @@ from hypothesis import strategies as st
 
 from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
-from lm.zoo import HEADS, ZOO, fact, load
+from lm.zoo import HEADS, ZOO, LastSentences, fact, load
 
 sizes = st.integers(1, 12)
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
+ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
 ORDERS |= {"adclm": None, "dam": None}
+NUMBERS = (2, 1, 3, 2, 5, 2)
+MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
 
 
 def counted(name: str, V: int, K: int, H: int, A: int) -> int:
-    """Parameters of a model as published: two coupled-gate layers, a separate output matrix."""
+    """Parameters of a model as published: layers of its paper, a separate output matrix."""
     attention = A if fact(load(ZOO[name].context), "per_word") else None
-    config = Config(name, V, K, H, "cifg", 2, tied=False, attention=attention)
+    config = Config(name, V, K, H, *ZOO[name].shape, tied=False, attention=attention)
     return n_parameters(DocumentLM.without_memory(config))
 
 
@@ -29,7 +31,7 @@ def printed(formula: str, **sizes: int) -> int:
     return int(eval(python, dict(sizes)))
 
 
-@pytest.mark.parametrize("name", sorted(ZOO))
+@pytest.mark.parametrize("name", [*sorted(ZOO), *MEMBERS])
 @given(V=st.integers(3, 40), K=sizes, H=sizes, A=sizes)
 @settings(max_examples=15)
 def test_models_have_as_many_parameters_as_their_formula_says(
@@ -97,3 +99,39 @@ def test_published_models_obey_the_laws_with_every_head(name: str, head: str) ->
 def test_a_score_depends_on_the_sentence_itself(name: str) -> None:
     model = tiny_model(ZOO[name])
     assert last_score(model, DOCUMENT) != last_score(model, [*DOCUMENT[:-1], [7, 9]])
+
+
+def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
+    for number in (1, 4, 100):
+        found = ZOO[f"rlm-bow-lf-{number}"]
+        assert found.context == LastSentences("lm.contexts.bag:WordFrequencies", number)
+        assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == found.order == number
+
+
+@pytest.mark.parametrize(
+    "end", ["0", "04", "101", "-1", "1.0", "\N{FULLWIDTH DIGIT FOUR}", "N", ""]
+)
+def test_other_names_are_of_no_family(end: str) -> None:
+    name = f"rlm-bow-lf-{end}"
+    assert name not in ZOO
+    with pytest.raises(KeyError, match="rlm-bow-lf"):
+        ZOO[name]
+
+
+def test_families_are_not_among_the_names_of_the_table() -> None:
+    assert not {*ZOO} & {*ZOO.families, *MEMBERS}
+    assert len(ZOO) == len([*ZOO])
+    assert None not in ZOO  # type: ignore[comparison-overlap]
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_of_families_obey_the_laws(name: str) -> None:
+    model = tiny_model(ZOO[name])
+    assert model.order == int(name[-1])
+    assert not model.additive
+    check_composition(ZOO[name], tied=False)
+
+
+@pytest.mark.parametrize("name", ["rlm-seqbow-att-lf-1", "rlm-seqbow-lf-2"])
+def test_members_of_families_obey_the_laws_over_the_cells_of_ji_et_al(name: str) -> None:
+    check_composition(ZOO[name], recurrence="cifg", layers=2)

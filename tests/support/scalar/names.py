@@ -28,7 +28,7 @@ def blocks(tensor: Tensor, names: str) -> dict[str, Any]:
     return {name: own.tolist() for name, own in zip(names.split(), parts, strict=True)}
 
 
-def _lstm_layer(of: Tensors, n: int) -> Parameters:
+def lstm_layer(of: Tensors, n: int) -> Parameters:
     return (
         blocks(of[f"lower.{n}"], "W_i W_f W_o W_c")
         | blocks(of[f"recurrent.{n}"], "U_i U_f U_o U_c")
@@ -65,7 +65,7 @@ def negated(tensor: Tensor, n: int) -> Tensor:
 
 
 CELLS = {
-    "lstm": (lstm, _lstm_layer),
+    "lstm": (lstm, lstm_layer),
     "cifg": (cifg, _cifg_layer),
     "cifg-2015": (cifg_2015, _cifg_layer),
     "rnn": (sigmoid_rnn, _rnn_layer),
@@ -131,6 +131,33 @@ def dam(model: DocumentLM) -> dict[str, Any]:
         "R": output_matrix(of).tolist(),
         "b": of["head.bias"].tolist(),
     }
+
+
+def wang_cho(model: DocumentLM) -> dict[str, Any]:
+    """Parameters of `support.scalar.wang_cho`, as far as the model has them.
+
+    Our context LSTMs read P s_j, the paper's x_j: W_· s_j of the references is W_· (P s_j) here.
+    """
+    of = tensors(model)
+    named = dict(lstm_layer(part(of, "recurrence."), 0))
+    named["E"] = of["embedding.weight"].tolist()
+    named["g"] = {"W_o": output_matrix(of).tolist(), "b_o": of["head.bias"].tolist()}
+    if "context.table" in of:
+        named["P"] = of["context.table"].T.tolist()
+    for name, prefix in (("context", "context.reader."), ("reverse", "context.backward_reader.")):
+        if reader := part(of, prefix):
+            reader["lower.0"] = reader["lower.0"] @ of["context.table"].T
+            named[name] = lstm_layer(reader, 0)
+    if "context.weight.weight" in of:
+        v = of["context.weight.weight"][0]
+        W_z, W_h = (of[f"context.{name}.weight"].tolist() for name in ("annotation", "query"))
+        named["score"] = {"v": v.tolist(), "W_z": W_z, "W_h": W_h, "b": [0.0] * len(v)}
+    if "fusion.projection.weight" in of:
+        named["W_p"] = of["fusion.projection.weight"].tolist()
+    if "fusion.gate.weight" in of:
+        W_r, b_r = (of[f"fusion.gate.{name}"].tolist() for name in ("weight", "bias"))
+        named |= {"W_r": W_r, "b_r": b_r, "V_r": of["fusion.memory_gate.weight"].tolist()}
+    return named
 
 
 def _inputs_and_transition(of: Tensors, recurrence: str) -> dict[str, Any]:

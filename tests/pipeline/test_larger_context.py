@@ -1,0 +1,112 @@
+"""Larger-context models through the command line: training, perplexity, scores, exact search."""
+
+import json
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.files import read, write, write_weights
+from support.models import save_models
+from support.words import WORDS
+
+from lm.checkpoint import load_model
+from lm.laws import last_score
+from rerank.cli import run
+from rerank.errors import UsageError
+from rerank.notices import Notices
+from rerank.pipeline import Recipe, perplexity, train_lm
+
+LISTS = [
+    ["the lamp", "lamp the", "it"],
+    ["it", "the lamp", "is the lamp", "she"],
+    ["no one", "a lamp is lit", "it burns"],
+    ["the lamp burns", "one", "it is"],
+]
+TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 2 -q --epochs"
+DECODE = "decode --kbest dev.kbest --no-docs one --weights w.json --lm lm=lm -q --no-cache"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with texts in which documents keep to a thing, lists and weights."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(3)
+    for name, size in (("train.txt", 24), ("valid.txt", 4)):
+        things = rng.choice(["lamp", "light", "one"], size)
+        text = [
+            [f"the {thing} is lit", "it burns", f"a {thing} gives {thing}", ""] for thing in things
+        ]
+        write(name, [line for document in text for line in document])
+    write(
+        "dev.kbest", [f"{t} ||| {k} ||| LM0= 0 ||| 0" for t, own in enumerate(LISTS) for k in own]
+    )
+    write_weights("w.json", {"LM0": 0, "lm": 1, "lmoov": 0})
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["rlm", "rlm-bow-ef-1", "rlm-seqbow-lf-2", "rlm-seqbow-att-lf-3"])
+def test_a_model_is_trained_and_used_by_its_name(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*TRAIN.split(), "1", "--model", name, "--out", "lm"]) == 0
+    assert load_model(Path("lm")).model.config.model == name
+    assert run("perplexity --lm lm valid.txt -q --format json".split()) == 0
+    assert 1 < json.loads(capsys.readouterr().out)["perplexity"] < 20
+    assert run("score --kbest dev.kbest --no-docs one --lm lm=lm -q".split()) == 0
+    scored = capsys.readouterr().out.splitlines()
+    assert len(scored) == sum(map(len, LISTS))
+    assert all("lm= -" in line for line in scored)
+    assert run([*DECODE.split(), "--search", "auto", "--out", "out"]) == 0
+    assert len(read("out")) == len(LISTS)
+
+
+def best_path(folder: Path) -> tuple[list[str], float]:
+    """The best of all paths, each sentence scored after all before it."""
+    saved = load_model(folder)
+
+    @cache
+    def score(*texts: str) -> float:
+        words = [saved.vocabulary.encode(text.encode().split()) for text in texts]
+        return last_score(saved.model, words)
+
+    totals = {
+        path: sum(score(*path[: t + 1]) for t in range(len(path))) for path in product(*LISTS)
+    }
+    best = max(totals, key=lambda path: totals[path])
+    assert sorted(totals.values())[-2] < totals[best] - 1e-3  # no tie decides
+    return [*best], totals[best]
+
+
+def decoded(search: str) -> tuple[list[str], float, bool]:
+    """Chosen texts, their score, and whether they are said to be the best."""
+    command = [*DECODE.split(), "--search", search, "--out", "out", "--summary", "summary.json"]
+    assert run(command) == 0
+    (document,) = json.loads(Path("summary.json").read_text(encoding="utf-8"))["documents"]
+    return read("out"), document["score"], document["exact"]
+
+
+def test_exact_search_over_pairs_of_sentences_finds_the_best_of_all_paths() -> None:
+    assert run([*TRAIN.split(), "4", "--model", "rlm-bow-lf-2", "--out", "lm"]) == 0
+    texts, total = best_path(Path("lm"))
+    for search in ("viterbi", "exhaustive", "auto"):
+        assert decoded(search) == (texts, pytest.approx(total, abs=1e-3), True)
+
+
+@pytest.mark.parametrize("name", ["rlm-bow-ef-1", "rlm-seqbow-att-lf-2", "rlm-seqbow-lf-3"])
+def test_exact_search_finds_the_best_path_where_contexts_matter(name: str) -> None:
+    save_models({name: Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
+    texts, total = best_path(Path("lm"))
+    assert decoded("viterbi") == (texts, pytest.approx(total, abs=1e-3), True)
+    found, score, exact = decoded("beam")
+    assert exact or score <= total + 1e-3
+
+
+def test_late_fusion_in_an_unsuited_recurrence_is_refused_before_the_text_is_read() -> None:
+    recipe = Recipe("rlm-bow-lf-2", recurrence="gru", device="cpu")
+    with pytest.raises(UsageError, match=r"--model rlm-bow-lf-2: late fusion .* found GRU; choose"):
+        train_lm(recipe, "no text", "no text", Path("lm"), notices=Notices())
+    assert not Path("lm").exists()
