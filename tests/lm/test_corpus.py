@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm.corpus import Corpus, build_vocabulary, encode, intern
+from lm.corpus import Corpus, build_vocabulary, encode, intern, with_last_words_twice
 from lm.vocabulary import Vocabulary
 
 line = st.lists(st.sampled_from([b"a", b"b", b"c", b"<unk>", b""]), max_size=4).map(b" ".join)
@@ -52,6 +52,34 @@ def test_a_built_vocabulary_has_the_words_that_a_counter_finds_most_common(
     counter = Counter(w for line in lines for w in line.split() if w != b"<unk>")
     expected = tuple(w for w, _ in counter.most_common(size))
     assert build_vocabulary(words, corpus, size).words == expected
+
+
+def test_lines_that_begin_with_an_equals_sign_close_documents_where_these_are_parted_so() -> None:
+    """As in the data files of Ji et al.: a blank line is a sentence without words."""
+    lines = [b"a = b", b"= Title =", b"==", b"c", b"", b"b a", b"=", b"a"]
+    words, corpus = intern(lines, "equals")
+    spelled = [[[words[i] for i in s] for s in d] for d in nested(corpus)]
+    assert spelled == [[[b"a", b"=", b"b"]], [[b"c"], [], [b"b", b"a"]], [[b"a"]]]
+    assert nested(encode(lines, Vocabulary((b"c",)), "equals"))[1] == [[3], [], [0, 0]]
+    _, parted = intern(lines)  # by blank lines, the signs are words
+    assert (parted.n_documents, parted.n_sentences) == (2, 7)
+
+
+def test_a_word_that_stands_for_unknown_words_is_not_in_the_vocabulary() -> None:
+    words, corpus = intern([b"UNK a UNK b", b"UNK b c"])
+    assert build_vocabulary(words, corpus, 2).words == (b"UNK", b"b")
+    vocabulary = build_vocabulary(words, corpus, 2, b"UNK")
+    assert vocabulary.words == (b"b", b"a")
+    assert nested(encode([b"UNK a never"], vocabulary)) == [[[0, 4, 0]]]
+
+
+@given(text)
+def test_last_words_read_twice_are_words_of_their_own(lines: list[bytes]) -> None:
+    _, corpus = intern(lines, "equals")
+    again = with_last_words_twice(corpus)
+    doubled = [[s + s[-1:] for s in d] for d in nested(corpus)]
+    assert nested(again) == doubled
+    assert again.tokens.dtype == np.int32
 
 
 def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:

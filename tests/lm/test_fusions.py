@@ -1,21 +1,42 @@
 """Where contexts enter: in the parts, and by what the hidden states see of them."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from lm.batches import PackedBatch
 from lm.contexts import NoContext
 from lm.contexts.carried_state import CarriedState
 from lm.contexts.last_hidden import LastHidden
 from lm.corpus import Corpus
-from lm.fusions import InitialState, Input, InputSum, NoFusion, Output
-from lm.laws import context_after
+from lm.fusions import (
+    InitialState,
+    Input,
+    InputMerge,
+    InputResidual,
+    InputSum,
+    Merge,
+    NoFusion,
+    Output,
+    Value,
+)
+from lm.laws import context_after, read_by_words
 from lm.model import Config, DocumentLM
 from lm.recurrence import CIFG, LSTM, Recurrence
 from lm.rows import Rows
+from lm.vocabulary import START
 from lm.zoo import ZOO
+
+
+def dot(a: list[float], b: list[float]) -> float:
+    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+
+
+def no_words() -> Tensor:
+    raise AssertionError("embeddings are computed for fusions that read them")
 
 
 class HTanh(Recurrence):
@@ -76,6 +97,66 @@ def test_the_output_receives_the_value_itself() -> None:
     fusion = Output(4, LSTM(3, 4, 2))
     assert fusion.output(torch.zeros(2, 4), lambda: value, lambda: value)[1] is value
     assert fusion.output_columns == 4
+
+
+def test_a_sum_of_inputs_is_the_embedding_and_the_projected_value() -> None:
+    """s(x, c) = x + W c in eq. 4 of Ji et al. 2016."""
+    torch.manual_seed(2)
+    fusion, cell = InputSum(4, CIFG(3, 5, 2)), CIFG(3, 5, 2)
+    assert fusion.input_columns == 0
+    x, value = torch.randn(6, 3), torch.randn(6, 4)
+    share = fusion.share(cell, value)
+    expected = cell.project(x + value @ fusion.projection.weight.T)
+    torch.testing.assert_close(cell.project(x) + share, expected)
+
+
+def test_a_merge_is_a_tanh_layer_over_hidden_state_and_value() -> None:
+    """Eq. 12 of Ji et al. 2016, for one position."""
+    torch.manual_seed(3)
+    hidden, value = torch.randn(1, 3), torch.randn(1, 2)
+    for fusion in (Merge(2, LSTM(4, 3, 1)), InputMerge(2, LSTM(4, 3, 1))):
+        own = fusion.merge if isinstance(fusion, InputMerge) else fusion
+        w_h, b, w_c = (p.tolist() for p in own.parameters())
+        expected = [
+            math.tanh(dot(w_h[n], hidden[0].tolist()) + dot(w_c[n], value[0].tolist()) + b[n])
+            for n in range(3)
+        ]
+        features, rest = fusion.output(hidden, lambda: value, words=no_words)
+        torch.testing.assert_close(features, torch.tensor([expected]))
+        assert rest is None
+        assert fusion.output_columns == 0
+        assert fusion.input_columns == (2 if isinstance(fusion, InputMerge) else 0)
+
+
+def test_a_residual_adds_value_and_word_to_the_hidden_state_under_a_tanh() -> None:
+    """r = tanh(h + Q c + P x) in the program `dam`, for one position."""
+    torch.manual_seed(4)
+    hidden, value, word = torch.randn(1, 3), torch.randn(1, 2), torch.randn(1, 4)
+    fusion = InputResidual(2, LSTM(4, 3, 1))
+    q, p = (matrix.tolist() for matrix in fusion.parameters())
+    expected = [
+        math.tanh(float(hidden[0, n]) + dot(q[n], value[0].tolist()) + dot(p[n], word[0].tolist()))
+        for n in range(3)
+    ]
+    features, rest = fusion.output(hidden, lambda: value, lambda: word)
+    torch.testing.assert_close(features, torch.tensor([expected]))
+    assert rest is None
+    assert fusion.input_columns == 2
+
+
+@torch.no_grad()
+def test_a_fusion_receives_the_embeddings_of_the_words_that_the_positions_have_read() -> None:
+    model = DocumentLM(Config("dam", 9, 3, 4)).eval()
+    seen = []
+
+    def output(hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, None]:
+        seen.append(words())
+        return hidden, None
+
+    model.fusion.output = output  # type: ignore[assignment]
+    context = model.context.start(1)
+    model.features(read_by_words(model, [3, 7, 5], context), context)
+    assert torch.equal(seen[0], model.embedding(torch.tensor([START, 3, 7, 5])))
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
-from lm.zoo import HEADS, ZOO, LastSentences, fact, load
+from lm.zoo import FUSIONS, HEADS, ZOO, LastSentences, fact, load
 
 sizes = st.integers(1, 12)
 ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
@@ -87,6 +87,32 @@ def test_published_models_obey_the_laws(
     name: str, recurrence: str, layers: int, tied: bool
 ) -> None:
     check_composition(ZOO[name], recurrence=recurrence, layers=layers, tied=tied)
+
+
+@pytest.mark.parametrize(("recurrence", "scale"), [("cifg-2015", 2.0), ("gru", 2.0), ("rnn", 8.0)])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_published_models_obey_the_laws_with_every_cell(
+    name: str, recurrence: str, scale: float
+) -> None:
+    """Small weights of a sigmoid cell let the influence of a sentence fade in float32."""
+    check_composition(ZOO[name], recurrence=recurrence, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "fusion"),
+    [
+        ("codclm", "merge"),
+        ("adclm", "merge"),
+        ("adclm", "input-sum"),
+        ("adclm", "output"),
+        ("dam", "output"),
+        ("dam", "input-merge"),
+        ("drnnlm", "input-residual"),
+        ("hrnnlm", "input-sum"),
+    ],
+)
+def test_models_obey_the_laws_with_other_fusions(name: str, fusion: str) -> None:
+    check_composition(replace(ZOO[name], fusion=FUSIONS[fusion]), layers=2)
 
 
 @pytest.mark.parametrize("head", ["classes", "self-normalised"])

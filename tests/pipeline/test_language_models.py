@@ -171,6 +171,104 @@ def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
     trained(replace(QUICK, head="classes", negatives=0))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attention": 7}, "--model codclm: 'codclm' has no attention, found a size 7"),
+        ({"fusion": "initial"}, "--model codclm: the fusion 'initial' needs a context that"),
+        ({"model": "rnnlm", "fusion": "merge"}, "--model rnnlm: 'rnnlm' has no context"),
+    ],
+    ids=str,
+)
+def test_options_for_which_a_model_has_no_use_are_refused_before_the_text_is_read(
+    here: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        trained(replace(QUICK, **change), train="missing.txt")
+    assert not Path("lm").exists()
+
+
+def test_a_fusion_and_a_size_of_attention_are_part_of_the_model(here: Path) -> None:
+    said: list[str] = []
+    recipe = replace(QUICK, model="adclm", attention=5, fusion="merge", recurrence="gru")
+    trained(replace(recipe, head="classes"), announce=said.append)
+    assert said[0].startswith("adclm (merge, classes): ")
+    model = load_model(Path("lm")).model
+    assert (model.config.attention, model.config.fusion, model.order) == (5, "merge", 1)
+    assert model.context.get_parameter("query.weight").shape == (5, QUICK.hidden)
+
+
+# Texts as Ji et al. have them
+
+
+def as_of_ji(name: str) -> str:
+    """A text with lines of `=` in place of blank ones, and its word `old` as `UNK`."""
+    blank = Path(name).read_text(encoding="utf-8")
+    Path(f"ji-{name}").write_text(
+        blank.replace("\n\n", "\n====\n").replace("old", "UNK"), encoding="utf-8"
+    )
+    Path(f"unk-{name}").write_text(blank.replace("old", "<unk>"), encoding="utf-8")
+    return f"ji-{name}"
+
+
+def test_data_files_with_equals_lines_and_unk_train_the_model_of_blank_lines_and_the_class(
+    here: Path,
+) -> None:
+    own = replace(QUICK, documents="equals", unknown="UNK")
+    files = {name: as_of_ji(f"{name}.txt") for name in ("train", "valid")}
+    report = trained(own, "ji", **files)
+    plain = trained(QUICK, "plain", train="unk-train.txt", valid="unk-valid.txt")
+    assert report.valid_perplexity == plain.valid_perplexity
+    vocabulary = load_model(Path("ji")).vocabulary
+    assert b"UNK" not in vocabulary.ids
+    assert vocabulary == load_model(Path("plain")).vocabulary
+    found = perplexity(Path("ji"), files["valid"], notices=Notices(), documents="equals")
+    assert found.perplexity == pytest.approx(report.valid_perplexity, rel=1e-6)
+    assert found.oov == Path("valid.txt").read_text(encoding="utf-8").count("old")
+
+
+def test_a_word_for_unknown_words_that_no_text_has_is_refused(here: Path) -> None:
+    with pytest.raises(InputError, match=r"train\.txt.*expected the word 'UNK' of --unknown"):
+        trained(replace(QUICK, unknown="UNK"))
+
+
+def test_blank_lines_among_equals_lines_are_told(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    Path("text").write_text("the lamp\n\nit is\n=\n\n", encoding="utf-8")
+    notices = Notices()
+    folder = model_folders["ccdclm"]
+    found = perplexity(folder, "text", notices=notices, documents="equals", device="cpu")
+    assert (found.sentences, found.tokens) == (4, 4)
+    assert notices.lines() == [
+        "2 x blank line read as a sentence without words, as --documents equals says, first at text"
+    ]
+    Path("text").write_text("=\n\n=\n", encoding="utf-8")
+    with pytest.raises(InputError, match="found no words"):
+        perplexity(folder, "text", notices=Notices(), documents="equals", device="cpu")
+
+
+def test_training_text_without_a_closing_line_is_one_document(here: Path) -> None:
+    Path("train.txt").write_text("the lamp is lit\n" * 30, encoding="utf-8")
+    notices = Notices()
+    trained(replace(QUICK, documents="equals"), valid="train.txt", notices=notices)
+    assert "close documents with lines that begin with =" in notices.lines()[0]
+
+
+def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(
+    here: Path, model_folders: Mapping[str, Path]
+) -> None:
+    Path("once.txt").write_text("the lamp\nit is lit\n", encoding="utf-8")
+    Path("twice.txt").write_text("the lamp lamp\nit is lit lit\n", encoding="utf-8")
+    for folder in model_folders.values():
+        found, plain = (
+            perplexity(folder, name, notices=Notices(), duplicate_last_word=twice, device="cpu")
+            for name, twice in (("once.txt", True), ("twice.txt", False))
+        )
+        assert found == plain
+        assert (found.sentences, found.tokens) == (2, 7)
+
+
 def test_an_unknown_head_is_refused(here: Path) -> None:
     with pytest.raises(ValueError, match="no head 'sparse' is known; there are softmax, classes"):
         trained(replace(QUICK, head="sparse"))
