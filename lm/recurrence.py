@@ -134,7 +134,7 @@ class LSTM(Recurrence):
             bias.data[hidden : 2 * hidden] = 1.0
 
     def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """i, f, o = σ(·), g = tanh(·); c' = f∘c + i∘g; o."""
+        """Memory c' = f∘c + i∘g and output gate o; i, f, o = σ(·), g = tanh(·)."""
         h, c = state
         z = _single(F.linear(h, self.recurrent[layer])).add_(projected)
         i, f, o = torch.sigmoid(z[:, : 3 * self.hidden]).chunk(3, dim=1)
@@ -174,7 +174,7 @@ class CIFG(Recurrence):
             nn.init.uniform_(self.bias[layer], -((6 / hidden) ** 0.5), (6 / hidden) ** 0.5)
 
     def memory(self, layer: int, projected: Tensor, state: State) -> tuple[Tensor, Tensor]:
-        """New c and o of the coupled-gate cell; the output gate sees the new c."""
+        """Memory c' and output gate o of the coupled-gate cell; o sees the new c."""
         h, c = before = state
         H, peephole = self.hidden, self.peephole[layer]
         z = _single(F.linear(h, self.recurrent[layer])).add_(projected)

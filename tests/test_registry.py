@@ -105,7 +105,7 @@ def test_members_of_a_family_are_had_and_its_pattern_stands_in_messages() -> Non
     for name in ("rlm-bow-fl-4", "rlm-bow-lf-0", "rlm-bow-lf-101", "rlm-bow-lf-N", "rlm-bow-lf"):
         with pytest.raises(UsageError, match=rf"no model '{name}'; {near}\? there are rnnlm, "):
             MODELS.named(name)
-    with pytest.raises(UsageError, match="did you mean codclm[?] there.*, rlm-seqbow-att-lf-N$"):
+    with pytest.raises(UsageError, match=r"did you mean codclm\? there.*, rlm-seqbow-att-lf-N$"):
         MODELS.named("codclmm")
 
 

@@ -17,6 +17,7 @@ import click
 
 import rerank
 from rerank.cli.cache import cache
+from rerank.cli.cloze import cloze
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
@@ -52,6 +53,7 @@ for command in (
     demo,
     train_lm,
     perplexity,
+    cloze,
     score,
     tune_mert,
     tune_moses,

@@ -3,6 +3,8 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
+from rerank.pipeline.cloze import Cloze as Cloze
+from rerank.pipeline.cloze import cloze as cloze
 from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
 from rerank.pipeline.decoding import score as score

@@ -153,7 +153,7 @@ def test_a_fusion_receives_the_embeddings_of_the_words_that_the_positions_have_r
         seen.append(words())
         return hidden, None
 
-    model.fusion.output = output  # type: ignore[assignment]
+    model.fusion.output = output  # type: ignore[method-assign]
     context = model.context.start(1)
     model.features(read_by_words(model, [3, 7, 5], context), context)
     assert torch.equal(seen[0], model.embedding(torch.tensor([START, 3, 7, 5])))

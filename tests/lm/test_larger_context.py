@@ -1,14 +1,18 @@
-"""The larger-context models against scalar code written from Wang & Cho 2015, eqs. 5–11, §3.1–3.2."""
+"""The larger-context models against scalar code written from Wang & Cho 2015, eqs. 5–11 and §3."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 import torch
 
+from lm.engine import ScoringEngine
 from lm.laws import Sentence, last_score, tiny_model
 from lm.model import DocumentLM
+from lm.scoring import pairs
+from lm.trie import Candidates
 from lm.vocabulary import END, START
 from lm.zoo import ZOO
 
@@ -135,6 +139,7 @@ def test_scores_are_those_of_the_equations(family: str, n: int) -> None:
 
 def test_one_bag_in_a_sequence_says_as_much_as_one_bag() -> None:
     """The scores of both change with the words of the last sentence, not with their order."""
+    histories: list[list[Sentence]]
     histories = [[FIRST], [[4, 3, 3]], [SECOND, FIRST], [[3, 4]], [SECOND], [[]], [FIRST, []]]
     partitions = []
     for name in ("rlm-bow-lf-1", "rlm-seqbow-lf-1", "rlm-seqbow-att-lf-1"):
@@ -149,7 +154,8 @@ def test_one_bag_in_a_sequence_says_as_much_as_one_bag() -> None:
 @pytest.mark.parametrize("family", ["rlm-bow-ef-2", "rlm-seqbow-lf-2", "rlm-seqbow-att-lf-2"])
 def test_the_order_of_sentences_matters_where_they_are_a_sequence(family: str) -> None:
     model = tiny_model(ZOO[family])
-    one, other = (last_score(model, [*s, THIRD]) for s in ([FIRST, SECOND], [SECOND, FIRST]))
+    one = last_score(model, [FIRST, SECOND, THIRD])
+    other = last_score(model, [SECOND, FIRST, THIRD])
     assert (one == other) == ("-bow-" in family)
     shuffled = last_score(model, [[4, 3, 3], [6, 5], THIRD])
     assert shuffled == one
@@ -166,3 +172,15 @@ def test_without_sentences_before_the_context_is_zero() -> None:
         else:
             value = model.context.value(contexts)
         assert torch.equal(value, torch.zeros(2, model.context.width))
+
+
+@pytest.mark.parametrize("name", ["rlm-bow-ef-1", "rlm-seqbow-att-lf-1"])
+def test_candidates_with_equal_bags_are_one_context_for_the_next_list(name: str) -> None:
+    engine = ScoringEngine.of(tiny_model(ZOO[name]))
+    lists = Candidates.of([[[3, 4], [4, 3], [5]], [[6, 7], [6, 8]]])
+    scores = pairs(engine, lists, np.array([True, False]))[1]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert (scores[0] != scores[2]).all()
+    shared = len({(), (3,), (3, 4), (4,), (4, 3), (5,), (6,), (6, 7), (6, 8)})
+    first, second = 6, 4  # nodes of each list's own trie
+    assert engine.counts.nodes == shared + first + 2 * second
