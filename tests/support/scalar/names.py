@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import torch
-from support.scalar.cells import Parameters, Stack, cifg, cifg_2015, gru, lstm, sigmoid_rnn
+from support.scalar.cells import (
+    Parameters,
+    Stack,
+    cifg,
+    cifg_2015,
+    gru,
+    htanh_rnn,
+    lstm,
+    sigmoid_rnn,
+)
 from torch import Tensor
 
 from lm.model import DocumentLM
@@ -58,6 +67,11 @@ def _gru_layer(of: Tensors, n: int) -> Parameters:
     return below | bias | recurrent | {"U_h": of[f"candidate.{n}"].tolist()}
 
 
+def _htanh_layer(of: Tensors, n: int) -> Parameters:
+    W, U, b = (of[f"{kind}.{n}"].tolist() for kind in ("lower", "recurrent", "bias"))
+    return {"W": W, "U": U, "b": b}
+
+
 def negated(tensor: Tensor, n: int) -> Tensor:
     """The tensor with the sign of the first of its n blocks changed."""
     first, *rest = tensor.chunk(n)
@@ -70,6 +84,7 @@ CELLS = {
     "cifg-2015": (cifg_2015, _cifg_layer),
     "rnn": (sigmoid_rnn, _rnn_layer),
     "gru": (gru, _gru_layer),
+    "htanh": (htanh_rnn, _htanh_layer),
 }
 
 
