@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
+from lm.contexts import Prepared
 from lm.heads import Head
 from lm.parts import context_of, fusion_of
 from lm.recurrence import Recurrence, select
@@ -83,7 +84,7 @@ class State:
 
     recurrent: RecurrentState
     share: Tensor | None
-    contexts: Rows | None
+    contexts: Prepared | None
     rows: Tensor | None = None
     value: Tensor | None = None
 
@@ -95,8 +96,7 @@ class State:
     def first(self, n: int) -> State:
         """The first n sentences, where sentence b has row b of the contexts: views."""
         share = None if self.share is None else self.share[:n]
-        contexts = None if self.contexts is None else self.contexts.take(slice(n))
-        return State(tuple(tensor[:n] for tensor in self.recurrent), share, contexts)
+        return State(tuple(tensor[:n] for tensor in self.recurrent), share, self.contexts)
 
 
 class DocumentLM(nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from lm.batches import PackedBatch
 from lm.recurrence import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
+
+Prepared: TypeAlias = Any  # of contexts; only the context that made it knows what it holds
 
 
 class Context(nn.Module):
@@ -62,11 +64,11 @@ class Context(nn.Module):
         """What fusion receives for each sentence, (B, D)."""
         return contexts.tensors[0]
 
-    def prepared(self, contexts: Rows) -> Rows:
+    def prepared(self, contexts: Rows) -> Prepared:
         """What `word_values` needs of contexts (B rows), computed once for all positions."""
         return contexts
 
-    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
+    def word_values(self, prepared: Prepared, row: Tensor, query: Tensor) -> Tensor:
         """What fusion receives at each of N positions, (N, D), if `per_word`.
 
         prepared: `prepared(contexts)`; row: (N,) its context; query: (N, H) hidden state at the
@@ -74,8 +76,8 @@ class Context(nn.Module):
         """
         raise TypeError("only a context with a value per word defines word_values")
 
-    def row_values(self, prepared: Rows, query: Tensor) -> Tensor:
-        """`word_values` (B, D) of one position in each context, in their order."""
+    def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
+        """`word_values` (N, D) of one position in each of the first N contexts."""
         return self.word_values(prepared, torch.arange(len(query), device=query.device), query)
 
     def state(self, contexts: Rows) -> State:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from lm.attention import Memory
 from lm.contexts import Context
 from lm.recurrence import Recurrence
 from lm.rows import Rows
@@ -41,26 +42,22 @@ class Attention(Context):
         states = self.get_buffer("empty").new_zeros(batch, 0, self.width)
         return Rows.of(states, states[:, :, 0].bool())
 
-    def prepared(self, contexts: Rows) -> Rows:
-        """W_2 f_m (B, M, A), the states, and what is added to the energies (B, M)."""
+    def prepared(self, contexts: Rows) -> Memory:
+        """The states with W_2 f_m (B, M, A)."""
         states, mask = contexts.tensors
         energies = torch.zeros_like(mask, dtype=torch.float32).masked_fill(~mask, _NEVER)
-        return Rows.of(self.memory(states), states, energies)
+        return Memory.of(self.memory(states), states, energies, self.weight.weight[0])
 
-    def word_values(self, prepared: Rows, row: Tensor, query: Tensor) -> Tensor:
+    def word_values(self, prepared: Memory, row: Tensor, query: Tensor) -> Tensor:
         """O(N M (A + D)) time; at most `MOST_ENTRIES` numbers of the attention at once."""
-        keys = prepared.tensors[0]
-        if not keys.shape[1]:
+        if not prepared.keys.shape[1]:
             return query.new_zeros(len(query), self.width)
-        most = max(1, MOST_ENTRIES // keys[0].numel())
+        most = max(1, MOST_ENTRIES // prepared.keys[0].numel())
         parts = zip(torch.split(row, most), torch.split(query, most), strict=True)
         return torch.cat([self.row_values(prepared.take(at), own) for at, own in parts])
 
-    def row_values(self, prepared: Rows, query: Tensor) -> Tensor:
-        """Values (B, D) of one position in each context, without a copy of the contexts."""
-        keys, states, energies = prepared.tensors
-        if not keys.shape[1]:
+    def row_values(self, prepared: Memory, query: Tensor) -> Tensor:
+        """Values (N, D) of one position in each context, without a copy of the memory."""
+        if not prepared.keys.shape[1]:
             return query.new_zeros(len(query), self.width)
-        hidden = torch.tanh(keys + self.query(query)[:, None])
-        shares = torch.softmax((hidden @ self.weight.weight[0]).float() + energies, dim=1)
-        return torch.bmm(shares[:, None], states)[:, 0].float()
+        return prepared.attend(self.query(query))
