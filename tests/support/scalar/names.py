@@ -105,14 +105,14 @@ def output_matrix(of: Tensors) -> Tensor:
 def ji(model: DocumentLM) -> dict[str, Any]:
     """Parameters of `support.scalar.ji`, but for its two attentional models."""
     of, config = tensors(model), model.config
-    named = _inputs_and_transition(of, config.recurrence)
+    named = _inputs_and_transition(of, config.recurrence or "lstm")
     W_h, W_c = output_matrix(of).tensor_split([config.hidden], dim=1)
     named |= {"W_h": W_h.tolist(), "W_c": W_c.tolist()} if W_c.numel() else {"W_o": W_h.tolist()}
     named["b"] = of["head.bias"].tolist()
     if "context.first" in of:
         named["c_0"] = of["context.first"].tolist()
     if above := part(of, "context.upper."):
-        named["g_s"] = stack(above, config.recurrence)
+        named["g_s"] = stack(above, config.recurrence or "lstm")
         named["R_2"] = of["context.next_words.weight"].tolist()
         named["b_2"] = of["context.next_words.bias"].tolist()
     return named
@@ -123,7 +123,7 @@ def adclm(model: DocumentLM) -> dict[str, Any]:
     of, K = tensors(model), model.config.embed
     x, c = of["recurrence.lower.0"].tensor_split([K], dim=1)
     of["recurrence.lower.0"] = torch.cat([c, x], dim=1)
-    return _inputs_and_transition(of, model.config.recurrence) | {
+    return _inputs_and_transition(of, model.config.recurrence or "lstm") | {
         "w_a": of["context.weight.weight"][0].tolist(),
         "W_a1": of["context.query.weight"].tolist(),
         "W_a2": of["context.memory.weight"].tolist(),
@@ -137,7 +137,7 @@ def adclm(model: DocumentLM) -> dict[str, Any]:
 def dam(model: DocumentLM) -> dict[str, Any]:
     """Parameters of `support.scalar.ji.dam`."""
     of = tensors(model)
-    return _inputs_and_transition(of, model.config.recurrence) | {
+    return _inputs_and_transition(of, model.config.recurrence or "lstm") | {
         "v_a": of["context.weight.weight"][0].tolist(),
         "W_a": of["context.query.weight"].tolist(),
         "U_a": of["context.memory.weight"].tolist(),
