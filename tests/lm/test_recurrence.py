@@ -1,4 +1,4 @@
-"""The cells against scalar arithmetic, torch's own LSTM, and the published parameter counts."""
+"""The cells against torch's own LSTM, the laws of all, and the published parameter counts."""
 
 import math
 
@@ -13,75 +13,8 @@ from lm.model import n_parameters
 from lm.recurrence import CIFG, CIFG2015, LSTM, Recurrence, select
 from lm.zoo import RECURRENCES, load
 
-Vector = list[float]
 KINDS = [load(part) for part in RECURRENCES.values()]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=list(RECURRENCES))
-
-
-def sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
-
-
-def dot(row: Vector, vector: Vector) -> float:
-    return math.fsum(a * b for a, b in zip(row, vector, strict=True))
-
-
-def cifg_by_hand(
-    cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector, *, all_terms: bool = True
-) -> tuple[Vector, Vector]:
-    """Ji et al.'s cell, unit by unit: (h', c'); without W_co c' if not `all_terms`."""
-    H = cell.hidden
-    below, recurrent, peephole = (
-        p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.peephole)
-    )
-    bias: Vector = cell.bias[layer].tolist()
-
-    def drive(gate: int, unit: int) -> float:
-        row = gate * H + unit
-        return dot(below[row], u) + dot(recurrent[row], h) + bias[row]
-
-    i = [sigmoid(drive(0, unit) + dot(peephole[unit], c)) for unit in range(H)]
-    g = [math.tanh(drive(1, unit)) for unit in range(H)]
-    c = [(1 - i[unit]) * c[unit] + i[unit] * g[unit] for unit in range(H)]
-    seen = c if all_terms else [0.0] * H
-    o = [sigmoid(drive(2, unit) + dot(peephole[H + unit], seen)) for unit in range(H)]
-    return [o[unit] * math.tanh(c[unit]) for unit in range(H)], c
-
-
-def test_two_cifg_layers_equal_a_scalar_computation() -> None:
-    torch.manual_seed(0)
-    cell = CIFG(3, 4, 2)
-    state = cell.zeros(1)
-    h, c = [[0.0] * 4] * 2, [[0.0] * 4] * 2
-    for x in torch.randn(5, 1, 3):
-        state = cell.step(cell.project(x), state)
-        u = x[0].tolist()
-        for layer in range(2):
-            h[layer], c[layer] = cifg_by_hand(cell, layer, u, h[layer], c[layer])
-            u = h[layer]
-        by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
-        torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
-    assert cell.output(state) is state[2]
-
-
-@pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
-def test_the_cell_of_2015_leaves_a_peephole_out_at_the_first_word_of_a_fresh_state(
-    carried: bool,
-) -> None:
-    """clab/cnn of November 2015; in a state that is carried over there is no such word."""
-    torch.manual_seed(5)
-    cell = CIFG2015(3, 4, 2)
-    state = tuple(map(torch.randn_like, cell.zeros(1))) if carried else cell.zeros(1)
-    h, c = [state[0][0].tolist(), state[2][0].tolist()], [s[0].tolist() for s in state[1::2]]
-    for n, x in enumerate(torch.randn(3, 1, 3)):
-        state = cell.step(cell.project(x), state)
-        u = x[0].tolist()
-        for layer in range(2):
-            own = u, h[layer], c[layer]
-            h[layer], c[layer] = cifg_by_hand(cell, layer, *own, all_terms=carried or n > 0)
-            u = h[layer]
-        by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
-        torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
 
 
 def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -> None:

@@ -12,18 +12,16 @@ from lm.model import Config, DocumentLM, n_parameters
 from lm.zoo import FUSIONS, HEADS, ZOO, LastSentences, fact, load
 
 sizes = st.integers(1, 12)
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
+ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
 ORDERS |= {"adclm": None, "dam": None}
-ORDERS |= {"rlm": 0}
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
 
 
 def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     """Parameters of a model as published: layers of its paper, a separate output matrix."""
-    recurrence, layers = ZOO[name].shape
     attention = A if fact(load(ZOO[name].context), "per_word") else None
-    config = Config(name, V, K, H, recurrence, layers, tied=False, attention=attention)
+    config = Config(name, V, K, H, *ZOO[name].shape, tied=False, attention=attention)
     return n_parameters(DocumentLM.without_memory(config))
 
 

@@ -27,8 +27,8 @@ from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers.language_model import LanguageModel
 
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
-ORDERS |= {"adclm": None, "dam": None, "rlm": 0}
+ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
+ORDERS |= {"adclm": None, "dam": None}
 WORDS = ["the", "lamp", "is", "lit", "it", "burns", "unheard", "<unk>", "</s>"]
 Lists = Sequence[Sequence[str]]
 every_model = pytest.mark.parametrize("name", sorted(ZOO))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lm.contexts import bag_attention
+from lm.contexts import Prepared, bag_attention
 from lm.contexts.bag_attention import BagAttention
 from lm.contexts.bag_sequence import BagSequence
 from lm.fusions import InputSum
@@ -92,7 +92,7 @@ def test_contexts_are_prepared_once_for_all_words(monkeypatch: pytest.MonkeyPatc
     model, calls = tiny_model(ATTENTION), []
     prepared = model.context.prepared
 
-    def counted(contexts: Rows) -> Rows:
+    def counted(contexts: Rows) -> Prepared:
         calls.append(len(contexts))
         found: Rows = prepared(contexts)
         return found
