@@ -8,6 +8,7 @@ import pytest
 
 from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
 from lm.model import Config, DocumentLM, n_parameters
+from lm.recipes import STRONG
 from lm.zoo import HEADS, ZOO
 from rerank.cli import cli
 from rerank.listing import KINDS, Sizes, flags, listing, model_listing
@@ -128,9 +129,8 @@ def test_numbers_of_parameters_are_those_of_models_that_are_made(sizes: Sizes) -
 
 
 def test_the_sizes_are_those_of_training_if_not_given() -> None:
-    options = {p.name: p for p in cli.commands["train-lm"].params}
     for name in Sizes.__dataclass_fields__:
-        assert getattr(Sizes(), name) == options[name].default
+        assert getattr(Sizes(), name) == STRONG[name]
     note = model_listing(Sizes(layers=2)).note
     assert note.startswith("number of parameters: with embed 128, hidden 256, 2 lstm layers, tied")
 

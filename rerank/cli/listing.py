@@ -45,7 +45,8 @@ def models(form: str, **sizes: Any) -> None:
       rerank list models
       rerank list models --embed 96 --hidden 96 --untied --format json
     """
-    _print(model_listing(Sizes(**sizes)), form)
+    given = {name: value for name, value in sizes.items() if value is not None}
+    _print(model_listing(Sizes(**given)), form)
 
 
 # the options of train-lm that decide a model's number of parameters, with its defaults

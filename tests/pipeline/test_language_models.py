@@ -12,9 +12,9 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pytest
 import torch
+from support.language_models import QUICK, SMALL, trained, with_texts
 
 from lm.checkpoint import load_model, save_model
 from lm.model import Config
@@ -29,46 +29,13 @@ from rerank.pipeline.recipes import completed
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-SMALL = Recipe(
-    "codclm",
-    embed=12,
-    hidden=16,
-    epochs=4,
-    learning_rate=2e-2,
-    streams=4,
-    device="cpu",
-    precision="float32",
-)
-QUICK = replace(SMALL, epochs=1)  # 10 updates
 every_model = pytest.mark.parametrize("name", sorted(ZOO))
-
-
-def made_up(seed: int, n_documents: int) -> str:
-    """Documents of five sentences about one thing each, in a fixed order of words."""
-    rng = np.random.default_rng(seed)
-    documents = []
-    for _ in range(n_documents):
-        thing = rng.choice(["lamp", "house", "boat", "dog", "king", "moon"])
-        pairs = zip(
-            rng.choice(["lit", "dark", "old"], 5), rng.choice(["town", "sea"], 5), strict=True
-        )
-        documents.append("".join(f"the {thing} is {how} in the {place}\n" for how, place in pairs))
-    return "\n".join(documents)
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with 200 sentences to train on and 50 held out."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut in these tests
-    Path("train.txt").write_text(made_up(1, 40), encoding="utf-8")
-    Path("valid.txt").write_text(made_up(2, 10), encoding="utf-8")
-    return tmp_path
-
-
-def trained(recipe: Recipe = QUICK, out: str = "lm", **options: Any) -> Report:
-    options = {"train": "train.txt", "valid": "valid.txt", "notices": Notices(), **options}
-    return train_lm(recipe, options.pop("train"), options.pop("valid"), Path(out), **options)
+    return with_texts(tmp_path, monkeypatch)
 
 
 def unigram_perplexity() -> float:
@@ -263,74 +230,6 @@ def test_a_fusion_and_a_size_of_attention_are_part_of_the_model(here: Path) -> N
 
 
 # Texts as Ji et al. have them
-
-
-def as_of_ji(name: str) -> str:
-    """A text with lines of `=` in place of blank ones, and its word `old` as `UNK`."""
-    blank = Path(name).read_text(encoding="utf-8")
-    Path(f"ji-{name}").write_text(
-        blank.replace("\n\n", "\n====\n").replace("old", "UNK"), encoding="utf-8"
-    )
-    Path(f"unk-{name}").write_text(blank.replace("old", "<unk>"), encoding="utf-8")
-    return f"ji-{name}"
-
-
-def test_data_files_with_equals_lines_and_unk_train_the_model_of_blank_lines_and_the_class(
-    here: Path,
-) -> None:
-    own = replace(QUICK, documents="equals", unknown="UNK")
-    files = {name: as_of_ji(f"{name}.txt") for name in ("train", "valid")}
-    report = trained(own, "ji", **files)
-    plain = trained(QUICK, "plain", train="unk-train.txt", valid="unk-valid.txt")
-    assert report.valid_perplexity == plain.valid_perplexity
-    vocabulary = load_model(Path("ji")).vocabulary
-    assert b"UNK" not in vocabulary.ids
-    assert vocabulary == load_model(Path("plain")).vocabulary
-    found = perplexity(Path("ji"), files["valid"], notices=Notices(), documents="equals")
-    assert found.perplexity == pytest.approx(report.valid_perplexity, rel=1e-6)
-    assert found.oov == Path("valid.txt").read_text(encoding="utf-8").count("old")
-
-
-def test_a_word_for_unknown_words_that_no_text_has_is_refused(here: Path) -> None:
-    with pytest.raises(InputError, match=r"train\.txt.*expected the word 'UNK' of --unknown"):
-        trained(replace(QUICK, unknown="UNK"))
-
-
-def test_blank_lines_among_equals_lines_are_told(
-    here: Path, model_folders: Mapping[str, Path]
-) -> None:
-    Path("text").write_text("the lamp\n\nit is\n=\n\n", encoding="utf-8")
-    notices = Notices()
-    folder = model_folders["ccdclm"]
-    found = perplexity(folder, "text", notices=notices, documents="equals", device="cpu")
-    assert (found.sentences, found.tokens) == (4, 4)
-    assert notices.lines() == [
-        "2 x blank line read as a sentence without words, as --documents equals says, first at text"
-    ]
-    Path("text").write_text("=\n\n=\n", encoding="utf-8")
-    with pytest.raises(InputError, match="found no words"):
-        perplexity(folder, "text", notices=Notices(), documents="equals", device="cpu")
-
-
-def test_training_text_without_a_closing_line_is_one_document(here: Path) -> None:
-    Path("train.txt").write_text("the lamp is lit\n" * 30, encoding="utf-8")
-    notices = Notices()
-    trained(replace(QUICK, documents="equals"), valid="train.txt", notices=notices)
-    assert "close documents with lines that begin with =" in notices.lines()[0]
-
-
-def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(
-    here: Path, model_folders: Mapping[str, Path]
-) -> None:
-    Path("once.txt").write_text("the lamp\nit is lit\n", encoding="utf-8")
-    Path("twice.txt").write_text("the lamp lamp\nit is lit lit\n", encoding="utf-8")
-    for folder in model_folders.values():
-        found, plain = (
-            perplexity(folder, name, notices=Notices(), duplicate_last_word=twice, device="cpu")
-            for name, twice in (("once.txt", True), ("twice.txt", False))
-        )
-        assert found == plain
-        assert (found.sentences, found.tokens) == (2, 7)
 
 
 @pytest.mark.parametrize(
