@@ -312,7 +312,7 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
 def test_sigterm_ends_the_command_with_75_and_resume_finishes_its_run(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = "--embed 12 --hidden 16 --epochs 1 --learning-rate 2e-2 --streams 4 --device cpu"
+    options = "--embed 12 --hidden 16 --epochs 1 --learning-rate 5e-2 --streams 4 --device cpu"
     command = f"train-lm --model codclm --train train.txt --valid valid.txt --out lm {options}"
     with monkeypatch.context() as patch:
         interrupt_after(patch, 4)
