@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -87,6 +88,15 @@ class Segment:
     sentences: NDArray[np.int64]
     begins: NDArray[np.bool_]
 
+    @property
+    def active(self) -> int:
+        """Number of streams with a sentence."""
+        return int((self.sentences[0] >= 0).sum())
+
+    def of_streams(self, some: slice) -> Segment:
+        """The segment of some of the streams."""
+        return Segment(self.sentences[:, some], self.begins[some])
+
 
 def segments(
     corpus: Corpus, order: Sequence[int] | NDArray[np.int64], *, streams: int, length: int
@@ -113,6 +123,51 @@ def segments(
         position = np.minimum(position + length, end)
 
 
+def independent_segments(
+    corpus: Corpus, *, streams: int, length: int, seed: int, epoch: int
+) -> Iterator[Segment]:
+    """Stretches of up to `length` sentences in a random order, each as if a document of its own.
+
+    Documents are cut from their beginnings, as by Ji et al. 2016, §3.1; every stream begins anew
+    in every segment. O(sentences / length) memory.
+    """
+    first, end = corpus.documents[:-1], corpus.documents[1:]
+    counts = -(-(end - first) // length)
+    document = np.repeat(np.arange(corpus.n_documents), counts)
+    rank = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
+    starts, ends = first[document] + rank * length, end[document]
+    order = np.random.default_rng((seed, epoch)).permutation(len(starts))
+    for chosen in np.array_split(order, range(streams, len(order), streams)):
+        grid = starts[chosen] + np.arange(length)[:, None]
+        grid[grid >= ends[chosen]] = -1
+        absent = np.full((length, streams - len(chosen)), -1)
+        yield Segment(np.hstack([grid, absent]), np.ones(streams, dtype=np.bool_))
+
+
+def carried_segments(
+    corpus: Corpus, *, streams: int, length: int, seed: int, epoch: int
+) -> Iterator[Segment]:
+    """`segments` of the documents in the epoch's order."""
+    order = epoch_order(corpus.n_documents, seed, epoch)
+    return segments(corpus, order, streams=streams, length=length)
+
+
 def epoch_order(n_documents: int, seed: int, epoch: int) -> NDArray[np.int64]:
     """Order of the documents in an epoch, a function of seed and epoch alone."""
     return np.random.default_rng((seed, epoch)).permutation(n_documents)
+
+
+class EpochSegments(Protocol):
+    """The segments of an epoch, a function of seed and epoch alone."""
+
+    def __call__(
+        self, corpus: Corpus, *, streams: int, length: int, seed: int, epoch: int
+    ) -> Iterator[Segment]:
+        """Segments of up to `length` sentences from each of `streams` streams."""
+        ...
+
+
+SEGMENTS: Mapping[str, EpochSegments] = {
+    "carried": carried_segments,
+    "independent": independent_segments,
+}

@@ -1,24 +1,32 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
 A model folder holds `config.json`, a vocabulary and weight shards (`lm.shards`). A training
-state is the model, the optimiser's moments and the contexts of the documents that are being
-read, in a separate folder. After any failure a folder holds either the old state or the new.
+state is the model, the optimisers' moments, the contexts of the documents that are being read
+and, in a run of several stages, the best weights of the present one, in a separate folder. After
+any failure a folder holds either the old state or the new.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim import Optimizer
 
+from lm.corpus import Corpus, encode
+from lm.direction import in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
+from lm.optimisers import OPTIMISERS
 from lm.rows import Rows
+from lm.run import Progress, Settings
 from lm.shards import ModelError as ModelError
 from lm.shards import (
     is_digest,
@@ -30,7 +38,7 @@ from lm.shards import (
     sweep,
     write_tensors,
 )
-from lm.training import Progress, Trainer
+from lm.training import Trainer
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo
 
@@ -46,6 +54,22 @@ class SavedModel:
     vocabulary: Vocabulary
     digest: str
     about: Mapping[str, object]
+
+    def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Ids (N,) of the words of LF-ended lines as the model reads them, and lines' offsets."""
+        tokens, offsets = self.vocabulary.encode_lines(text)
+        if self.model.config.backward:
+            tokens = reversed_words(tokens, offsets)
+        return tokens, offsets
+
+    def encode(self, lines: Iterable[bytes], documents: str = "blank") -> Corpus:
+        """The corpus of a text as the model reads it; documents: of `lm.corpus.DOCUMENTS`."""
+        corpus = encode(lines, self.vocabulary, documents)
+        return in_reading_order(corpus, backward=self.model.config.backward)
+
+    def reading_order(self, sentence: Sequence[int]) -> list[int]:
+        """The words of a sentence as the model reads them; or from that order to the usual one."""
+        return list(reversed(sentence)) if self.model.config.backward else list(sentence)
 
 
 def save_model(
@@ -97,10 +121,20 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
-    """Write the state from which `load_training` resumes a run, bit for bit."""
+    """Write the state from which `load_training` resumes a run, bit for bit.
+
+    All processes of a run call it, and the first one writes.
+    """
+    contexts = trainer.processes.gather_rows(trainer.contexts, trainer.streams)
+    if trainer.processes.rank:
+        return
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
-    tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(trainer.contexts.tensors)}
-    for kind, optimiser in _optimisers(trainer).items():
+    tensors |= {f"kept.{name}": tensor for name, tensor in trainer.kept.items()}
+    tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(contexts.tensors)}
+    if trainer.average is not None:
+        averaged = _own(trainer.average.model).items()
+        tensors |= {f"average.{name}": tensor for name, tensor in averaged}
+    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
         for index, moments in optimiser.state_dict()["state"].items():
             for name, value in moments.items():
                 tensors[f"{kind}.{index}.{name}"] = torch.as_tensor(value)
@@ -117,28 +151,42 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     path = folder / "state.json"
     content, tensors = read_tensors(path)
     _check_run(content.get("run"), _run(trainer), path)
-    states: dict[str, dict[int, dict[str, Tensor]]] = {}
+    moments: dict[str, dict[int, dict[str, Tensor]]] = {}
     try:
         progress = _checked(Progress, content["progress"])
+        if progress.stage not in range(len(trainer.stages)):
+            raise ValueError(f"no stage {progress.stage} is known")
         held = range(len(trainer.contexts.tensors))
         contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
-        for kind in _optimisers(trainer):
-            moments = states.setdefault(kind, {})
+        optimisers = _named_optimisers(*trainer.optimisers_of(progress.stage))
+        for kind, _ in optimisers:
+            own_moments = moments.setdefault(kind, {})
             for name, tensor in _named(tensors, f"{kind}.").items():
                 _, index, key = name.split(".")
-                moments.setdefault(int(index), {})[key] = tensor
+                own_moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
-    model = {k.removeprefix("model."): v for k, v in _named(tensors, "model.").items()}
-    _check_shapes(_own(trainer.model), model, path)
-    for kind, optimiser in _optimisers(trainer).items():
-        expected = _moments(kind, optimiser) if states[kind] else {}
+    model, kept, average = (
+        {name.removeprefix(prefix): tensor for name, tensor in _named(tensors, prefix).items()}
+        for prefix in ("model.", "kept.", "average.")
+    )
+    own = _own(trainer.model)
+    _check_shapes(own, model, path)
+    _check_shapes({} if trainer.average is None else own, average, path)
+    _check_shapes({name: own[name] for name in kept if name in own}, kept, path)
+    for kind, optimiser in optimisers:
+        expected = _moments(kind, optimiser, trainer.settings, moments[kind])
         _check_shapes(expected, _named(tensors, f"{kind}."), path)
-    _check_contexts(contexts, trainer.contexts, path)
+    _check_contexts(contexts, trainer.model.context.start(trainer.streams), path)
+    trainer.enter(progress.stage)
     trainer.model.load_state_dict(model, strict=False)
-    for kind, optimiser in _optimisers(trainer).items():
-        optimiser.load_state_dict({**optimiser.state_dict(), "state": states[kind]})
-    trainer.contexts = contexts.to(trainer.device)
+    if trainer.average is not None:
+        trainer.average.model.load_state_dict(average, strict=False)
+    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": moments[kind]})
+    share = trainer.processes.share(trainer.streams)
+    trainer.contexts = contexts.take(share).to(trainer.device)
+    trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
     trainer.progress = progress
 
 
@@ -146,20 +194,25 @@ def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _optimisers(trainer: Trainer) -> dict[str, torch.optim.Optimizer]:
-    """The optimisers by their names on disk."""
-    sparse = trainer.sparse_optimiser
-    return {"optimiser": trainer.optimiser} | ({} if sparse is None else {"sparse": sparse})
+def _named_optimisers(own: Optimizer, sparse: Optimizer | None) -> list[tuple[str, Optimizer]]:
+    """The optimisers of a stage under their names on disk."""
+    return [("optimiser", own), *([] if sparse is None else [("sparse", sparse)])]
 
 
-def _moments(kind: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Tensors of the shapes that a state has after an update, under their names on disk."""
-    parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    adam = "step", "exp_avg", "exp_avg_sq"
+def _moments(
+    kind: str, optimiser: Optimizer, settings: Settings, found: Collection[int]
+) -> dict[str, Tensor]:
+    """Tensors of the shapes that an optimiser's state has, under their names on disk.
+
+    found: indices of the parameters that have a state: those that had a gradient.
+    """
+    row, groups = OPTIMISERS[settings.optimiser], optimiser.param_groups
+    everyone = ((parameter, group) for group in groups for parameter in group["params"])
     return {
-        f"{kind}.{index}.{name}": torch.zeros(()) if name == "step" else p
-        for index, p in enumerate(parameters)
-        for name in (("sum",) if kind == "sparse" else adam)
+        f"{kind}.{index}.{name}": tensor
+        for index, (parameter, group) in enumerate(everyone)
+        if index in found
+        for name, tensor in row.state_shapes(parameter, group).items()
     }
 
 
@@ -185,9 +238,12 @@ def _run(trainer: Trainer) -> dict[str, object]:
 
 
 def _check_run(then: object, now: dict[str, object], path: Path) -> None:
+    """ModelError unless the runs are one; a run of before a setting was made had its default."""
     if then == now:
         return
-    old = then if isinstance(then, dict) else {}
+    old = {**asdict(Settings()), **then} if isinstance(then, dict) else {}
+    if old == now:
+        return
     keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]
     odd = [f"{key} was {old.get(key)!s:.80}, is {now.get(key)}" for key in keys]
     raise ModelError(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from lm.backend import Backend
 from lm.heads import LinearPredictor, LogitHead, with_column
@@ -93,6 +94,15 @@ class ClassSoftmax(LogitHead):
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
         """Exact −log p of each target, (N,) nats, without gradient."""
         return self._exact(features, targets)
+
+    @torch.no_grad()
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        """Exact log p (N, V) of all words, without gradient; O(N V R) time."""
+        logits = F.linear(features, self.weight(), self.bias).float()
+        within = [logit.log_softmax(dim=1) for logit in torch.split(logits, self.sizes, dim=1)]
+        of_class = F.linear(features, self.classes, self.class_bias).float().log_softmax(dim=1)
+        every = torch.arange(len(self.bias), device=features.device)
+        return torch.cat(within, dim=1) + of_class[:, class_of(every)]
 
     def predictor(self, backend: Backend) -> LinearPredictor:
         """The head ready to score words, in many contexts at once."""

@@ -1,9 +1,9 @@
-"""Text as columns of ids: a sentence on each line, blank lines between documents."""
+"""Text as columns of ids: a sentence on each line, and documents as `DOCUMENTS` names them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,17 @@ class Corpus:
     sentences: NDArray[np.int64]
     documents: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> Corpus:
+        """Columns of nested lists of ids; documents and sentences may be empty."""
+        sentences = [sentence for document in documents for sentence in document]
+        tokens = [word for sentence in sentences for word in sentence]
+        return cls(
+            np.asarray(tokens, dtype=np.int32),
+            np.cumsum([0, *map(len, sentences)]),
+            np.cumsum([0, *map(len, documents)]),
+        )
+
     @property
     def n_sentences(self) -> int:
         """S, the number of sentences."""
@@ -39,6 +50,28 @@ class Corpus:
         """Number of tokens outside the vocabulary."""
         return int(np.count_nonzero(self.tokens == UNKNOWN))
 
+    def without_longer(self, most: int) -> Corpus:
+        """The corpus without its sentences of more than `most` words.
+
+        The sentences around one that is left out become neighbours; documents of which nothing
+        remains are left out.
+        """
+        lengths = np.diff(self.sentences)
+        kept = lengths <= most
+        sentences = np.concatenate([[0], np.cumsum(lengths[kept])])
+        before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each one
+        tokens = self.tokens[np.repeat(kept, lengths)]
+        return Corpus(tokens, sentences, np.unique(before[self.documents]))
+
+    def in_stretches(self, number: int) -> Corpus:
+        """The corpus as one text, whatever its documents, in `number` stretches of equal length.
+
+        Stretches take the place of documents; their lengths, in sentences, differ by at most one,
+        and there are no more of them than sentences.
+        """
+        bounds = np.arange(number + 1) * self.n_sentences // number
+        return Corpus(self.tokens, self.sentences, np.unique(bounds))
+
     def digest(self) -> str:
         """Digest of the ids and of the boundaries of sentences and documents."""
         state = hashlib.sha256()
@@ -48,30 +81,54 @@ class Corpus:
         return state.hexdigest()[:16]
 
 
-def intern(lines: Iterable[bytes]) -> tuple[list[bytes], Corpus]:
-    """Distinct words in order of first appearance, and the corpus in their indices; O(words)."""
+Sentence = list[bytes] | None  # its words; None where a document ends
+
+
+def parted_by_blank_lines(lines: Iterable[bytes]) -> Iterator[Sentence]:
+    """Sentences of a text with a blank line between documents."""
+    return (words_of(line) or None for line in lines)
+
+
+def closed_by_equals_signs(lines: Iterable[bytes]) -> Iterator[Sentence]:
+    """Sentences of a text where a line whose first character is `=` closes a document.
+
+    The data files of Ji et al. 2016. As in their code, a blank line is a sentence without words.
+    """
+    return (None if line.startswith(b"=") else words_of(line) for line in lines)
+
+
+DOCUMENTS: Mapping[str, Callable[[Iterable[bytes]], Iterator[Sentence]]] = {
+    "blank": parted_by_blank_lines,
+    "equals": closed_by_equals_signs,
+}
+
+
+def intern(lines: Iterable[bytes], documents: str = "blank") -> tuple[list[bytes], Corpus]:
+    """Distinct words in order of first appearance, and the corpus in their indices; O(words).
+
+    documents: a name of `DOCUMENTS`; the end of the text closes a document, too.
+    """
     index: dict[bytes, int] = {}
     tokens: list[NDArray[np.int32]] = []
-    sentences, documents, pending = [0], [0], []
-    for line in lines:
-        words = words_of(line)
-        if words:
+    sentences, bounds, pending = [0], [0], []
+    for words in DOCUMENTS[documents](lines):
+        if words is not None:
             pending.extend([index.setdefault(word, len(index)) for word in words])
             sentences.append(sentences[-1] + len(words))
             if len(pending) > 1 << 16:
                 tokens.append(np.asarray(pending, dtype=np.int32))
                 pending = []
         else:
-            documents.append(len(sentences) - 1)
-    documents.append(len(sentences) - 1)
+            bounds.append(len(sentences) - 1)
+    bounds.append(len(sentences) - 1)
     tokens.append(np.asarray(pending, dtype=np.int32))
-    columns = np.concatenate(tokens), np.asarray(sentences), np.unique(documents)
+    columns = np.concatenate(tokens), np.asarray(sentences), np.unique(bounds)
     return list(index), Corpus(*columns)
 
 
-def encode(lines: Iterable[bytes], vocabulary: Vocabulary) -> Corpus:
+def encode(lines: Iterable[bytes], vocabulary: Vocabulary, documents: str = "blank") -> Corpus:
     """The corpus of a text in a vocabulary's ids."""
-    words, corpus = intern(lines)
+    words, corpus = intern(lines, documents)
     return renumber(corpus, words, vocabulary)
 
 
@@ -82,7 +139,26 @@ def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corp
     return Corpus(tokens, corpus.sentences, corpus.documents)
 
 
-def build_vocabulary(words: list[bytes], corpus: Corpus, size: int) -> Vocabulary:
-    """Vocabulary of the `size` most frequent words of an interned corpus."""
-    counts = np.bincount(corpus.tokens, minlength=len(words))
-    return Vocabulary.most_frequent(words, counts.tolist(), size)
+def build_vocabulary(
+    words: list[bytes], corpus: Corpus, size: int, *, least: int = 1, unknown: bytes | None = None
+) -> Vocabulary:
+    """Vocabulary of the `size` most frequent words of an interned corpus, of `least` or more.
+
+    unknown: a word that stands for unknown words, as `<unk>` does; it is left out.
+    """
+    counts = np.bincount(corpus.tokens, minlength=len(words)).tolist()
+    own = [(w, n) for w, n in zip(words, counts, strict=True) if w != unknown and n >= least]
+    return Vocabulary.most_frequent([word for word, _ in own], [n for _, n in own], size)
+
+
+def with_last_words_twice(corpus: Corpus) -> Corpus:
+    """The corpus as the published reader of Ji et al. reads it: a sentence's last word, twice.
+
+    Sentences without words stay as they are.
+    """
+    lengths = np.diff(corpus.sentences)
+    filled = lengths > 0
+    times = np.ones(len(corpus.tokens), dtype=np.int64)
+    times[corpus.sentences[1:][filled] - 1] = 2
+    sentences = np.concatenate([[0], np.cumsum(lengths + filled)])
+    return Corpus(np.repeat(corpus.tokens, times), sentences, corpus.documents)

@@ -16,8 +16,9 @@ from lm.backend import Backend
 from lm.heads import Predictor
 from lm.model import DocumentLM
 from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import PositionStates, ReadSentences
 from lm.trie import Forest
+from lm.vocabulary import END
 
 Result = TypeVar("Result")
 
@@ -69,18 +70,23 @@ class ScoringEngine:
         model = self.model
         positions = forest.positions(self.backend.device)
         state = model.start(contexts, self.inputs)
-        hidden, recurrent = [model.hidden(state)], [state.recurrent]
+        states = [model.kept(state)]
         for level in range(1, len(forest.levels) - 1):
             start, stop = forest.levels[level : level + 2]
             state = state.take(positions.before[start:stop] - forest.levels[level - 1])
             state = model.step(state, positions.words[start:stop], self.inputs)
-            hidden.append(model.hidden(state))
-            if model.context.carries_state:
-                recurrent.append(state.recurrent)
-        whole = zip(*recurrent, strict=True) if model.context.carries_state else ()
-        return ReadSentences(positions, torch.cat(hidden), tuple(map(torch.cat, whole)))
+            states.append(model.kept(state))
+        return ReadSentences.of(positions, PositionStates.cat(states))
 
-    def path_scores(self, forest: Forest, features: Tensor) -> NDArray[np.float64]:
-        """Scores (n,) of the candidates: sums over their words and `</s>`."""
-        into, leave = self.predictor.log_probs(features, *forest.edges(features.device))
+    def path_scores(self, forest: Forest, features: Tensor, contexts: Rows) -> NDArray[np.float64]:
+        """Scores (n,) of the candidates: sums over their words and `</s>`.
+
+        features: (N, R) of the nodes; contexts: a row for each root.
+        """
+        parents, words = forest.edges(features.device)
+        into, leave = self.predictor.log_probs(features, parents, words)
+        roots = torch.from_numpy(forest.root).to(features.device)
+        ends = torch.full_like(roots, END)
+        into = self.model.interpolated(into, words, roots[parents], contexts)
+        leave = self.model.interpolated(leave, ends, roots, contexts)
         return forest.sums(into[:, None], leave[:, None])[:, 0]

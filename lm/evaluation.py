@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from lm.batches import segments
 from lm.corpus import Corpus
+from lm.heads import Head
 from lm.model import DocumentLM
-from lm.reading import read
+from lm.reading import Reading, read
 from lm.scoring import ScoreError
-from lm.vocabulary import END
+from lm.vocabulary import END, UNKNOWN
 
 MOST_NATS = 700.0  # a word; exp of more overflows
 
@@ -36,9 +41,9 @@ class LogNormalisers:
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`; log_z: of a head that is not normalised; predicts_end: whether
-    `</s>` is predicted, and so counted. A model that does not predict it, of bags of words, is not
-    comparable with others.
+    tokens: words without `</s>`; log_z: of a head that is not normalised; documents: those of
+    each document, if they were asked for; predicts_end: whether `</s>` is predicted, and so
+    counted. A model that does not predict it, of bags of words, is not comparable with others.
     """
 
     sentences: int
@@ -47,6 +52,7 @@ class Perplexity:
     nats: float
     word_nats: float
     log_z: LogNormalisers | None = None
+    documents: tuple[Perplexity, ...] | None = None
     predicts_end: bool = True
 
     @property
@@ -65,7 +71,10 @@ class Perplexity:
         return math.exp(self.word_nats / self.tokens)
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name; of a model without `</s>`, `nats_per_word_of_a_bag` alone."""
+        """The figures by name, without those of documents.
+
+        Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities.
+        """
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
         figures: dict[str, float] = {name: getattr(self, name) for name in names}
@@ -79,6 +88,28 @@ class Perplexity:
 
 
 @torch.no_grad()
+def sentence_level_nats(
+    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+) -> float:
+    """Nats of a sentence level per word of a corpus, whatever training minimises.
+
+    ScoreError for a model that returns NaN.
+    """
+    was_training = model.training
+    model.eval()
+    streams = min(streams, corpus.n_documents)
+    contexts, nats = model.context.start(streams), 0.0
+    for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
+        reading = read(model, corpus, segment, contexts)
+        contexts = reading.contexts
+        nats += float(reading.auxiliary_nats)
+    model.train(was_training)
+    found = nats / max(1, len(corpus.tokens))
+    if not found < MOST_NATS:  # NaN is not
+        raise ScoreError("the sentence level of a language model returned NaN")
+    return found
+
+
 def perplexity(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> Perplexity:
@@ -87,28 +118,85 @@ def perplexity(
     `streams` documents are read side by side; they bound the memory, not the result.
     ScoreError for a model that returns NaN, or whose perplexity overflows.
     """
+    total, _ = _sums(model, corpus, streams, length)
+    return _perplexity(corpus, (0, corpus.n_documents), total, model.head)
+
+
+def perplexity_by_document(
+    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+) -> Perplexity:
+    """Perplexity of a corpus, to the last bit as `perplexity` gives it, with that of its documents.
+
+    Counts and nats of the documents add up to those of the corpus. Each document has words.
+    ScoreError as for `perplexity`, also for a single document.
+    """
+    total, of_documents = _sums(model, corpus, streams, length)
+    documents = tuple(
+        _perplexity(corpus, (d, d + 1), sums, model.head)
+        for d, sums in enumerate(of_documents.tolist())
+    )
+    whole = _perplexity(corpus, (0, corpus.n_documents), total, model.head)
+    return replace(whole, documents=documents)
+
+
+Sums: TypeAlias = Sequence[float]
+"""Sums over targets: −log p, of words alone, log Z, log Z squared; the last two 0 if normalised."""
+
+
+@torch.no_grad()
+def _sums(model: DocumentLM, corpus: Corpus, streams: int, length: int) -> tuple[Sums, Tensor]:
+    """Sums over the whole corpus, and (D, 4) over each document, in float64."""
     was_training = model.training
     model.eval()
     streams = min(streams, corpus.n_documents)
     contexts = model.context.start(streams)
-    nats = word_nats = sum_log_z = sum_squares = 0.0
+    total, of_documents = [0.0] * 4, torch.zeros(corpus.n_documents, 4, dtype=torch.float64)
+    sizes = torch.from_numpy(np.diff(corpus.documents))
+    document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
-        nll = model.head.nll(reading.features, reading.targets).double()
-        nats += float(nll.sum())
-        word_nats += float(nll[reading.targets != END].sum())
+        alone = model.head.nll(reading.features, reading.targets)
+        nll = _interpolated(model, reading, alone).double()
+        words = reading.targets != END
+        nothing = nll.new_zeros(len(nll))
+        terms = [nll, nll.masked_fill(~words, 0.0), nothing, nothing]
         if not model.head.normalised:
-            log_z = model.head.score(reading.features, reading.targets).double() + nll
-            sum_log_z += float(log_z.sum())
-            sum_squares += float(log_z.square().sum())
+            log_z = model.head.score(reading.features, reading.targets).double() + alone
+            terms[2:] = [log_z, log_z.square()]
+        sums = [nll.sum(), nll[words].sum(), terms[2].sum(), terms[3].sum()]
+        total = [before + float(now) for before, now in zip(total, sums, strict=True)]
+        own = document_of[reading.sentences.cpu()]
+        of_documents.index_add_(0, own, torch.stack(terms, dim=1).cpu())
     model.train(was_training)
-    if not nats < MOST_NATS * max(1, len(corpus.tokens)):  # NaN is not
+    return total, of_documents
+
+
+def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, head: Head) -> Perplexity:
+    """Perplexity of a span of documents (the first, and the one after the last) from its sums."""
+    first, last = (int(corpus.documents[d]) for d in span)
+    tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
+    nats, word_nats, log_z, squares = sums
+    if not nats < MOST_NATS * max(1, len(tokens)):  # NaN is not
         raise ScoreError("a language model returned NaN or has no probability left for the text")
-    ends = model.head.predicts_end
-    n, error = len(corpus.tokens) + corpus.n_sentences * ends, None
-    if not model.head.normalised:
-        variance = sum_squares / n - (sum_log_z / n) ** 2
-        error = LogNormalisers(sum_log_z / n, math.sqrt(max(0.0, variance)))
-    counts = corpus.n_sentences, len(corpus.tokens), corpus.n_unknown
-    return Perplexity(*counts, nats, word_nats, error, ends)
+    n, error = len(tokens) + (last - first) * head.predicts_end, None
+    if not head.normalised:
+        variance = squares / n - (log_z / n) ** 2
+        error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
+    oov = int(np.count_nonzero(tokens == UNKNOWN))
+    counts = last - first, len(tokens), oov
+    return Perplexity(*counts, nats, word_nats, error, predicts_end=head.predicts_end)
+
+
+def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:
+    """−log p (N,) of a reading's targets, from that of the head."""
+    sizes = [len(positions.words) for positions, _ in reading.parts]
+    columns = zip(
+        reading.parts, torch.split(nll, sizes), torch.split(reading.targets, sizes), strict=True
+    )
+    return torch.cat(
+        [
+            -model.interpolated(-part, words, positions.context, contexts)
+            for (positions, contexts), part, words in columns
+        ]
+    )

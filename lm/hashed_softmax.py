@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from lm.backend import Backend
 from lm.hashing import SIZE, HashedLogits, HashTable, distinct_inputs, hashed_nll
-from lm.heads import Head, Softmax, softmax
+from lm.heads import Head, softmax, unbiased_softmax
 from lm.normalisers import ROWS
 from lm.objective import Proposal
 from lm.sentences import Positions
@@ -109,6 +109,11 @@ class HashedSoftmax(Head):
         with torch.autocast(features.device.type, enabled=False):
             return hashed_nll(*self.split(features), targets, self.logits())
 
+    @torch.no_grad()
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        """Exact log p (N, V) of all words, without gradient; O(N V (R + n)) time."""
+        return torch.log_softmax(self.logits().of_all(*self.split(features)), dim=1)
+
     def predictor(self, backend: Backend) -> HashedPredictor:
         """The head ready to score words."""
         return HashedPredictor(self, self.logits(), backend)
@@ -125,7 +130,10 @@ class LinSoftmax(HashedSoftmax):
     ) -> Head:
         if tied:
             raise ValueError("expected separate input and output matrices")
-        return UnbiasedSoftmax(hidden, context, embedding)
+        layer = unbiased_softmax(hidden, context, embedding, tied=False)
+        bound = 1 / (hidden + context)
+        nn.init.uniform_(layer.weight(), -bound, bound)
+        return layer
 
 
 class HashedBagSoftmax(LinSoftmax):
@@ -178,17 +186,6 @@ class HashedBagSoftmax(LinSoftmax):
     def predictor(self, backend: Backend) -> HashedPredictor:
         """The head ready to score words."""
         return BagPredictor(self, self.logits(), backend)
-
-
-class UnbiasedSoftmax(Softmax):
-    """Softmax of W f with a separate matrix, U(±1/columns) at first; its bias is not trained."""
-
-    def __init__(self, hidden: int, context: int, embedding: nn.Embedding) -> None:
-        super().__init__(hidden, context, embedding)
-        bound = 1 / (hidden + context)
-        nn.init.uniform_(self.output, -bound, bound)
-        del self.bias
-        self.register_buffer("bias", torch.zeros(len(self.output)), persistent=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

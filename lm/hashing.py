@@ -37,7 +37,7 @@ class HashTable(nn.Module):
         super().__init__()
         if size < words:
             raise ValueError(
-                f"hash_size {size}: expected at least a slot for each of {words} words"
+                f"expected a hash size of at least {words:,}, a slot for each word, found {size:,}"
             )
         self.words = words
         self.weight = nn.Parameter(torch.zeros(size))

@@ -11,13 +11,15 @@ from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from lm.backend import Backend
 from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, chunked_nll, exact_nll
+from lm.products import linear
 from lm.sentences import Positions
 from lm.vocabulary import END
+
+SCORED = 1 << 16  # words that a predictor scores at once where all of them are wanted
 
 
 class Predictor(Protocol):
@@ -147,6 +149,25 @@ class Head(nn.Module):
         """Exact −log p of each target, (N,) nats, without gradient."""
         return chunked_nll(features, self.weight(), self.bias, targets)
 
+    @torch.no_grad()
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        """Exact log p (N, V) of all words, without gradient; O(N V R) time if `linear`.
+
+        A linear head whose probabilities are no softmax of its logits overrides it. Other heads
+        score every word with their predictor, N V terms, one position or more at a time. `</s>`
+        has log p = −inf where it is not predicted.
+        """
+        if self.linear:
+            return torch.log_softmax(linear(features, self.weight(), self.bias).float(), dim=1)
+        predictor = self.predictor(Backend(features.device))
+        every = torch.arange(len(self.bias), device=features.device)
+        found = []
+        for rows in torch.split(features, max(1, SCORED // len(every))):
+            at = torch.arange(len(rows), device=rows.device).repeat_interleave(len(every))
+            scores, _ = predictor.log_probs(rows, at, every.repeat(len(rows)))
+            found.append(torch.log_softmax(scores.float().view(len(rows), -1), dim=1))
+        return torch.cat(found)
+
     def score(self, features: Tensor, targets: Tensor) -> Tensor:
         """What the predictor gives as log p of each target, (N,) nats; exact if `normalised`."""
         return -self.nll(features, targets)
@@ -162,12 +183,17 @@ class Softmax(Head):
     def __init__(self, hidden: int, context: int, embedding: nn.Embedding) -> None:
         super().__init__()
         words, bound = embedding.num_embeddings, (hidden + context) ** -0.5
+        self.columns = [hidden, context]
         self.output = nn.Parameter(torch.empty(words, hidden + context).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(words))
 
     def weight(self) -> Tensor:
         """The separate matrix."""
         return self.output
+
+    def blocks(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        """The matrices of hidden states and of contexts, side by side."""
+        return torch.split(tensor, self.columns, dim=1) if tensor.ndim > 1 else (tensor,)
 
 
 class TiedSoftmax(Head):
@@ -188,12 +214,21 @@ class TiedSoftmax(Head):
 
     def features(self, h: Tensor, c: Tensor | None) -> Tensor:
         """(N, K) projected features."""
-        return F.linear(super().features(h, c), self.projection.weight)
+        return linear(super().features(h, c), self.projection.weight)
 
 
 def softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:
     """The softmax over H and D columns, with the embedding as its matrix if `tied`."""
     return (TiedSoftmax if tied else Softmax)(hidden, context, embedding)
+
+
+def unbiased_softmax(hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> Head:
+    """The softmax without a bias for each word: V parameters fewer (Ji et al. 2016, eq. 12)."""
+    head = softmax(hidden, context, embedding, tied=tied)
+    zeros = torch.zeros_like(head.bias, requires_grad=False)
+    del head.bias
+    head.register_buffer("bias", zeros, persistent=False)
+    return head
 
 
 class LogitHead(Head):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,26 +15,28 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
-from lm.contexts import Context
-from lm.fusions import Fusion
+from lm.contexts import Prepared
 from lm.heads import Head
-from lm.recurrence import RECURRENCES, Recurrence, select
+from lm.parts import check_config, context_of, fusion_of, head_of, recurrence_of
+from lm.recurrence import Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
-from lm.sentences import ReadSentences
+from lm.sentences import Positions, PositionStates, ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import HEADS, ZOO, Composition, Part, Zoo, load
+from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO, Zoo
 
-Dropout = Callable[[Tensor], Tensor]
+Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    head: a name of `lm.zoo.HEADS`; None for the head of the composition. recurrence: a name of
-    `RECURRENCES`; None for that of the composition, or the LSTM. tied: None for the composition's
-    choice, or tied. hash_size, hash_order: of the parts with hashed features; None for theirs.
+    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
+    stands for the part of the composition, and where any recurrence fits for the LSTM. tied: None
+    for the composition's choice, or tied. attention: size A of the attention's hidden layer, None
+    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
+    whether the model reads sentences from right to left (`lm.direction`).
     """
 
     model: str
@@ -46,6 +47,9 @@ class Config:
     layers: int = 1
     tied: bool | None = None
     head: str | None = None
+    backward: bool | None = None
+    fusion: str | None = None
+    attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
 
@@ -54,14 +58,17 @@ class Config:
             raise ValueError(f"no recurrence {self.recurrence!r} is known")
         if self.head is not None and self.head not in HEADS:
             raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
-        sizes = (self.vocabulary, self.embed, self.hidden, self.layers)
+        if self.fusion is not None and self.fusion not in FUSIONS:
+            raise ValueError(f"no fusion {self.fusion!r} is known; there are {', '.join(FUSIONS)}")
+        units = self.hidden if self.attention is None else self.attention
+        sizes = (self.vocabulary, self.embed, self.hidden, self.layers, units)
         if not all(isinstance(size, int) for size in sizes):
             raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
         if self.vocabulary < len(SPECIAL):
             raise ValueError(f"a model has at least 3 words, not {self.vocabulary}")
         if self.vocabulary >= 1 << 31:
             raise ValueError("a model has at most 2,147,483,647 words")
-        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden)):
+        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden, units)):
             raise ValueError("a model has sizes of 1 to 65,536")
         if not 1 <= self.layers <= 64:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
@@ -71,60 +78,8 @@ class Config:
             raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
 
     def as_json(self) -> dict[str, object]:
-        """The fields by name; without those that are the composition's."""
+        """The fields by name, without those that are None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
-
-
-class ConfigError(ValueError):
-    """A configuration that a composition refuses; `option` names the field."""
-
-    def __init__(self, option: str, fault: str) -> None:
-        self.option = option
-        super().__init__(fault)
-
-
-def check_config(config: Config, composition: Composition) -> None:
-    """ConfigError for a choice that the equations of a composition leave no room for."""
-    if composition.recurrence is not None and config.recurrence is not None:
-        raise ConfigError("recurrence", f"{config.model} has a recurrence of its own")
-    if composition.tied is not None and config.tied not in (None, composition.tied):
-        kind = "one matrix" if composition.tied else "separate matrices"
-        raise ConfigError("tied", f"{config.model} has {kind} for input and output")
-    if composition.only_head and config.head is not None:
-        raise ConfigError("head", f"{config.model} has a head of its own")
-    if composition.one_size and config.embed != config.hidden:
-        raise ConfigError(
-            "embed",
-            f"{config.model} has no embeddings beside its hidden layers: expected as many columns "
-            f"as hidden units, found {config.embed} and {config.hidden}",
-        )
-    if config.hash_size is not None and config.hash_size < config.vocabulary:
-        raise ConfigError(
-            "hash_size",
-            f"expected at least a slot for each of {config.vocabulary:,} words of the vocabulary",
-        )
-    taken = options_of(config, composition)
-    for name in ("hash_size", "hash_order"):
-        if getattr(config, name) is not None and name not in taken:
-            raise ConfigError(name, f"no part of this {config.model} has hashed features of words")
-
-
-def options_of(config: Config, composition: Composition) -> set[str]:
-    """Fields of a configuration that the parts of the composition take."""
-    parts = (_head(config, composition), composition.context, composition.fusion)
-    return {name for part in parts for name in _options(part)}
-
-
-def _head(config: Config, composition: Composition) -> Part:
-    return composition.head if config.head is None else HEADS[config.head]
-
-
-def _options(part: Part) -> tuple[str, ...]:
-    """Fields of `Config` that the maker of a part takes."""
-    maker = load(part)
-    while isinstance(maker, partial):
-        maker = maker.func
-    return getattr(maker, "options", ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,26 +87,34 @@ class State:
     """B sentences after the same number of words.
 
     share: what fusion needs of the contexts' values, if that is the same for all words;
-    contexts: all of them, if fusion needs a value for each word, else None; rows: (B,) row of
-    each sentence's context in these.
+    contexts: all of them, prepared, if fusion needs a value for each word, else None; rows: (B,)
+    row of each sentence's context in these, None where sentence b has row b; value: (B, D) that
+    entered with the last word, if fusion needs one for each word.
     """
 
     recurrent: RecurrentState
     share: Tensor | None
-    contexts: Rows | None
-    rows: Tensor
+    contexts: Prepared | None
+    rows: Tensor | None = None
+    value: Tensor | None = None
 
     def take(self, index: Tensor) -> State:
         """The sentences at some positions of the batch."""
-        return State(select(self.recurrent, index), self.share, self.contexts, self.rows[index])
+        rows = index if self.rows is None else self.rows[index]
+        return State(select(self.recurrent, index), self.share, self.contexts, rows)
+
+    def first(self, n: int) -> State:
+        """The first n sentences, where sentence b has row b of the contexts: views."""
+        share = None if self.share is None else self.share[:n]
+        return State(tuple(tensor[:n] for tensor in self.recurrent), share, self.contexts)
 
 
 class DocumentLM(nn.Module):
     """Language model of a sentence given the context of the sentences before it.
 
     `zoo` holds the composition that the configuration names. ValueError if it does not, if the
-    configuration contradicts the composition, or if this needs side information, which no reader
-    supplies yet.
+    composition needs side information, which no reader supplies yet, or if the configuration
+    names what the composition leaves no choice of or has no use for.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
@@ -161,20 +124,18 @@ class DocumentLM(nn.Module):
         self.config = config
         composition = zoo[config.model]
         check_config(config, composition)
-        cell = load(composition.recurrence or RECURRENCES[config.recurrence or "lstm"])
+        cell = recurrence_of(config, composition)
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
-        sizes: Recurrence = cell(1, config.hidden, config.layers)
-        self.context: Context = _made(composition.context, config, self.embedding, sizes)
-        if missing := ", ".join(self.context.side_information):
-            raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
-        self.fusion: Fusion = _made(composition.fusion, config, self.context.width, sizes)
+        sizes = cell(1, config.hidden, config.layers)
+        self.context = context_of(config, composition, self.embedding, sizes)
+        with _WithoutMemory():  # it draws no random numbers
+            over_words = cell(config.embed, config.hidden, config.layers)
+        self.fusion = fusion_of(config, composition, self.context, over_words)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
-        tied = next(t for t in (composition.tied, config.tied, True) if t is not None)
         columns = sizes.width, self.fusion.output_columns
-        head = _head(config, composition)
-        self.head: Head = _made(head, config, *columns, self.embedding, tied=tied)
+        self.head: Head = head_of(config, composition, columns, self.embedding)
         self.recurrence.initialise(self.embedding)
 
     @classmethod
@@ -224,8 +185,8 @@ class DocumentLM(nn.Module):
         if not self.context.per_word:
             share = self.fusion.share(self.recurrence, self.context.value(contexts))
         initial = self.fusion.initial(self.recurrence, self.context, contexts)
-        rows = torch.arange(len(contexts), device=contexts.device)
-        return State(initial, share, contexts if self._value_enters_words else None, rows)
+        enters = self._value_enters_words
+        return State(initial, share, self.context.prepared(contexts) if enters else None)
 
     def word_inputs(self) -> Tensor:
         """Share (V, P) of every word in the first layer's pre-activations."""
@@ -236,47 +197,77 @@ class DocumentLM(nn.Module):
         return self._projected_step(state, inputs[words])
 
     def _projected_step(self, state: State, projected: Tensor) -> State:
-        share = None if state.share is None else state.share[state.rows]
+        share, rows, value = state.share, state.rows, None
         if state.contexts is not None:
-            value = self.context.word_values(state.contexts, state.rows, self.hidden(state))
+            query = self._query(state)
+            if rows is None:
+                value = self.context.row_values(state.contexts, query)
+            else:
+                value = self.context.word_values(state.contexts, rows, query)
             share = self.fusion.share(self.recurrence, value)
+        elif share is not None and rows is not None:
+            share = share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
-        return State(recurrent, state.share, state.contexts, state.rows)
+        return State(recurrent, state.share, state.contexts, rows, value)
+
+    def _query(self, state: State) -> Tensor:
+        """Hidden states as the context reads them, (B, H) or (B, L · H)."""
+        if self.context.reads_layers:
+            return self.recurrence.hidden_states(state.recurrent)
+        return self.hidden(state)
 
     def hidden(self, state: State) -> Tensor:
         """Top hidden states, (B, H)."""
         return self.recurrence.output(state.recurrent)
 
+    def kept(self, state: State) -> PositionStates:
+        """What is kept of B positions for `features` and for the context."""
+        whole = state.recurrent if self.context.carries_state else ()
+        layers = self._query(state) if self.context.reads_layers else None
+        return PositionStates(self.hidden(state), whole, layers, state.value)
+
+    # After the head
+
+    def interpolated(
+        self, log_probs: Tensor, words: Tensor, rows: Tensor, contexts: Rows
+    ) -> Tensor:
+        """Log-probabilities (M,) of words, each in the context of its row; here unchanged.
+
+        For models that mix what their head predicts with a distribution of their own.
+        """
+        return log_probs
+
     # All positions at once
 
     def unroll(
-        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x: x
+        self, batch: PackedBatch, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> ReadSentences:
         """Packed sentences read in their contexts (B rows in the caller's order)."""
-        projected = self.recurrence.project(dropout(self.embedding(batch.inputs)))
+        positions = batch.positions
+        projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
         state = self._before_words(contexts.take(batch.order))
         if self._value_enters_words:
-            recurrent = self._unroll_by_steps(batch.sizes, state, projected)
+            states = self._unroll_by_steps(batch.sizes, state, projected)
         else:
             share = None if state.share is None else state.share[batch.rows]
             recurrent = self.fusion.unroll(
                 self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
-        return ReadSentences(batch.positions, self.recurrence.output(recurrent), recurrent)
+            states = self.kept(State(recurrent, None, None))
+        return ReadSentences.of(positions, states)
 
     def _unroll_by_steps(
         self, sizes: tuple[int, ...], state: State, projected: Tensor
-    ) -> RecurrentState:
-        """Recurrent states of all positions where a word's value depends on the state before."""
+    ) -> PositionStates:
+        """States of all positions where a word's value depends on the state before."""
         states = []
         for step in torch.split(projected, list(sizes)):
-            rows = torch.arange(len(step), device=step.device)
-            state = self._projected_step(state.take(rows), step)
-            states.append(state.recurrent)
-        return tuple(torch.cat(column) for column in zip(*states, strict=True))
+            state = self._projected_step(state.first(len(step)), step)
+            states.append(self.kept(state))
+        return PositionStates.cat(states)
 
     def features(
-        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x: x
+        self, read: ReadSentences, contexts: Rows, dropout: Dropout = lambda x, _: x
     ) -> Tensor:
         """Output features (N, R) of all positions of sentences, given their contexts."""
         positions = read.positions
@@ -284,23 +275,17 @@ class DocumentLM(nn.Module):
         def value() -> Tensor:
             if not self.context.per_word:
                 return self.context.value(contexts)[positions.context]
-            query = positions.previous(read.hidden)
-            return self.context.word_values(contexts, positions.context, query)
+            if read.values is not None:
+                return read.values
+            query = positions.previous(read.hidden if read.layers is None else read.layers)
+            prepared = self.context.prepared(contexts)
+            return self.context.word_values(prepared, positions.context, query)
 
-        h, c = self.fusion.output(dropout(read.hidden), value)
+        def words() -> Tensor:
+            return dropout(self.embedding(positions.words), positions)
+
+        h, c = self.fusion.output(dropout(read.hidden, positions), value, words)
         return self.head.at_positions(self.head.features(h, c), positions)
-
-
-def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
-    """A part, made with those fields of the configuration that it takes."""
-    own = {name: getattr(config, name) for name in _options(part)}
-    return load(part)(*args, **named, **{n: v for n, v in own.items() if v is not None})
-
-
-def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """Parameters whose gradients may be sparse: those of modules that state `sparse`."""
-    modules = (module for module in model.modules() if getattr(module, "sparse", False))
-    return [parameter for module in modules for parameter in module.parameters(recurse=False)]
 
 
 def n_parameters(model: nn.Module) -> int:

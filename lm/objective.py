@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from lm.products import padded
+
 CHUNK = 1 << 23  # logits held at once: 32 MB in float32
 
 
@@ -91,16 +93,22 @@ class SampledNLL(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, shifts: Tensor, positive: Tensor, hits: Tensor
     ) -> Tensor:
         """O(N · S · R) time; products in the dtype of `features`."""
-        low = weight.to(features.dtype)
-        logits = (features @ low.T).float().add_(shifts)
+        n, low = len(features), weight.to(features.dtype)
+        if low.dtype == torch.bfloat16:
+            features, low = padded(features), padded(low)
+            shifts = F.pad(shifts, (0, len(low) - len(weight)), value=-torch.inf)
+        whole = (features @ low.T).float()
+        logits = whole[:n].add_(shifts)
         rows = (hits >= 0).nonzero()[:, 0]
         logits[rows, hits[rows]] = -torch.inf
         top = torch.maximum(logits.amax(dim=1), positive)
-        shares = logits.sub_(top[:, None]).exp_()
+        logits.sub_(top[:, None]).exp_()
         own = torch.exp(positive - top)
-        total = shares.sum(dim=1) + own
-        shares = shares.div_(total[:, None]).to(features.dtype)
-        ctx.save_for_backward(features, low, shares, own / total)
+        total = logits.sum(dim=1) + own
+        logits.div_(total[:, None])
+        whole[n:] = 0.0
+        ctx.negatives = len(weight)
+        ctx.save_for_backward(features, low, whole.to(features.dtype), own / total)
         return top + torch.log(total) - positive
 
     @staticmethod
@@ -108,9 +116,10 @@ class SampledNLL(torch.autograd.Function):
         """The gradient of a logit is its probability, less one for the positive."""
         features, low, shares, own = ctx.saved_tensors
         (d,) = gradients
-        weighted = shares * d.to(shares.dtype)[:, None]
-        d_weight = (weighted.T @ features).float()
-        return weighted @ low, d_weight, weighted.float().sum(0), d * (own - 1), None
+        n, s = len(d), ctx.negatives
+        weighted = shares * F.pad(d, (0, len(shares) - n)).to(shares.dtype)[:, None]
+        d_weight = (weighted.T @ features)[:s].float()
+        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (own - 1), None
 
 
 sampled_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = SampledNLL.apply

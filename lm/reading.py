@@ -6,6 +6,7 @@ depend on the context, all L · B sentences are one batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,43 +17,29 @@ from torch import Tensor
 from lm.batches import PackedBatch, Segment
 from lm.corpus import Corpus
 from lm.model import DocumentLM
+from lm.noise import Noise
 from lm.rows import Rows
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Noise:
-    """Training noise: dropout of inputs and features, and of whole contexts."""
-
-    dropout: float
-    context_dropout: float
-    generator: torch.Generator
-
-    def drop(self, x: Tensor) -> Tensor:
-        """Inverted dropout."""
-        if self.dropout == 0.0:
-            return x
-        keep = torch.rand(x.shape, generator=self.generator, device=x.device) >= self.dropout
-        return x * keep / (1 - self.dropout)
-
-    def forget(self, contexts: Rows, null: Rows) -> Rows:
-        """Contexts (B rows), some of them replaced by the null context."""
-        rows = torch.rand(len(contexts), 1, generator=self.generator, device=contexts.device)
-        dropped = rows[:, 0] < self.context_dropout
-        return contexts.put(dropped, null.take(dropped))
+from lm.sentences import Positions, ReadSentences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
     """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it.
 
-    lengths: (N,) number of words of each target's sentence.
+    auxiliary_loss: the sum that training minimises; auxiliary_nats: Σ −log p by the same
+    predictions, without gradient. sentences: (N,) index in the corpus of each target's sentence;
+    lengths: (N,) number of its words; parts: the positions of the features, some at a time, and
+    the contexts that these refer to.
     """
 
     features: Tensor
     targets: Tensor
     contexts: Rows
     auxiliary_loss: Tensor
+    auxiliary_nats: Tensor
+    sentences: Tensor
     lengths: Tensor
+    parts: Sequence[tuple[Positions, Rows]]
 
 
 def read(
@@ -65,6 +52,8 @@ def read(
     """The segment's output features and the contexts after it.
 
     contexts: (B rows) after the previous segment; replaced where a stream begins a document.
+    A context that noise has dropped is null for its sentence alone: what follows is advanced from
+    the true one. Only what is kept of hidden states that read the null context has lost it.
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
     contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
@@ -81,23 +70,25 @@ def _sentence_by_sentence(
     noise: Noise | None,
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
-    drop = noise.drop if noise else _unchanged
-    features, targets, lengths = [], [], []
-    loss = torch.zeros((), device=contexts.device)
+    drop = noise.features if noise else _unchanged
+    features, targets, sentences_of, lengths = [], [], [], []
+    losses = torch.zeros(2, device=contexts.device)
+    parts: list[tuple[Positions, Rows]] = []
     for row in grid:
-        index, given = _given(model, row, contexts, noise)
+        index, true, given = _given(model, row, contexts, noise)
         if not len(index):
             break
         batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
-        sentences = model.unroll(batch, given, drop)
+        sentences, summary = _unrolled(model, corpus, row[row >= 0], batch, given, noise)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
+        sentences_of.append(_sentences(batch, row))
         lengths.append(batch.lengths)
-        loss = loss + model.context.auxiliary_loss(given, batch)
-        following = model.context.advance(given, model.context.summary(sentences))
-        contexts = contexts.put(index, following)
-    columns = torch.cat(features), torch.cat(targets), contexts, loss
-    return Reading(*columns, torch.cat(lengths))
+        parts.append((sentences.positions, given))
+        losses = losses + _auxiliary(model, true, batch)
+        contexts = contexts.put(index, model.context.advance(true, summary))
+    columns = torch.cat(features), torch.cat(targets), contexts, losses[0], losses[1].detach()
+    return Reading(*columns, torch.cat(sentences_of), torch.cat(lengths), parts)
 
 
 def _all_sentences(
@@ -108,33 +99,83 @@ def _all_sentences(
     noise: Noise | None,
 ) -> Reading:
     """All L · B sentences in one batch; then the contexts, from what is kept of the sentences."""
-    drop = noise.drop if noise else _unchanged
+    drop = noise.features if noise else _unchanged
     batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
-    sentences = model.unroll(batch, model.context.start(len(batch.order)), drop)
-    summary = model.context.summary(sentences)
-    all_given, done = [], 0
+    null = model.context.start(len(batch.order))
+    sentences, summary = _unrolled(model, corpus, grid[grid >= 0], batch, null, noise)
+    all_true, all_given, done = [], [], 0
     for row in grid:
-        index, given = _given(model, row, contexts, noise)
+        index, true, given = _given(model, row, contexts, noise)
         if not len(index):
             break
+        all_true.append(true)
         all_given.append(given)
         own = summary.take(slice(done, done + len(index)))
-        contexts = contexts.put(index, model.context.advance(given, own))
+        contexts = contexts.put(index, model.context.advance(true, own))
         done += len(index)
     joined = Rows.cat(all_given)
     features = model.features(sentences, joined, drop)
-    loss = model.context.auxiliary_loss(joined, batch)
-    return Reading(features, batch.targets, contexts, loss, batch.lengths)
+    loss, nats = _auxiliary(model, Rows.cat(all_true), batch)
+    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
+    return Reading(*columns, batch.lengths, [(sentences.positions, joined)])
+
+
+def _auxiliary(model: DocumentLM, contexts: Rows, batch: PackedBatch) -> Tensor:
+    """(2,): sums of what training minimises of the context's own loss, and of its nats."""
+    nll = model.context.auxiliary_nll(contexts, batch)
+    if nll is None:
+        return torch.zeros(2, device=contexts.device)
+    minimised = nll / batch.lengths.clamp(min=1) if model.context.averaged else nll
+    return torch.stack([minimised.sum(), nll.sum()])
 
 
 def _given(
     model: DocumentLM, row: NDArray[np.int64], contexts: Rows, noise: Noise | None
-) -> tuple[Tensor, Rows]:
-    """Streams with a sentence in this row of a grid, and the contexts of these sentences."""
+) -> tuple[Tensor, Rows, Rows]:
+    """Streams with a sentence in this row of a grid, and the contexts of these sentences.
+
+    The true contexts, and those in which noise lets the sentences be read.
+    """
     index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
-    given = contexts.take(index)
-    return index, given if noise is None else noise.forget(given, model.context.start(len(given)))
+    true = contexts.take(index)
+    if noise is None:
+        return index, true, true
+    return index, true, noise.forget(true, model.context.start(len(true)))
 
 
-def _unchanged(x: Tensor) -> Tensor:
+def _sentences(batch: PackedBatch, grid: NDArray[np.int64]) -> Tensor:
+    """(N,) index in the corpus of the sentence of each position of a batch of these sentences."""
+    given = torch.from_numpy(grid[grid >= 0]).to(batch.rows.device)
+    return given[batch.order[batch.rows]]
+
+
+def _unrolled(
+    model: DocumentLM,
+    corpus: Corpus,
+    chosen: NDArray[np.int64],
+    batch: PackedBatch,
+    given: Rows,
+    noise: Noise | None,
+) -> tuple[ReadSentences, Rows]:
+    """Sentences `chosen`, packed in `batch`, read in contexts; and what the next contexts take.
+
+    They take it from corrupted copies of some sentences. A copy is read in its sentence's context
+    and side by side with it.
+    """
+    inputs = noise.inputs if noise else _unchanged
+    corruption = noise.corruption if noise and model.fusion.uses_context else None
+    if corruption is None:
+        sentences = model.unroll(batch, given, inputs)
+        return sentences, model.context.summary(sentences)
+    copies = corruption.copies(corpus, chosen)
+    sources, left = (torch.from_numpy(a).to(given.device) for a in (copies.sources, copies.left))
+    both = PackedBatch.of(copies.text, np.arange(len(sources)), given.device)
+    sentences = model.unroll(both, given.take(sources), inputs)
+    summary = model.context.summary(sentences).take(left)
+    # the order of packed sentences is stable: without the copies, positions are those of `batch`
+    own = sentences.positions.context < len(chosen)
+    return ReadSentences.of(batch.positions, sentences.states.take(own)), summary
+
+
+def _unchanged(x: Tensor, positions: Positions) -> Tensor:
     return x

@@ -45,7 +45,7 @@ class ScoreError(ValueError):
 
 
 def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
-    """Scores (K_t,) of each list under a model that sees no context (order 0).
+    """Scores (K_t,) of each list in the start context, which a model of order 0 always sees.
 
     Lists share one trie, as many as `Backend.tokens` allows. O(nodes · (H² + V R)) time.
     Errors: ScoreError, MemoryError.
@@ -58,7 +58,7 @@ def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
             forest = _shared(engine, part)
             contexts = engine.model.context.start(1)
             features = engine.model.features(engine.read(forest, contexts), contexts)
-            sums = engine.path_scores(forest, features)
+            sums = engine.path_scores(forest, features, contexts)
             scores += [s.astype(np.float32) for s in _split(sums, part)]
         return scores
 
@@ -199,7 +199,7 @@ def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores
     sentences = engine.read(forest, contexts)
     summary = engine.model.context.summary(sentences)
     features = engine.model.features(sentences, contexts)
-    scores = engine.path_scores(forest, features).astype(np.float32)
+    scores = engine.path_scores(forest, features, contexts).astype(np.float32)
     found, done = [], 0
     for own, given in requests:
         n, k = len(given), len(own.offsets) - 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -45,20 +47,75 @@ class Positions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PositionStates:
+    """What is kept of N positions that a recurrence has read.
+
+    hidden: (N, H) top hidden states; recurrent: the whole states (N rows), or () where the
+    context does not carry a state; layers: (N, L · H) hidden states of all layers, or None where
+    the context does not read them; values: (N, D) of the context, or None where none entered.
+    """
+
+    hidden: Tensor
+    recurrent: State = ()
+    layers: Tensor | None = None
+    values: Tensor | None = None
+
+    def take(self, index: Tensor) -> Self:
+        """The positions at `index`."""
+        layers, values = (None if x is None else x[index] for x in (self.layers, self.values))
+        return type(self)(self.hidden[index], select(self.recurrent, index), layers, values)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        """The positions of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        recurrent = zip(*(part.recurrent for part in parts), strict=True)
+        return cls(
+            torch.cat([part.hidden for part in parts]),
+            tuple(map(torch.cat, recurrent)),
+            _cat([part.layers for part in parts]),
+            _cat([part.values for part in parts]),
+        )
+
+
+def _cat(parts: Sequence[Tensor | None]) -> Tensor | None:
+    present = [part for part in parts if part is not None]
+    return torch.cat(present) if present else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ReadSentences:
     """B sentences as a recurrence read them, from which contexts take what they keep.
 
-    hidden: (N, H) top hidden states; recurrent: the whole states (N rows), or () where the
-    context does not carry a state.
+    The tensors are those of `PositionStates`, for N positions.
     """
 
     positions: Positions
     hidden: Tensor
     recurrent: State = ()
+    layers: Tensor | None = None
+    values: Tensor | None = None
+
+    @classmethod
+    def of(cls, positions: Positions, states: PositionStates) -> Self:
+        """Sentences with these positions and states."""
+        return cls(positions, states.hidden, states.recurrent, states.layers, states.values)
+
+    @property
+    def states(self) -> PositionStates:
+        """What is kept of the positions."""
+        return PositionStates(self.hidden, self.recurrent, self.layers, self.values)
 
     def last_hidden(self) -> Tensor:
         """Top hidden states (B, H) after the last words."""
         return self.hidden[self.positions.last]
+
+    def last_layers(self) -> Tensor:
+        """Hidden states of all layers (B, L · H) after the last words."""
+        if self.layers is None:
+            raise TypeError("only a context that reads layers receives their hidden states")
+        return self.layers[self.positions.last]
 
     def last_states(self) -> State:
         """Whole recurrent states (B rows) after the last words."""

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lm.products import padded, rounded
+
 Sizes = tuple[int, ...]
 
 
@@ -64,7 +66,8 @@ class LSTMLayer(torch.autograd.Function):
         )
         share_o = o * (1 - o) * t
         low = weight.to(ctx.dtype)
-        d_z = torch.empty_like(gates)
+        d_z = gates.new_empty(rounded(len(gates), low), 4 * wide)
+        d_z[len(gates) :] = 0.0
         carry_h, carry_c = torch.zeros_like(h_0), torch.zeros_like(c_0)
         end = len(gates)
         for size in reversed(sizes):
@@ -80,8 +83,9 @@ class LSTMLayer(torch.autograd.Function):
             torch.mul(dc, f[own], out=carry_c[:size])
             end -= size
         d_low = d_z.to(ctx.dtype)
-        d_weight = d_low.T @ _before(h_all, h_0, sizes).to(ctx.dtype)
-        return d_low, carry_h, carry_c, d_weight.float(), None
+        before = _before(h_all, h_0, sizes).to(ctx.dtype)
+        d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
+        return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), None
 
 
 def _before(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:

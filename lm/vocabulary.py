@@ -46,6 +46,11 @@ class Vocabulary:
         get = self.ids.get
         return [get(word, UNKNOWN) for word in words]
 
+    def decode(self, ids: Iterable[int]) -> list[bytes]:
+        """The words of ids, the special ones included."""
+        every = SPECIAL + self.words
+        return [every[i] for i in ids]
+
     def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Ids (N,) of the words of LF-ended lines, and the lines' offsets (lines + 1,) in them."""
         marks = {b"": -1, b"\n": -2}

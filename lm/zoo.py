@@ -1,18 +1,31 @@
 """The published models as compositions: a line each, and the paper that defines it.
 
-Parameter formulas hold for two `cifg` layers and an untied softmax, as in Ji et al., or for one
-layer of the composition's own recurrence; V counts `<unk>`, `<s>` and `</s>`, S is the size of a
-table of hashed features. Addresses `module:attribute` keep the table free of torch.
+A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
+sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
+`<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
+hashed features. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
-Part: TypeAlias = Callable[..., Any] | str  # makes a part of a model; or the address of such
+
+@dataclass(frozen=True, slots=True)
+class LastSentences:
+    """A context of the last n sentences: one whose maker has the keyword `sentences`."""
+
+    context: Part
+    sentences: int
+
+
+Part: TypeAlias = Callable[..., Any] | str | LastSentences
+"""What makes a part of a model, or its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +33,15 @@ class Composition:
     """A named choice of context, fusion and head, with its source and parameter formula.
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
-    `lm.heads.softmax`, and keyword arguments for those fields of `lm.model.Config` that their
-    attribute `options` names. head: unless the configuration of a model names another one of
-    `HEADS`, which it cannot if `only_head`. recurrence: with the arguments of
-    `lm.recurrence.Recurrence`; tied: whether the output matrix is the embedding; None for both
-    leaves the choice to the configuration. one_size: whether words have no embedding of a size
-    of their own, so that `embed` equals `hidden`. order: shown in listings;
-    `DocumentLM.order` derives it for use.
+    `lm.heads.softmax`, and keywords for those fields of `lm.model.Config` that their attribute
+    `options` names. fusion, head: unless the configuration of a model names another one of
+    `FUSIONS` or `HEADS`, which it cannot if `fixed`. order: shown in listings;
+    `DocumentLM.order` derives it for use. shape: recurrence of the paper, and number of its
+    layers, for which `parameters` holds: a name of `RECURRENCES`, or else the maker of one that
+    is the composition's own, so that the configuration names none. tied: whether the output
+    matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
+    have no embedding of a size of their own, so that `embed` equals `hidden`. recipe: family of
+    papers in `lm.recipes.FAMILIES` that says how the model was trained; None if no paper does.
     """
 
     context: Part
@@ -35,45 +50,130 @@ class Composition:
     parameters: str
     head: Part = "lm.heads:softmax"
     order: int | None = None
-    recurrence: Part | None = None
+    shape: tuple[Part, int] = ("cifg", 2)
     tied: bool | None = None
     one_size: bool = False
-    only_head: bool = False
+    fixed: bool = False
+    recipe: str | None = None
+
+    @property
+    def recurrence(self) -> Part | None:
+        """The maker of the composition's own recurrence; None where it takes any."""
+        return None if self.shape[0] in RECURRENCES else self.shape[0]
+
+    def adapted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of a configuration, changed where the composition leaves no choice.
+
+        None where it decides; `embed` is `hidden` if words have no size of their own.
+        """
+        own: dict[str, Any] = {"embed": values["hidden"]} if self.one_size else {}
+        decided = {"recurrence": self.recurrence, "tied": self.tied}
+        own |= {name: None for name, value in decided.items() if value is not None}
+        return {**values, **own}
 
 
+RECURRENCES: Mapping[str, Part] = {
+    "lstm": "lm.recurrence:LSTM",
+    "cifg": "lm.recurrence:CIFG",
+    "cifg-2015": "lm.recurrence:CIFG2015",
+    "rnn": "lm.simple_rnn:SimpleRNN",
+    "gru": "lm.gru:GRU",
+    "htanh": "lm.htanh:HTanh",
+}
+FUSIONS: Mapping[str, Part] = {
+    "input": "lm.fusions:Input",
+    "input-sum": "lm.fusions:InputSum",
+    "output": "lm.fusions:Output",
+    "merge": "lm.fusions:Merge",
+    "input-merge": "lm.fusions:InputMerge",
+    "input-residual": "lm.fusions:InputResidual",
+    "initial": "lm.fusions:InitialState",
+    "gate": "lm.late_fusion:LateFusion",
+}
 HEADS: Mapping[str, Part] = {
     "softmax": "lm.heads:softmax",
     "classes": "lm.class_softmax:ClassSoftmax",
     "self-normalised": "lm.self_normalised:SelfNormalised",
+    "unbiased": "lm.heads:unbiased_softmax",
     "hashed": "lm.hashed_softmax:HashedSoftmax",
 }
 
 
 def load(part: Part) -> Any:
     """The callable that makes a part."""
+    if isinstance(part, LastSentences):
+        return partial(load(part.context), sentences=part.sentences)
     if callable(part):
         return part
     module, _, attribute = part.partition(":")
     return getattr(import_module(module), attribute)
 
 
+def fact(maker: Any, name: str) -> Any:
+    """A fact that the class of a part states, before the part is made; None where it does not."""
+    while isinstance(maker, partial):
+        maker = maker.func
+    return getattr(maker, name, None)
+
+
 Zoo: TypeAlias = Mapping[str, Composition]
 
-_LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
+
+class ZooWithFamilies(Zoo):
+    """Compositions by name, and families of them by pattern, a name that ends in -N.
+
+    A family's context has the keyword `sentences`; its order is N, one of `numbers`. Members are
+    had by their names, `rlm-bow-lf-4`; iteration leaves them out.
+    """
+
+    numbers = range(1, 101)
+
+    def __init__(self, models: Zoo, families: Mapping[str, Composition]) -> None:
+        self._models, self.families = models, families
+
+    def __getitem__(self, name: str) -> Composition:
+        """The composition of a name."""
+        if name in self._models or name not in self:
+            return self._models[name]
+        pattern, number = self._member(name)
+        family = self.families[pattern]
+        return replace(family, context=LastSentences(family.context, number), order=number)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._models or self._member(str(name))[0] in self.families
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def _member(self, name: str) -> tuple[str, int]:
+        """The pattern and the number of a family's member; "" and 0 for other names."""
+        found = re.fullmatch(r"(.+)-([1-9][0-9]{0,8})", name)
+        if found is None or int(found[2]) not in self.numbers:
+            return "", 0
+        return f"{found[1]}-N", int(found[2])
+
+
 _JI = "Ji et al. 2016, arXiv:1511.03962"
-ZOO: Zoo = {
+_LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
+_WORDS_OF_LIN = "lm.htanh:OneHotHTanh", 1
+_MODELS: Zoo = {
     "rnnlm": Composition(
         "lm.contexts:NoContext",
         "lm.fusions:NoFusion",
         "Mikolov et al. 2010; baseline of " + _JI,
         "H(13H+3K+6) + V(H+K+1)",
         order=0,
+        recipe="ji",
     ),
     "drnnlm": Composition(
         "lm.contexts.carried_state:CarriedState",
         "lm.fusions:InitialState",
         _JI + ", fig. 1 and §4 (RNNLM w/o sentence boundary)",
         "H(13H+3K+6) + V(H+K+1)",
+        recipe="ji",
     ),
     "codclm": Composition(
         "lm.contexts.last_hidden:LastHidden",
@@ -81,18 +181,45 @@ ZOO: Zoo = {
         _JI + ", eqs. 6–7",
         "H(13H+3K+6) + V(2H+K+1) + H",
         order=1,
+        recipe="ji",
     ),
     "ccdclm": Composition(
         "lm.contexts.last_hidden:LastHidden",
         "lm.fusions:Input",
         _JI + ", eqs. 4–5",
         "H(16H+3K+6) + V(H+K+1) + H",
+        recipe="ji",
+    ),
+    "adclm": Composition(
+        "lm.contexts.previous_words:PreviousWords",
+        "lm.fusions:InputMerge",
+        _JI + ", eqs. 8–12",
+        "H(18H+3K+7) + A(2H+1) + V(H+K)",
+        head="lm.heads:unbiased_softmax",
+        recipe="ji",
+    ),
+    "dam": Composition(
+        "lm.contexts.final_states:FinalStates",
+        "lm.fusions:InputResidual",
+        "the attention in the code of " + _JI,
+        "H(21H+4K+6) + A(4H+1) + V(H+K+1)",
+        recipe="ji",
     ),
     "hrnnlm": Composition(
         "lm.contexts.sentence_recurrence:SentenceRecurrence",
         "lm.fusions:Input",
         "Lin et al. 2015 in the LSTM form of " + _JI + ", §4",
         "H(16H+3K+6) + V(H+K+1) + H + (3HK+5H²+3H) + (8H²+3H) + V(H+1)",
+        recipe="ji",
+    ),
+    "rlm": Composition(
+        "lm.contexts:NoContext",
+        "lm.fusions:NoFusion",
+        "baseline of Wang & Cho 2015, arXiv:1511.03729, §2.1",
+        "4H(H+K+1) + V(H+K+1)",
+        order=0,
+        shape=("lstm", 1),
+        recipe="wang-cho",
     ),
     "rnnslm": Composition(
         "lm.contexts.sentence_bags:SentenceBags",
@@ -100,10 +227,11 @@ ZOO: Zoo = {
         _LIN + ", eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         "H² + 2VH + S",
         "lm.hashed_softmax:HashedBagSoftmax",
-        recurrence="lm.recurrence:NoRecurrence",
+        shape=("lm.no_recurrence:NoRecurrence", 1),
         tied=False,
         one_size=True,
-        only_head=True,
+        fixed=True,
+        recipe="lin",
     ),
     "rnnlm-lin": Composition(
         "lm.contexts:NoContext",
@@ -112,9 +240,10 @@ ZOO: Zoo = {
         "H² + 2VH + S",
         "lm.hashed_softmax:LinSoftmax",
         order=0,
-        recurrence="lm.recurrence:OneHotHTanh",
+        shape=_WORDS_OF_LIN,
         tied=False,
         one_size=True,
+        recipe="lin",
     ),
     "hrnnlm-lin": Composition(
         "lm.contexts.sentence_bags:SentenceLevel",
@@ -122,9 +251,10 @@ ZOO: Zoo = {
         _LIN + ", eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         "3H² + 4VH + 2S",
         "lm.hashed_softmax:LinSoftmax",
-        recurrence="lm.recurrence:OneHotHTanh",
+        shape=_WORDS_OF_LIN,
         tied=False,
         one_size=True,
+        recipe="lin",
     ),
     "hrnnlm-lin-dual": Composition(
         "lm.contexts.sentence_bags:DualSentenceLevel",
@@ -132,8 +262,32 @@ ZOO: Zoo = {
         _LIN + ", eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         "3H² + 4VH + 2S",
         "lm.hashed_softmax:LinSoftmax",
-        recurrence="lm.recurrence:OneHotHTanh",
+        shape=_WORDS_OF_LIN,
         tied=False,
         one_size=True,
+        recipe="lin-dual",
     ),
 }
+
+
+def _larger_context(context: str, fusion: str, parameters: str) -> Composition:
+    """A family of Wang & Cho's larger-context language models; parameters: beside those of rlm."""
+    source = "Wang & Cho 2015, arXiv:1511.03729, §3"
+    total = f"4H(H+K+1) + V(H+K+1) + {parameters}"
+    return Composition(context, fusion, source, total, shape=("lstm", 1), recipe="wang-cho")
+
+
+_EARLY, _LATE = "lm.fusions:InputSum", "lm.late_fusion:LateFusion"
+_BAG, _SEQUENCE = "lm.contexts.bag:WordFrequencies", "lm.contexts.bag_sequence:BagSequence"
+_ATTENTION = "lm.contexts.bag_attention:BagAttention"
+_FAMILIES: Zoo = {
+    "rlm-bow-ef-N": _larger_context(_BAG, _EARLY, "VK + K²"),
+    "rlm-bow-lf-N": _larger_context(_BAG, _LATE, "VK + HK + (2H²+H)"),
+    "rlm-seqbow-ef-N": _larger_context(_SEQUENCE, _EARLY, "VK + 4H(H+K+1) + KH"),
+    "rlm-seqbow-lf-N": _larger_context(_SEQUENCE, _LATE, "VK + 4H(H+K+1) + H² + (2H²+H)"),
+    "rlm-seqbow-att-ef-N": _larger_context(_ATTENTION, _EARLY, "VK + 8H(H+K+1) + A(3H+1) + 2KH"),
+    "rlm-seqbow-att-lf-N": _larger_context(
+        _ATTENTION, _LATE, "VK + 8H(H+K+1) + A(3H+1) + 2H² + (2H²+H)"
+    ),
+}
+ZOO = ZooWithFamilies(_MODELS, _FAMILIES)

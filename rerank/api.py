@@ -28,7 +28,7 @@ from rerank.formats.weights import Weights, read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.memory import DocumentReader, MemorySource
-from rerank.pipeline.models import LM, Scoring, check_names, open_models
+from rerank.pipeline.models import LM, ModelOptions, Scoring, check_names, open_models
 from rerank.pipeline.results import DocumentResult
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import Search, choose_search
@@ -56,6 +56,7 @@ class DecodeOptions(TypedDict, total=False):
     default_weight: float
     deterministic: bool
     device: str
+    document_cache: Mapping[str, float]
     dtype: str
     ess: float
     gap: int
@@ -66,6 +67,7 @@ class DecodeOptions(TypedDict, total=False):
     n_best: int
     no_cache: bool
     particles: int
+    pmi: Sequence[str]
     resampling: str
     samples: int
     seed: int
@@ -94,13 +96,13 @@ class Reranker:
         search: str = "auto",
         **options: Unpack[DecodeOptions],
     ) -> None:
-        how, scoring = _split(search, options)
+        how, machine = _split(search, options)
         notices = PythonWarnings()
         name = display(weights) if isinstance(weights, str | Path) else "weights"
         found = _weights(weights, sparse or {}, notices)
         self.model = LinearModel(found, name, options.get("default_weight"))
         self.search = how.at(found.alpha, found.mbr_spread)
-        self.scorers = _feature_sources(scorers or {}, lm or {}, scoring, notices)
+        self.scorers = _feature_sources(scorers or {}, lm or {}, machine, notices)
 
     def decode(self, documents: Iterable[Document]) -> list[DocumentResult]:
         """The result for each document, in order; documents are read as they are needed.
@@ -174,13 +176,13 @@ def tune(
     from rerank.tuning.features import TunedFeatures
     from rerank.tuning.plan import Plan
 
-    how, scoring = _split(search, options)
+    how, machine = _split(search, options)
     notices, plan = PythonWarnings(), plan or Plan()
     plan = plan if "seed" not in options else plan.seeded(options["seed"])
     plan.check(start=start is not None)
     given = None if start is None else _weights(start, {}, notices)
     tuned = TunedFeatures(features, given)
-    sources = _feature_sources(scorers or {}, lm or {}, scoring, notices)
+    sources = _feature_sources(scorers or {}, lm or {}, machine, notices)
     source = MemorySource(documents, sources, tuned.sparse)
     chosen = tuning_search(how, plan).at(given.alpha if given else None)
     result = tune_source(
@@ -237,8 +239,11 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
     return replace(given, sparse={**given.sparse, **sparse})
 
 
-def _split(method: str, options: DecodeOptions) -> tuple[Search, Scoring]:
-    """The search and the machine that the options ask for; TypeError for an unknown option."""
+Machine = tuple[Scoring, ModelOptions]
+
+
+def _split(method: str, options: DecodeOptions) -> tuple[Search, Machine]:
+    """The search and the scoring that the options ask for; TypeError for an unknown option."""
     known = DecodeOptions.__annotations__
     for name in options.keys() - known.keys():
         near = difflib.get_close_matches(name, known, 1)
@@ -248,19 +253,23 @@ def _split(method: str, options: DecodeOptions) -> tuple[Search, Scoring]:
     given.pop("default_weight", None)
     machine = ("device", "dtype", "deterministic", "cache", "no_cache")
     scoring = Scoring(**{name: given.pop(name) for name in machine if name in given})
+    caches = given.pop("document_cache", {})
+    of_models = ModelOptions(tuple(given.pop("pmi", ())), tuple(caches.items()))
     arguments = {flag.removeprefix("--").replace("-", "_"): name for name, flag in FLAGS.items()}
     own = Options(**{arguments.get(name, name): value for name, value in given.items()})
-    return Search(method, own), scoring
+    return Search(method, own), (scoring, of_models)
 
 
 def _feature_sources(
     scorers: Mapping[str, Scorer | PlainScorer],
     lm: Mapping[str, str | Path],
-    scoring: Scoring,
+    machine: Machine,
     notices: Notices,
 ) -> list[FeatureSource]:
     """Language models, then the other scorers, in the order of their features."""
+    scoring, of_models = machine
     folders = tuple((name, Path(folder)) for name, folder in lm.items())
-    check_names({LM: folders, "scorer": [(name, name) for name in scorers]})
-    models = open_models(folders, scoring, scoring.open_cache(notices) if folders else None)
+    check_names({LM: folders, "scorer": [(name, name) for name in scorers]}, of_models.pmi)
+    cache = scoring.open_cache(notices) if folders else None
+    models = open_models(folders, scoring, cache, of_models)
     return [*models, *(PluginScorer(name, scorer) for name, scorer in scorers.items())]

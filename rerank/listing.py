@@ -1,13 +1,13 @@
 """`rerank list`: the models, scorers, decoders, metrics and formats that there are.
 
 Rows of built-in members come from light tables; entry points of other packages are listed by
-name and package, and not loaded.
+name and package, and not loaded. Only counting the parameters of models needs torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -33,17 +33,22 @@ _HIDDEN = frozenset({"rng", "n_best"})  # arguments whose options have other nam
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Members of one kind, a row each; warnings: names that other packages use in vain."""
+    """Members of one kind, a row each.
+
+    warnings: names that other packages use in vain; note: what is printed below the rows.
+    """
 
     rows: tuple[Row, ...]
     warnings: tuple[str, ...] = ()
+    note: str = ""
 
     def to_text(self, width: int = 80) -> str:
         """Each name, and below it what is known of it, in lines of at most `width` characters."""
         margin = max((len(key) for row in self.rows for key in row), default=0) + 4
         lines: list[str] = []
         for row in self.rows:
-            known = {key: _plain(value) for key, value in row.items() if value not in (None, "")}
+            shown = {key: value for key, value in row.items() if not isinstance(value, dict)}
+            known = {key: _plain(value) for key, value in shown.items() if value not in (None, "")}
             lines.append(known.pop("name"))
             for key, text in known.items():
                 lines += wrap(
@@ -53,7 +58,64 @@ class Listing:
                     subsequent_indent=" " * margin,
                     break_on_hyphens=False,
                 )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(["", *wrap(self.note, width)] if self.note else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes for which parameters are counted; the defaults are those of `train-lm`.
+
+    vocabulary: words without `<unk>`, `<s>` and `</s>`.
+    """
+
+    embed: int = 128
+    hidden: int = 256
+    layers: int = 1
+    recurrence: str = "lstm"
+    tied: bool = True
+    vocabulary: int = 10_000
+
+    def to_text(self) -> str:
+        """`embed 128, hidden 256, …`."""
+        layers = f"{self.layers} {self.recurrence} layer{'s' if self.layers > 1 else ''}"
+        tied = "tied" if self.tied else "untied"
+        sizes = f"embed {self.embed:,}, hidden {self.hidden:,}, {layers}, {tied} output layer"
+        return f"{sizes}, {self.vocabulary:,} words and <unk>, <s>, </s>"
+
+
+def model_listing(sizes: Sizes) -> Listing:
+    """The listing of the models with numbers of parameters, which take no memory to count.
+
+    A built-in model that has none of these sizes, or a family of models, has no number, but the
+    reason. Where the equations of a model decide a size, that is counted and told. Models of other
+    packages are not loaded.
+    """
+    found = listing("models")
+    note = f"number of parameters: with {sizes.to_text()}"
+    return replace(found, rows=tuple(_counted(row, sizes) for row in found.rows), note=note)
+
+
+def _counted(row: Row, sizes: Sizes) -> Row:
+    """The row of a model with its number of parameters."""
+    if row["package"] is not None:
+        return row
+    from lm.model import Config, DocumentLM, n_parameters
+    from lm.vocabulary import SPECIAL
+
+    name, given = str(row["name"]), asdict(sizes)
+    own = MODELS.builtin[name].adapted(given) if name in MODELS.builtin else given
+    shape = own | {"vocabulary": sizes.vocabulary + len(SPECIAL)}
+    try:
+        model = DocumentLM.without_memory(Config(name, **shape), MODELS.builtin)
+    except ValueError as fault:
+        return {**row, "number of parameters": None, "not counted": str(fault)}
+    changed = (
+        f"{size} {'its own' if value is None else value}"
+        for size, value in own.items()
+        if value != given[size]
+    )
+    told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
+    return {**row, **told, "sizes": own}
 
 
 def listing(kind: str) -> Listing:
@@ -98,21 +160,42 @@ def _scorers() -> Iterable[Row]:
     yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
     for name, kind in SCORE_FILES.items():
         yield {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+    yield {
+        "name": "document-cache",
+        "option": "--scorer NAME=document-cache[:SHARE]",
+        "description": "Words that the document has had before: the log-probability of a "
+        "candidate's words under the unigram of the document so far, of weight SHARE [default "
+        "0.5] beside a uniform distribution, less that without it. --document-cache interpolates "
+        "a language model instead.",
+    }
 
 
 def _models() -> Iterable[Row]:
-    models: Mapping[str, Composition] = MODELS.builtin
+    models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
     for name, model in models.items():
+        unknown = "N" if name in MODELS.families else "unbounded"
         yield {
             "name": name,
-            "order": "unbounded" if model.order is None else model.order,
+            "order": unknown if model.order is None else model.order,
+            "exact decoders": [row.name for row in DECODERS.builtin.values() if _exact(row, model)],
             "context": str(model.context).partition(":")[2],
-            "fusion": str(model.fusion).partition(":")[2],
-            "head": str(model.head).partition(":")[2]
-            + ("" if model.only_head else " (others: train-lm --head)"),
+            "fusion": _part(model.fusion, "fusion", model),
+            "head": _part(model.head, "head", model),
             "source": model.source,
             "parameters": model.parameters,
         }
+
+
+def _part(part: object, option: str, model: Composition) -> str:
+    """Name of a part, and the option that replaces it."""
+    name = str(part).partition(":")[2]
+    return name if model.fixed else f"{name} (others: train-lm --{option})"
+
+
+def _exact(decoder: Decoder, model: Composition) -> bool:
+    """Whether a decoder is exact for a model, or for all models of a family of finite order."""
+    order = model.order
+    return decoder.exact(order if order is None or isinstance(order, int) else 10**6)
 
 
 def _formats() -> Iterable[Row]:
@@ -127,6 +210,8 @@ def _formats() -> Iterable[Row]:
 
 
 def _plain(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
     return " ".join(value) if isinstance(value, list) else str(value)
 
 

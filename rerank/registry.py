@@ -29,6 +29,7 @@ Member = TypeVar("Member")
 class Registry(Mapping[str, Member], Generic[Member]):
     """Members by name. Iteration yields the names of all, built-in ones first, and loads nothing.
 
+    Members of a family, such as `rlm-bow-lf-4`, are had by name, but iteration leaves them out.
     kind: a member in messages; its plural is the entry-point group, `rerank.metrics`. table:
     built-in members by name, or their addresses `module:attribute`; or the address of the table.
     """
@@ -41,6 +42,12 @@ class Registry(Mapping[str, Member], Generic[Member]):
     def builtin(self) -> Mapping[str, Any]:
         """The built-in table."""
         return attribute(self._table) if isinstance(self._table, str) else self._table
+
+    @property
+    def families(self) -> Mapping[str, Any]:
+        """Built-in families by pattern, `rlm-bow-lf-N`: members have a number in place of N."""
+        found: Mapping[str, Any] = getattr(self.builtin, "families", {})
+        return found
 
     def plugins(self) -> dict[str, EntryPoint]:
         """Entry points of other packages by name; UsageError if two packages use one name."""
@@ -91,11 +98,19 @@ class Registry(Mapping[str, Member], Generic[Member]):
     def named(self, name: str) -> Member:
         """The member of a name; UsageError with the nearest name if there is none."""
         if name not in self:
-            near = difflib.get_close_matches(name, self, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            known = f"there are {', '.join(self)}" if len(self) else "none is installed"
+            names = [*self, *self.families]
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"did you mean {near[0]}{self._numbers(near[0])}? " if near else ""
+            known = f"there are {', '.join(names)}" if names else "none is installed"
             raise UsageError(f"no {self.kind} {name!r}; {hint}{known}")
         return self[name]
+
+    def _numbers(self, name: str) -> str:
+        """` with N from 1 to 100` of a family's pattern; empty for other names."""
+        if name not in self.families:
+            return ""
+        builtin: Any = self.builtin
+        return f" with N from {builtin.numbers[0]} to {builtin.numbers[-1]}"
 
     def with_plugin(self, name: str) -> dict[str, Member]:
         """The built-in members and, if another package has it, the member of this name."""
@@ -143,7 +158,9 @@ SCORE_FILES = {  # by option, without its dashes
     ),
 }
 
-SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry("scorer", {})
+SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry(
+    "scorer", {"document-cache": "rerank.scorers.document_cache:DocumentCache"}
+)
 DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
 METRICS: Registry[Callable[[], TextMetric]] = Registry(
     "metric",

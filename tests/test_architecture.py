@@ -114,7 +114,9 @@ def loaded(program: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("command", ["", *sorted(cli.commands), "cache info"])
+@pytest.mark.parametrize(
+    "command", ["", *sorted(cli.commands), "cache info", "lm-eval contrastive"]
+)
 def test_help_loads_nothing_heavy(command: str) -> None:
     arguments = [*command.split(), "--help"]
     assert loaded(f"from rerank.cli import run; run({arguments})") & HEAVY == set()

@@ -97,6 +97,18 @@ def test_a_member_that_cannot_be_had_is_a_usage_error() -> None:
         metric("broken")
 
 
+def test_members_of_a_family_are_had_and_its_pattern_stands_in_messages() -> None:
+    assert MODELS.named("rlm-bow-lf-4").order == 4
+    assert "rlm-bow-lf-4" in MODELS
+    assert "rlm-bow-lf-N" not in MODELS
+    near = "did you mean rlm-bow-lf-N with N from 1 to 100"
+    for name in ("rlm-bow-fl-4", "rlm-bow-lf-0", "rlm-bow-lf-101", "rlm-bow-lf-N", "rlm-bow-lf"):
+        with pytest.raises(UsageError, match=rf"no model '{name}'; {near}\? there are rnnlm, "):
+            MODELS.named(name)
+    with pytest.raises(UsageError, match=r"did you mean codclm\? there.*, rlm-seqbow-att-lf-N$"):
+        MODELS.named("codclmm")
+
+
 def test_two_packages_with_one_name_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     both = [EntryPoint("own", f"{name}:Own", "rerank.metrics") for name in ("a", "b")]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: both)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -15,6 +15,8 @@ from lm.recurrence import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 
+Prepared: TypeAlias = Any  # of contexts; only the context that made it knows what it holds
+
 
 class Context(nn.Module):
     """Base of the contexts, and the facts that each of them states.
@@ -22,25 +24,31 @@ class Context(nn.Module):
     sentences: how many earlier sentences it depends on, beside those on which their states
     depended; None for all. reads_states: whether what it takes from a sentence depends on that
     sentence's own context, where hidden states do. carries_state: whether it takes whole
-    recurrent states, and has one for a sentence to begin in. per_word: whether fusion receives
-    a value for each word, by attention, or one for the sentence. averages: whether a weighted
-    mean of contexts is a context. merges_sentences: whether different sentences may leave equal
-    contexts, as `sentence_key` says. side_information: what it needs beside target sentences,
-    such as the source sentence. end_to_end: whether the loss of the words reaches the
-    parameters of the auxiliary loss, if there are any. width: D, columns of a value.
+    recurrent states, and has one for a sentence to begin in. reads_layers: whether what it takes
+    and its queries are hidden states of all layers, not of the top one. per_word: whether fusion
+    receives a value for each word, by attention, or one for the sentence. averages: whether a
+    weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
+    equal contexts, as `sentence_key` says. side_information: what it needs beside target
+    sentences, such as the source sentence. end_to_end: whether the loss of the words reaches the
+    auxiliary parameters, if there are any. averaged: whether training minimises the mean of
+    `auxiliary_nll` over a sentence's words, instead of the sum. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
-    and size, for their sizes.
+    and size, for their sizes, and keywords for the fields of `lm.model.Config` that `options`
+    names, unless they are None.
     """
 
     sentences: int | None = 1
     reads_states: ClassVar[bool] = False
     carries_state: ClassVar[bool] = False
+    reads_layers: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
     averages: ClassVar[bool] = True
     merges_sentences: ClassVar[bool] = False
     side_information: ClassVar[tuple[str, ...]] = ()
     end_to_end: ClassVar[bool] = True
+    averaged: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -63,25 +71,37 @@ class Context(nn.Module):
         """What fusion receives for each sentence, (B, D)."""
         return contexts.tensors[0]
 
-    def word_values(self, contexts: Rows, row: Tensor, query: Tensor) -> Tensor:
+    def prepared(self, contexts: Rows) -> Prepared:
+        """What `word_values` needs of contexts (B rows), computed once for all positions."""
+        return contexts
+
+    def word_values(self, prepared: Prepared, row: Tensor, query: Tensor) -> Tensor:
         """What fusion receives at each of N positions, (N, D), if `per_word`.
 
-        row: (N,) its context; query: (N, H) hidden state at the previous position, zeros at
-        the first.
+        prepared: `prepared(contexts)`; row: (N,) its context; query: (N, H) hidden state at the
+        previous position, or (N, L · H) if `reads_layers`; zeros at the first position.
         """
         raise TypeError("only a context with a value per word defines word_values")
+
+    def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
+        """`word_values` (N, D) of one position in each of the first N contexts."""
+        return self.word_values(prepared, torch.arange(len(query), device=query.device), query)
 
     def state(self, contexts: Rows) -> State:
         """Recurrent states (B rows) for sentences to begin in, if `carries_state`."""
         raise TypeError("only a context that carries a recurrent state can be an initial state")
 
-    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
-        """Additional training loss, in nats, of sentences read in these contexts; here 0."""
-        return self.get_buffer("empty").new_zeros(())
-
     def auxiliary_parameters(self) -> list[nn.Parameter]:
-        """Parameters that `auxiliary_loss` trains, such as those of a sentence level; here none."""
+        """Parameters of the sentence level: those that `auxiliary_nll` trains; here none."""
         return []
+
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
+        """−log p (N,) of the targets under a loss of the context's own, in nats; here None.
+
+        contexts: those in which the sentences are read, in the caller's order. 0 for what is not
+        predicted, such as `</s>`.
+        """
+        return None
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """Bytes that are equal for sentences which leave equal contexts; here the words."""

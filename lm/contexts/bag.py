@@ -18,10 +18,9 @@ from lm.sentences import ReadSentences, embedding_sums
 class BagOfWords(Context):
     """Sum of the embeddings of all words of the last n sentences, with a separate table.
 
-    The BoW context of Wang & Cho 2016, arXiv:1511.03729, §3, of raw counts instead of
-    frequencies. Documents begin with empty bags, whose sum is zero. A context holds the words
+    Documents begin with empty bags, whose sum is zero. A context holds the words
     (B, M, n) of each sentence as 1 + id in descending order, 0 where there is none; embeddings
-    are added in the order of the ids, so that equal sums have equal bits.
+    are added in the order of the ids, so that equal sums have equal bits. Parameters: VK.
     """
 
     averages = False
@@ -56,8 +55,15 @@ class BagOfWords(Context):
 
     def value(self, contexts: Rows) -> Tensor:
         """Summed embeddings (B, K)."""
-        words = contexts.tensors[0].flatten(1).sort(dim=1).values
-        return embedding_sums(self.table, words - 1, words > 0)
+        return self.sums(contexts.tensors[0].flatten(1).sort(dim=1).values)
+
+    def sums(self, bags: Tensor) -> Tensor:
+        """Summed embeddings (B, K) of sorted bags (B, M), as contexts hold them."""
+        return embedding_sums(self.table, bags - 1, bags > 0)
+
+    def means(self, bags: Tensor) -> Tensor:
+        """P s (B, K) of sorted bags (B, M): s has the frequencies of their words; 0 if empty."""
+        return self.sums(bags) / (bags > 0).sum(dim=1, keepdim=True).clamp(min=1)
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """The sorted words: equal bags are equal contexts."""
@@ -66,3 +72,15 @@ class BagOfWords(Context):
     def history_key(self, sentences: Sequence[bytes]) -> bytes:
         """The sorted words of all sentences: equal sums give equal scores."""
         return np.sort(np.frombuffer(b"".join(sentences), dtype=np.int32)).tobytes()
+
+
+class WordFrequencies(BagOfWords):
+    """Relative frequencies s of the words of the last n sentences, projected: p = P s.
+
+    The BoW context of Wang & Cho 2015, arXiv:1511.03729, §3.1: the sentences are one bag, whose
+    counts are divided by their sum. p is zero at the beginning of a document.
+    """
+
+    def value(self, contexts: Rows) -> Tensor:
+        """P s, (B, K)."""
+        return self.means(contexts.tensors[0].flatten(1).sort(dim=1).values)

@@ -19,11 +19,10 @@ from lm.batches import PackedBatch
 from lm.contexts import Context
 from lm.hashed_softmax import HashedBagSoftmax
 from lm.hashing import SIZE
-from lm.recurrence import OneHotHTanh, Recurrence
+from lm.htanh import OneHotHTanh
+from lm.recurrence import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences, embedding_sums
-
-FIRST = 0.1  # each number of hs_0 (§4.3)
 
 
 class SentenceBags(Context):
@@ -52,9 +51,8 @@ class SentenceBags(Context):
 
     def start(self, batch: int) -> Rows:
         """hs_0 and empty bags."""
-        empty = self.get_buffer("empty")
-        states = (empty.new_full((batch, self.width), FIRST) for _ in range(self.upper.layers))
-        return Rows.of(*states, empty.new_zeros(batch, 0, dtype=torch.long))
+        bags = self.get_buffer("empty").new_zeros(batch, 0, dtype=torch.long)
+        return Rows.of(*self.upper.start(batch), bags)
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """The sorted words (B, M) of each sentence, as a context holds them."""
@@ -90,6 +88,7 @@ class SentenceLevel(Context):
     averages = False
     merges_sentences = True
     end_to_end = False
+    averaged = True
     options: ClassVar[tuple[str, ...]] = ("hash_size",)
 
     def __init__(
@@ -122,22 +121,15 @@ class SentenceLevel(Context):
         """The sorted words: equal bags leave equal contexts."""
         return self.level.sentence_key(words)
 
-    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
-        """Σ over sentences of −(1/T) Σ_t log y(w_t) (eq. 9): the training loss of the RNNSLM."""
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+        """−log y(w_t) (N,) of the words: the RNNSLM (eq. 9)."""
         values = self.level.value(contexts.take(batch.order))
         features = self.next_words.features(values[:, :0], values)[batch.rows]
-        nll = self.next_words.loss(features, batch.targets, None, torch.Generator())
-        return (nll / batch.lengths.clamp(min=1)).sum()
+        return self.next_words.loss(features, batch.targets, None, torch.Generator())
 
     def auxiliary_parameters(self) -> list[nn.Parameter]:
         """All parameters of the sentence level."""
         return list(self.parameters())
-
-    @torch.no_grad()
-    def take_weights(self, level: SentenceBags, next_words: HashedBagSoftmax) -> None:
-        """Copy the weights of a trained RNNSLM, its context and head, of equal sizes."""
-        self.level.load_state_dict(level.state_dict())
-        self.next_words.load_state_dict(next_words.state_dict())
 
 
 class DualSentenceLevel(SentenceLevel):

@@ -17,8 +17,10 @@ class SentenceRecurrence(Context):
     """A recurrence over sentences, each the sum of its word embeddings.
 
     The HRNNLM in the LSTM form of Ji et al. 2016: the sentence level learns only to predict
-    the words of the next sentence (`auxiliary_loss`); the word level receives its top hidden
-    state as data, without gradient, and a learned c_0 before the first sentence.
+    the words of the next sentence (`auxiliary_nll`); the word level receives its top hidden
+    state as data, without gradient, and a learned c_0 before the first sentence. Both softmaxes
+    have a bias, which the authors' code allocates but does not use; each word counts once, where
+    the code counts a sentence's first word twice; both levels are updated together.
     Tensors of a context: the value (B, H), then the recurrent state.
     """
 
@@ -35,7 +37,7 @@ class SentenceRecurrence(Context):
 
     def start(self, batch: int) -> Rows:
         """c_0 and the zero state for each row."""
-        return Rows.of(self.first.expand(batch, -1), *self.upper.zeros(batch))
+        return Rows.of(self.first.expand(batch, -1), *self.upper.start(batch))
 
     def summary(self, sentences: ReadSentences) -> Rows:
         """Summed embeddings (B, K), without gradient."""
@@ -46,11 +48,17 @@ class SentenceRecurrence(Context):
         state = self.upper.step(self.upper.project(summary.tensors[0]), contexts.tensors[1:])
         return Rows.of(self.upper.output(state).detach(), *state)
 
-    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
-        """−log p of the sentences' words, any order, from their contexts alone."""
-        logits = self.next_word_logits(contexts.take(batch.order)).float()
-        log_probs = torch.log_softmax(logits, dim=1)[batch.rows, batch.targets]
-        return -log_probs[batch.targets != END].sum()
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+        """−log p (N,) of the sentences' words, any order, from their contexts alone.
+
+        0 of those of sentences in the start context, where the state is zero: there is no
+        earlier sentence from which to predict them.
+        """
+        given = contexts.take(batch.order)
+        begun = torch.cat(given.tensors[1:], dim=1).any(dim=1)[batch.rows]
+        log_probs = torch.log_softmax(self.next_word_logits(given).float(), dim=1)
+        own = log_probs[batch.rows, batch.targets]
+        return -own.masked_fill((batch.targets == END) | ~begun, 0.0)
 
     def auxiliary_parameters(self) -> list[nn.Parameter]:
         """Those of the sentence level."""

@@ -48,7 +48,9 @@ def seeded(config: Config, seed: int = 1) -> DocumentLM:
         for column in words:
             state = model.step(state, column, inputs)
         hidden = model.hidden(state)
-        features = model.head.features(*model.fusion.output(hidden, lambda: hidden.flip(0)))
+        features = model.head.features(
+            *model.fusion.output(hidden, lambda: hidden.flip(0), lambda: model.embedding(column))
+        )
         last = model.head.projection.weight if config.tied else model.head.output
         last.mul_(SPREAD / (features @ model.head.weight().T).std())
     return model

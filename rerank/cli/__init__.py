@@ -17,14 +17,17 @@ import click
 
 import rerank
 from rerank.cli.cache import cache
+from rerank.cli.cloze import cloze
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.language_models import perplexity, train_lm
 from rerank.cli.listing import list_group
+from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
+from rerank.cli.sampling import sample
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
@@ -52,6 +55,9 @@ for command in (
     demo,
     train_lm,
     perplexity,
+    sample,
+    lm_eval,
+    cloze,
     score,
     tune_mert,
     tune_moses,

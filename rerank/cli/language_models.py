@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.names import MemberName
+from rerank.cli.names import MemberName, TableName
 from rerank.cli.options import (
     Messages,
     count_option,
     device_option,
-    format_option,
     message_options,
+    print_result,
+    table_format_option,
     threads_option,
 )
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, SHARE, Real
-from rerank.files.terminal import show
+from rerank.cli.training_options import of_recipe, training_options
+from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
-    from lm.training import Report
+    from lm.run import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
+
+documents_option = click.option(
+    "--documents",
+    type=click.Choice(["blank", "equals"]),
+    default="blank",
+    help="What parts documents: blank lines, or lines whose first character is =, which close "
+    "one, as in the data files of Ji et al. 2016 (a blank line is an empty sentence there).",
+)
 
 
 @click.command(
@@ -34,7 +43,7 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     headings={
         "train": "Data and output",
         "model": "Model",
-        "epochs": "Training",
+        "initialisation": "Training",
         "device": "Machine",
         "strict": "Messages",
     },
@@ -43,9 +52,17 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     "--train",
     required=True,
     type=FILE,
-    help="Training text: one sentence per line, a blank line between documents.",
+    help="Training text: one sentence per line, documents parted as --documents says.",
 )
 @click.option("--valid", required=True, type=FILE, help="Validation text in the same format.")
+@documents_option
+@click.option(
+    "--unknown",
+    type=TEXT,
+    metavar="WORD",
+    help="Word of the texts that stands for all unknown words, as <unk> always does; UNK in the "
+    "data files of Ji et al. 2016.",
+)
 @click.option(
     "--out",
     required=True,
@@ -54,45 +71,99 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     help="New folder for the model.",
 )
 @click.option("--resume", is_flag=True, help="Continue the interrupted training in --out.")
+@count_option(
+    "--longest",
+    help="Leave sentences of more than N words out of training, also as context of the next ones; "
+    "validation has all [default: keep all].",
+)
+@click.option(
+    "--across-documents",
+    is_flag=True,
+    help="Let contexts cross the ends of documents: each text is one stream, the training text in "
+    "4 x --streams stretches.",
+)
+@click.option(
+    "--curve",
+    type=FILE,
+    help="New file for the learning curve: tab-separated figures of every validation. --resume "
+    "extends it.",
+)
 @click.option(
     "--model",
     required=True,
     type=MemberName(MODELS),
-    help="Language model; `rerank list models` shows what each is.",
+    help="Language model; `rerank list models` shows what each is, and its number of parameters.",
+)
+@click.option(
+    "--recipe",
+    type=click.Choice(["strong", "paper", "code"]),
+    default="strong",
+    help="Defaults of the options for the model and its training: strong for use, shown here; "
+    "paper is the training of the model's own paper, code that of its authors' program. The run "
+    "prints what it uses.",
 )
 @count_option(
     "--vocab",
     "vocabulary",
-    default=10_000,
     most=MOST_LINES,
-    help="Vocabulary size: the most frequent words of the training text.",
+    **of_recipe("10000", "Vocabulary size: the most frequent words of the training text"),
+)
+@count_option(
+    "--vocab-min-count",
+    "min_count",
+    most=MOST_LINES,
+    **of_recipe("1", "Number of times that a word of the vocabulary is in the training text"),
+)
+@click.option(
+    "--size",
+    type=click.Choice(["small", "medium", "large"]),
+    help="Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
+    "large 512, 1024, 2 [default: those of --recipe].",
 )
 @count_option(
     "--embed",
     most=WIDEST,
-    help="Size of the word embeddings; the models of Lin et al. have that of the hidden layers "
-    "[default: 128, or --hidden].",
+    **of_recipe(
+        "128",
+        "Size of the word embeddings; that of the hidden layers in the models of Lin et al., whose "
+        "default it is",
+    ),
 )
-@count_option("--hidden", default=256, most=WIDEST, help="Size of the hidden layers.")
-@count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
+@count_option("--hidden", most=WIDEST, **of_recipe("256", "Size of the hidden layers"))
+@count_option("--layers", most=64, **of_recipe("1", "Number of recurrent layers"))
 @click.option(
     "--recurrence",
-    type=click.Choice(["lstm", "cifg", "htanh"]),
-    help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code, htanh the "
-    "clipped layer of Lin et al. [default: lstm, or that of the model].",
+    type=TableName("lm.zoo:RECURRENCES"),
+    **of_recipe(
+        "lstm",
+        "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
+        "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid, htanh the "
+        "clipped linear one of Lin et al., whose own models have it in their form",
+    ),
 )
+@click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
 @click.option(
-    "--tied/--untied",
-    default=None,
-    help="Share embeddings with the output layer [default: tied, or as the model has it].",
+    "--fusion",
+    type=TableName("lm.zoo:FUSIONS"),
+    help="Where the context enters: input concatenates it to every word, input-sum adds a "
+    "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
+    "output, input-merge is both, input-residual feeds tanh(h + Q c + P x), initial begins "
+    "sentences in a carried state (drnnlm) [default: that of the model].",
+)
+@count_option(
+    "--attention",
+    most=WIDEST,
+    help="Size of the hidden layer of the attention, in models that have one [default: --hidden].",
 )
 @click.option(
     "--head",
-    type=click.Choice(["softmax", "classes", "self-normalised", "hashed"]),
-    help="How words are predicted: classes is a softmax over classes of words and one over the "
-    "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
-    "scores without a normaliser (fastest, error stated); hashed adds maximum-entropy n-gram "
-    "features to the softmax (exact) [default: that of the model].",
+    type=TableName("lm.zoo:HEADS"),
+    help="How words are predicted: unbiased is the softmax without a bias; classes is a softmax "
+    "over classes of words and one over the words of a class (exact, scores faster); "
+    "self-normalised is trained so that its logits are scores without a normaliser (fastest, error "
+    "stated); hashed adds maximum-entropy n-gram features to the softmax (exact) [default: that of "
+    "the model].",
 )
 @count_option(
     "--hash-size",
@@ -106,40 +177,14 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     most=3,
     help="Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
 )
-@count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
-    "--minutes",
-    type=Real(0, 1_000_000, above=True),
-    help="Time limit, towards which the learning rate is annealed; results then depend on the "
-    "speed of the machine.",
+    "--backward",
+    is_flag=True,
+    default=None,
+    help="Read sentences from right to left: a feature of its own beside a forward model. The "
+    "folder says so, and no command needs the option again.",
 )
-@count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed.")
-@click.option("--dropout", default=0.1, type=Real(0, 0.95), help="Dropout rate.")
-@click.option(
-    "--context-dropout",
-    default=0.1,
-    type=SHARE,
-    help="Share of sentences that are trained without context.",
-)
-@click.option(
-    "--learning-rate",
-    default=3e-3,
-    type=Real(0, 10, above=True),
-    help="Peak learning rate of AdamW.",
-)
-@count_option(
-    "--negatives",
-    least=0,
-    help="Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-    "--head classes or hashed [default: 1024].",
-)
-@count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
-@click.option(
-    "--precision",
-    type=click.Choice(["auto", "float32", "bfloat16"]),
-    default="auto",
-    help="Precision of training; auto is bfloat16 where the hardware is faster with it.",
-)
+@training_options
 @device_option
 @threads_option
 @message_options
@@ -148,6 +193,7 @@ def train_lm(
     valid: str,
     out: Path,
     resume: bool,
+    curve: str | None,
     threads: int | None,
     messages: Messages,
     **recipe: Any,
@@ -159,12 +205,17 @@ def train_lm(
       rerank train-lm --model codclm --train train.en.gz --valid valid.en --out codclm.lm
     """
     from rerank import pipeline
+    from rerank.pipeline.processes import is_first_process
+
+    if not is_first_process():
+        messages = replace(messages, quiet=True)
 
     def report(r: Report) -> None:
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
             f"train {r.training_nats:.3f} nats  valid {'' if r.predicts_end else 'bag-of-words '}"
             f"perplexity {r.valid_perplexity:.2f}"
+            f"{'' if r.stage == 'words' else f' of {r.stage}'}"
             f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )
 
@@ -177,6 +228,7 @@ def train_lm(
             out,
             notices=notices,
             resume=resume,
+            curve=curve,
             report=report,
             announce=messages.announce,
         )
@@ -193,42 +245,44 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
-@format_option
+@click.option("--across-documents", is_flag=True, help="Let contexts cross the ends of documents.")
+@documents_option
+@click.option(
+    "--document-cache",
+    type=PART,
+    metavar="SHARE",
+    help="Interpolate the model with a document cache, the unigram of the document so far, of "
+    "weight SHARE, for example 0.1.",
+)
+@click.option(
+    "--duplicate-last-word",
+    is_flag=True,
+    help="Read and count the last word of each sentence twice, as the published program of Ji et "
+    "al. 2016 does: only to compare with their figures.",
+)
+@click.option(
+    "--per-document",
+    is_flag=True,
+    help="Print the figures of each document, too; documents count from 0.",
+)
+@table_format_option
 @device_option
 @threads_option
 @message_options
-def perplexity(
-    lm: Path, text: str, form: str, device: str, threads: int | None, messages: Messages
-) -> None:
+def perplexity(lm: Path, text: str, form: str, messages: Messages, **options: Any) -> None:
     """Compute the perplexity of TEXT under a language model.
 
-    TEXT has one sentence per line and a blank line between documents; - is standard input.
+    TEXT has one sentence per line, and by default a blank line between documents; - is standard
+    input.
 
     \b
     Example:
       rerank perplexity --lm codclm.lm valid.en --format json
     """
     from rerank import pipeline
+    from rerank.report.perplexity import PerplexityReport
 
-    messages.announce_threads(threads)
+    messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        result = pipeline.perplexity(lm, text, notices=notices, device=device, threads=threads)
-    if form == "json":
-        show(json.dumps({"schema": 1, **result.as_json()}))
-        return
-    counts = (
-        f"{result.tokens:,} words ({result.oov:,} out of vocabulary) in {result.sentences:,} "
-        "sentences"
-    )
-    if not result.predicts_end:
-        show(
-            f"{result.nats_per_token:.4f} nats per word of a bag of words over {counts}; word "
-            "order and </s> are not predicted: not comparable with perplexities of other models"
-        )
-        return
-    show(
-        f"perplexity {result.perplexity:.2f} (without </s> {result.perplexity_without_eos:.2f}), "
-        f"{result.nats_per_token:.4f} nats per token over {counts}"
-    )
-    if result.log_z is not None:
-        show(f"scores of this model are not normalised: {result.log_z.to_text()}")
+        result = pipeline.perplexity(lm, text, notices=notices, **options)
+    print_result(PerplexityReport(result, options["duplicate_last_word"]), form)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rerank.errors import UsageError
-from rerank.registry import Registry
+from rerank.registry import Registry, attribute
 
 MANY = 60  # characters of names, too many for one line of help
 
@@ -39,3 +39,18 @@ class MemberName(click.Choice[str]):
             except UsageError as fault:
                 self.fail(str(fault), param, ctx)
         return value
+
+
+class TableName(click.Choice[str]):
+    """A name of a table at an address `module:attribute`, loaded when a command is used or shown.
+
+    The module must load nothing heavy: help shows the names.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address, self.case_sensitive = address, True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names in the order of the table."""
+        return tuple(attribute(self.address))

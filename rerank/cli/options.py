@@ -78,12 +78,20 @@ format_option = click.option(
     default="text",
     help="Output as text or as JSON.",
 )
+table_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "tsv"]),
+    default="text",
+    help="Output as text, as JSON, or as TSV; the latter two with all digits.",
+)
 
 
 def print_result(result: Any, form: str) -> None:
-    """Print a result on standard output: its `to_dict()` as JSON, or its `to_text()`."""
-    text = json.dumps(result.to_dict(), allow_nan=False) if form == "json" else result.to_text()
-    show(text.removesuffix("\n"))
+    """Print a result on standard output: `to_dict()` as JSON, `to_tsv()`, or `to_text()`."""
+    forms = {"json": lambda: json.dumps(result.to_dict(), allow_nan=False)}
+    forms |= {"tsv": lambda: result.to_tsv(), "text": lambda: result.to_text()}
+    show(forms[form]().removesuffix("\n"))
 
 
 @dataclass(frozen=True, slots=True)

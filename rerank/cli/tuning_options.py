@@ -160,8 +160,9 @@ start_options = all_of(
         count_option(
             "--starts",
             least=0,
-            default=10,
-            help="Random starts of a search on all documents; cross-validation takes none.",
+            default=0,
+            help="Random starts of a search on all documents, beside the given weights, "
+            "zeros and the maximum of expected BLEU; cross-validation takes none.",
         ),
         click.option(
             "--seed",

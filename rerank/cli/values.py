@@ -72,6 +72,7 @@ PRICE = Real(0, 1_000_000)
 WEIGHT = Real(-(10**9), 10**9)  # larger ones leave no digits of the other features in a sum
 METRIC_WEIGHT = Real(1e-6, 1_000_000)
 LENGTH_RATIO = Real(0, 100, above=True)
+PART = Real(0, 1, above=True, below=True)  # of a mixture of two
 
 
 class Text(click.types.StringParamType):

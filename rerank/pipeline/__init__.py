@@ -3,6 +3,8 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
+from rerank.pipeline.cloze import Cloze as Cloze
+from rerank.pipeline.cloze import cloze as cloze
 from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
 from rerank.pipeline.decoding import score as score
@@ -12,15 +14,19 @@ from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.language_models import Recipe as Recipe
-from rerank.pipeline.language_models import perplexity as perplexity
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
+from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
 from rerank.pipeline.mbr_tuning import MbrTuning as MbrTuning
 from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr
+from rerank.pipeline.models import ModelOptions as ModelOptions
 from rerank.pipeline.models import Scoring as Scoring
 from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
 from rerank.pipeline.moses_tuning import tune_moses as tune_moses
+from rerank.pipeline.perplexity import perplexity as perplexity
 from rerank.pipeline.results import CorpusResult as CorpusResult
+from rerank.pipeline.sampling import Sampling as Sampling
+from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.searching import Search as Search
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert

@@ -1,4 +1,4 @@
-"""`rerank train-lm` and `rerank perplexity`."""
+"""`rerank train-lm`: the training of a language model, and model folders read back."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rerank
-from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.interrupts import Interrupts
-from rerank.files.lines import digest, read_lines
+from rerank.files.lines import digest
 from rerank.files.outputs import check_folder, check_outputs
-from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device, choose_precision, memory_bytes
-from rerank.pipeline.progress import progress
+from rerank.pipeline.curves import LearningCurve
+from rerank.pipeline.devices import choose_device, choose_precision
+from rerank.pipeline.processes import processes
+from rerank.pipeline.recipes import check_memory, completed, described, fitting, settings_of
+from rerank.pipeline.training import validations
+from rerank.pipeline.training_texts import corpora
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -27,70 +29,74 @@ if TYPE_CHECKING:
 
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
-    from lm.evaluation import Perplexity
-    from lm.model import Config
-    from lm.training import Report, Settings
-    from lm.vocabulary import Vocabulary
-
-SAVE_SECONDS = 300.0
-TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
+    from lm.processes import Processes
+    from lm.run import Report, Settings
+    from lm.training import Trainer
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Settings of the training of a language model; the defaults are those of `train-lm`.
+    """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the default of `lm`, or of the model. embed: 128, or `hidden` for a model whose
-    words have no embedding of a size of their own.
+    None stands for the value of the recipe (`lm.recipes`); fusion, head: None for those of the
+    model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for
+    unknown words. backward: whether sentences are read from right to left; longest: most words of
+    a sentence to train on, None for any number; across_documents: whether contexts cross the ends
+    of documents. size: a name of `lm.sizes`, whose values go before those of the recipe.
     """
 
     model: str
+    recipe: str = "strong"
+    size: str | None = None
     embed: int | None = None
-    hidden: int = 256
-    layers: int = 1
+    hidden: int | None = None
+    layers: int | None = None
     recurrence: str | None = None
     tied: bool | None = None
     head: str | None = None
+    backward: bool | None = None
+    fusion: str | None = None
+    attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
-    vocabulary: int = 10_000
-    epochs: int = 5
+    documents: str = "blank"
+    unknown: str | None = None
+    initialisation: str | None = None
+    vocabulary: int | None = None
+    min_count: int | None = None
+    longest: int | None = None
+    across_documents: bool = False
+    epochs: int | None = None
     minutes: float | None = None
     seed: int = 1
-    dropout: float = 0.1
-    context_dropout: float = 0.1
-    learning_rate: float = 3e-3
+    optimiser: str | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    clip: float | None = None
+    schedule: str | None = None
+    validations: int | None = None
+    patience: int | None = None
+    streams: int | None = None
+    segment: int | None = None
+    segments: str | None = None
+    accumulate: int | None = None
+    levels: str | None = None
+    dropout: float | None = None
+    locked_dropout: float | None = None
+    word_dropout: float | None = None
+    weight_dropout: float | None = None
+    context_dropout: float | None = None
+    context_noise: float | None = None
+    averaging: float | None = None
     negatives: int | None = None
-    streams: int = 64
     device: str = "auto"
-    precision: str = "auto"
+    precision: str | None = None
     threads: int | None = None
 
     def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
         """Values, but for None, of the fields that a dataclass has, too."""
         values = {field.name: getattr(self, field.name, None) for field in fields(record)}
         return {name: value for name, value in values.items() if value is not None}
-
-    def config(self, vocabulary: int) -> Config:
-        """Shape of the model over V words; UsageError for options that it does not have."""
-        from lm.model import Config, ConfigError, check_config
-
-        composition = MODELS[self.model]
-        defaults: dict[str, Any] = {"embed": self.hidden} if composition.one_size else {}
-        if composition.recurrence is None:
-            defaults["recurrence"] = "lstm"
-        if composition.tied is None:
-            defaults["tied"] = True
-        config = Config(**defaults | self.values(Config) | {"vocabulary": vocabulary})
-        try:
-            check_config(config, composition)
-        except ConfigError as fault:
-            value = getattr(config, fault.option)
-            given = f"--{fault.option.replace('_', '-')} {value}"
-            if fault.option == "tied":
-                given = "--tied" if value else "--untied"
-            raise UsageError(f"{given}: {fault}; leave the option out") from None
-        return config
 
 
 def train_lm(
@@ -101,6 +107,7 @@ def train_lm(
     *,
     notices: Notices,
     resume: bool = False,
+    curve: str | Path | None = None,
     report: Callable[[Report], None] = lambda report: None,
     announce: Callable[[str], None] = lambda line: None,
 ) -> Report:
@@ -108,94 +115,78 @@ def train_lm(
 
     The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM, a
     closed terminal) save their state and raise StoppedEarly; `resume` goes on from there.
+    curve: file for a line of every validation. Under `torchrun` several processes share the work
+    of every update, and the first one writes, reports and announces.
     Memory: 4 bytes a word of the training text, plus the model.
     """
-    from lm.checkpoint import load_training, save_model, save_training
-    from lm.model import DocumentLM, n_parameters
-    from lm.training import Settings, Trainer
+    from lm.checkpoint import load_training
+    from lm.model import n_parameters
 
     _check_folder(out, resume)
+    given, recipe = recipe, completed(recipe)
     inputs = InputFiles((train, valid))
-    check_outputs((), (train, valid))
-    device = choose_device(recipe.device, recipe.threads)
-    _check_memory(recipe, device)
-    corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
-    precise = replace(recipe, precision=choose_precision(recipe.precision, device))
-    settings = Settings(**precise.values(Settings))
-    model = DocumentLM.seeded(recipe.config(len(vocabulary)), recipe.seed, MODELS).to(device)
-    if not model.head.sampled:
-        if recipe.negatives:
-            raise UsageError(
-                f"--negatives {recipe.negatives}: the head of this model is trained on all words; "
-                "leave the option out"
-            )
-        settings = replace(settings, negatives=0)
-    trainer = Trainer(model, corpus, held_out, settings=settings)
-    state = out / "resume"
-    if resume and (state / "state.json").exists():
-        with _valid_files():
-            load_training(state, trainer)
-    with _failures(out):
-        out.mkdir(parents=True, exist_ok=True)
-    announce(
-        f"{recipe.model}{f' ({recipe.head})' if recipe.head else ''}: "
-        f"{n_parameters(model):,} parameters, order "
-        f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} documents, "
-        f"{len(corpus.tokens):,} words ({corpus.n_unknown / len(corpus.tokens):.2%} outside "
-        f"the vocabulary); {trainer.updates_per_epoch:,} updates an epoch on {device} "
-        f"({settings.precision})"
-    )
-    about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
-    inputs.check()
-    last: Report | None = None
-    updates = recipe.epochs * trainer.updates_per_epoch - trainer.progress.update
-    saved = trainer.progress.seconds
-    with Interrupts() as interrupts, _failures(out):
-        for item in progress(trainer.run(), label="training", unit="updates", total=updates):
-            if item is not None:
-                last = item
-                report(item)
-            if item is not None and item.best:
-                measured: dict[str, object] = {
-                    "valid_perplexity": item.valid_perplexity,
-                    "update": item.update,
-                }
-                if item.log_z is not None:
-                    measured["log_z"] = asdict(item.log_z)
-                save_model(out, model, vocabulary, {**about, **measured})
-            if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:
-                save_training(state, trainer)
-                saved = trainer.progress.seconds
-            if interrupts.asked and not trainer.progress.finished:
-                save_training(state, trainer)
-                raise StoppedEarly(
-                    f"{out}: stopped, state saved; to continue, run the same command with --resume"
-                )
+    rows = LearningCurve(curve) if curve else None
+    check_outputs((curve,) if curve else (), (train, valid))
+    with processes(choose_device(recipe.device, recipe.threads), (train, valid)) as (device, group):
+        check_memory(recipe, device)
+        corpus, held_out, vocabulary = corpora(recipe, train, valid, notices)
+        trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device, group)
+        model, settings, state = trainer.model, trainer.settings, out / "resume"
+        if resume and (state / "state.json").exists():
+            with _valid_files():
+                load_training(state, trainer)
+            if rows:
+                rows.resume(trainer.progress.update, notices)
+        announce = announce if group.rank == 0 else lambda line: None
+        others = ", ".join(name for name in (recipe.fusion, recipe.head) if name)
+        announce(
+            f"{recipe.model}{f' ({others})' if others else ''}"
+            f"{' from right to left' if recipe.backward else ''}: "
+            f"{n_parameters(model):,} parameters, order "
+            f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
+            f"{'stretches' if recipe.across_documents else 'documents'}, "
+            f"{len(corpus.tokens):,} words "
+            f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary); "
+            f"{trainer.updates_per_epoch:,} updates an epoch on {device} ({settings.precision})"
+            f"{f', {group.number} processes' if group.number > 1 else ''}"
+        )
+        announce(described(recipe.recipe, settings))
+        about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
+        inputs.check()
+        group.any(False)  # none makes the folder before all have found it fit
+        last: Report | None = None
+        for last in validations(trainer, out, vocabulary, about, rows):
+            if group.rank == 0:
+                report(last)
     if last is None:
         raise UsageError(f"{out}: this run is finished; train into another folder")
     return last
 
 
-def perplexity(
-    lm: Path,
-    text: str | Path,
-    *,
-    notices: Notices,
-    device: str = "auto",
-    threads: int | None = None,
-) -> Perplexity:
-    """Perplexity of a text whose documents are separated by blank lines."""
-    from lm import evaluation
-    from lm.corpus import encode
-    from lm.scoring import ScoreError
+def _trainer(
+    recipe: Recipe,
+    given: Recipe,
+    corpus: Corpus,
+    held_out: Corpus,
+    words: int,
+    device: torch.device,
+    group: Processes,
+) -> Trainer:
+    """A new model of so many words and its trainer, by a recipe and by what it was before."""
+    from lm.initialisation import INITIALISATIONS
+    from lm.model import Config, DocumentLM
+    from lm.training import Trainer
 
-    saved = open_model(lm, device, threads)
-    corpus = encode(read_lines(text, notices), saved.vocabulary)
-    _refuse_empty(corpus, text)
+    with fitting(recipe):
+        config = Config(**recipe.values(Config) | {"vocabulary": words})
+        model = DocumentLM.seeded(config, recipe.seed, MODELS)
+    precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
+    settings = settings_of(precise, given, model)
+    INITIALISATIONS[settings.initialisation](model, recipe.seed)
     try:
-        return evaluation.perplexity(saved.model, corpus)
-    except ScoreError as fault:
-        raise RerankError(f"{lm}: {fault}") from None
+        return Trainer(model.to(device), corpus, held_out, settings=settings, processes=group)
+    except ValueError as fault:
+        raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
@@ -216,28 +207,6 @@ def _check_folder(out: Path, resume: bool) -> None:
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
-def _check_memory(recipe: Recipe, device: torch.device) -> None:
-    """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
-    import torch
-
-    from lm.model import DocumentLM, n_parameters
-    from lm.vocabulary import SPECIAL
-
-    config = recipe.config(len(SPECIAL))
-    try:
-        with torch.device("meta"):  # no numbers
-            n = n_parameters(DocumentLM(config, MODELS))
-    except RuntimeError:  # of a plug-in that computes with numbers when it is made
-        return
-    needed, held = TRAINING_BYTES * n, memory_bytes(device)
-    if needed > held:
-        raise UsageError(
-            f"--embed {config.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "
-            f"needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; choose "
-            "smaller sizes"
-        )
-
-
 @contextmanager
 def _valid_files() -> Iterator[None]:
     """InputError for files of a model that are not valid."""
@@ -247,50 +216,6 @@ def _valid_files() -> Iterator[None]:
         yield
     except ModelError as fault:
         raise InputError(str(fault)) from None
-
-
-@contextmanager
-def _failures(out: Path) -> Iterator[None]:
-    """Errors of a run as RerankError with its folder: failed saving, diverged training."""
-    from lm.scoring import ScoreError
-
-    try:
-        yield
-    except ScoreError as fault:
-        raise RerankError(f"{out}: training diverged: {fault}; lower --learning-rate") from None
-    except BrokenPipeError:
-        raise
-    except OSError as fault:
-        raise RerankError(
-            f"{out}: the model cannot be saved: {(fault.strerror or str(fault)).lower()}"
-        ) from None
-
-
-def _corpora(
-    recipe: Recipe, train: str | Path, valid: str | Path, notices: Notices
-) -> tuple[Corpus, Corpus, Vocabulary]:
-    """Training and validation text in ids, and the vocabulary of the training text."""
-    from lm.corpus import build_vocabulary, encode, intern, renumber
-
-    words, raw = intern(read_lines(train, notices))
-    _refuse_empty(raw, train)
-    vocabulary = build_vocabulary(words, raw, recipe.vocabulary)
-    held_out = encode(read_lines(valid, notices), vocabulary)
-    _refuse_empty(held_out, valid)
-    if raw.n_documents == 1:
-        notices.add(
-            "training text is one document; part documents with blank lines", source=display(train)
-        )
-    return renumber(raw, words, vocabulary), held_out, vocabulary
-
-
-def _refuse_empty(corpus: Corpus, path: str | Path) -> None:
-    if not corpus.n_sentences:
-        raise InputError(
-            "expected one sentence per line, found no words; is this the right file?",
-            source=display(path),
-            line=1,
-        )
 
 
 def _about(
@@ -304,7 +229,10 @@ def _about(
         "torch": torch.__version__,
         "python": platform.python_version(),
         "model": recipe.model,
+        "recipe": recipe.recipe,
         "settings": asdict(settings),
+        "longest": recipe.longest,
+        "across_documents": recipe.across_documents,
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

@@ -20,7 +20,9 @@ from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
     LM,
+    PLAIN,
     SCORER,
+    ModelOptions,
     Named,
     Scoring,
     check_names,
@@ -40,15 +42,16 @@ SPARSEST = 1000  # lines without candidates for one with, beyond which ids are n
 class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
-    lms: (NAME, folder) of each language model; scorers: (NAME, ENTRY[:ARGUMENT]) of each scorer of
-    another package; score_files: (NAME, file) of scores of other tools, by their kind in
-    `rerank.registry`.
+    lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
+    ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
+    of scores of other tools, by their kind in `rerank.registry`.
     """
 
     kbest: str | Path
     docs: str | Path | None = None
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
+    model_options: ModelOptions = PLAIN
     scorers: tuple[tuple[str, str], ...] = ()
     score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     scoring: Scoring = FLOAT32
@@ -121,11 +124,11 @@ class KBestSource(DocumentSource):
         self, lists: Lists, notices: Notices, documents: Documents | None, copies: ExitStack
     ) -> None:
         watch, options = Stopwatch(), lists.names
-        check_names(options)
+        check_names(options, lists.model_options.pmi)
         self.lists, self._copies = lists, copies
         self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
         with watch.lap("models"):
-            self.models = open_models(lists.lms, lists.scoring, self.cache)
+            self.models = open_models(lists.lms, lists.scoring, self.cache, lists.model_options)
             self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
         self.file = KBestFile(self.copied(lists.kbest), lists)
         self.documents = documents or self.file.documents(notices)
@@ -148,7 +151,8 @@ class KBestSource(DocumentSource):
             [*self.models, *self.score_files, *self.plugins],
             notices,
             name=self.file.name,
-            origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named},
+            origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named}
+            | {f"{name}pmi": f"--pmi {name}" for name in lists.model_options.pmi},
             watch=watch,
         )
 

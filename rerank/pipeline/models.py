@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,12 @@ from rerank.registry import SCORERS
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
-    from rerank.scorers.language_model import LanguageModel
+    from rerank.scorers import FeatureSource
     from rerank.scorers.plugin import PluginScorer
 
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+Named = tuple[str, Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,55 @@ class Scoring:
         return Cache(cache_folder(folder), notices, cache_limit())
 
 
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """Options of language models, by the NAME of their `--lm NAME=DIR`.
+
+    pmi: models whose feature becomes two, with and without context (`rerank.scorers.pmi`);
+    document_caches: (NAME, λ) of models interpolated with a document cache (`lm.document_cache`).
+    """
+
+    pmi: tuple[str, ...] = ()
+    document_caches: tuple[tuple[str, float], ...] = ()
+
+    def check(self, lms: Sequence[Named]) -> None:
+        """UsageError for a NAME that no model has or that is given twice, and for another λ."""
+        known = [name for name, _ in lms]
+        for option, names in (
+            ("pmi", self.pmi),
+            ("document-cache", [name for name, _ in self.document_caches]),
+        ):
+            for n, name in enumerate(names):
+                if name not in known:
+                    models = ", ".join(known) or "none is given"
+                    raise UsageError(
+                        f"--{option} {name}: expected the NAME of an --lm NAME=DIR ({models})"
+                    )
+                if name in names[:n]:
+                    raise UsageError(f"--{option} {name}: given twice; give it once")
+        for name, share in self.document_caches:
+            if not 0 < share < 1:
+                raise UsageError(
+                    f"--document-cache {name}={share}: expected a weight above 0 and below 1"
+                )
+
+    def provenance(self, name: str) -> dict[str, object]:
+        """Entries of a weights file about one model."""
+        found: dict[str, object] = {"pmi": True} if name in self.pmi else {}
+        share = dict(self.document_caches).get(name)
+        return found if share is None else {**found, "document_cache": share}
+
+
 FLOAT32 = Scoring()
-Named = tuple[str, Path]
+PLAIN = ModelOptions()
 
 
-def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> None:
+def check_names(
+    options: Mapping[str, Sequence[tuple[str, str | Path]]], pmi: Collection[str] = ()
+) -> None:
     """UsageError for invalid and repeated names of features.
 
-    options: (NAME, value) pairs by option, without its dashes.
+    options: (NAME, value) pairs by option, without its dashes; pmi: `ModelOptions.pmi`.
     """
     labels: dict[str, str] = {}
     for option, given in options.items():
@@ -71,6 +113,7 @@ def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> None
             if name == TOTAL:
                 raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
             added = {name, f"{name}oov"} if option == LM else {name}
+            added |= {f"{name}pmi", f"{name}null"} if option == LM and name in pmi else set()
             if taken := sorted(added & labels.keys()):
                 raise UsageError(
                     f"{own}: the name is taken by another --{labels[taken[0]]}; choose another NAME"
@@ -78,19 +121,37 @@ def check_names(options: Mapping[str, Sequence[tuple[str, str | Path]]]) -> None
             labels |= dict.fromkeys(added, option)
 
 
-def open_models(lms: Sequence[Named], scoring: Scoring, cache: Cache | None) -> list[LanguageModel]:
-    """The scorers of `--lm NAME=DIR`, in order."""
+def open_models(
+    lms: Sequence[Named],
+    scoring: Scoring,
+    cache: Cache | None,
+    options: ModelOptions = PLAIN,
+) -> list[FeatureSource]:
+    """The scorers of `--lm NAME=DIR`, in order.
+
+    UsageError for the PMI form of a model without context.
+    """
+    options.check(lms)
     if not lms:
         return []
     from lm.backend import Backend
     from rerank.scorers.language_model import LanguageModel
+    from rerank.scorers.pmi import PmiForm
 
     device = choose_device(scoring.device, scoring.threads)
     backend = partial(Backend, device, dtype=scoring.dtype, deterministic=scoring.deterministic)
-    return [
-        LanguageModel(name, open_model(folder, scoring.device), backend(), cache)
-        for name, folder in lms
-    ]
+    shares = dict(options.document_caches)
+    found: list[FeatureSource] = []
+    for name, folder in lms:
+        saved = open_model(folder, scoring.device)
+        model = LanguageModel(name, saved, backend(), cache, document_cache=shares.get(name))
+        if name in options.pmi and model.order == 0:
+            raise UsageError(
+                f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; leave "
+                f"the option out, or give the model a document cache: --document-cache {name}"
+            )
+        found.append(PmiForm(model) if name in options.pmi else model)
+    return found
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:

@@ -110,8 +110,12 @@ def provenance(
         "top": lists.top,
         "diverse": lists.diverse,
         "models": {
-            scorer.name: {"folder": folder.name, "digest": scorer.digest}
-            for scorer, (_, folder) in zip(source.models, lists.lms, strict=True)
+            name: {
+                "folder": folder.name,
+                "digest": scorer.digest,
+                **lists.model_options.provenance(name),
+            }
+            for scorer, (name, folder) in zip(source.models, lists.lms, strict=True)
         },
         "scores": {
             scorer.name: {"file": Path(scorer.source).name, "digest": scorer.digest}

@@ -121,6 +121,25 @@ class FeatureSource(ABC):
         return ""
 
 
+class ContextualSource(FeatureSource):
+    """A source whose contextual feature has a value in no context, too, as a language model's has.
+
+    `rerank.scorers.pmi` makes two features of it.
+    """
+
+    @abstractmethod
+    def null_scores(self, documents: Sequence[tuple[str, KBest]]) -> list[NDArray[np.float32]]:
+        """Scores (n,) of each document's candidates, each as if its sentence began a document."""
+
+    def remembers_null(self, kbest: KBest) -> bool:
+        """Whether the null scores of these lists are in the cache."""
+        return False
+
+    @abstractmethod
+    def forgetful(self) -> ContextualSource:
+        """A copy for measuring time, which neither uses the cache nor counts."""
+
+
 class ProblemSource(FeatureSource):
     """A source that scores documents one by one, without static features of its own."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -16,31 +16,36 @@ from numpy.typing import NDArray
 
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
+from lm.document_cache import WithDocumentCache
 from lm.engine import EngineCounts, ScoringEngine
 from lm.evaluation import LogNormalisers
-from lm.scoring import VERSION, ScoreError, independent, pairs
+from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
 from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import RerankError
 from rerank.notices import Notices
-from rerank.scorers import FeatureSource, ScoredDocument
+from rerank.scorers import ContextualSource, ScoredDocument
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.following import located
+from rerank.scorers.unknown_words import UnknownWords
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
-_LISTED = 10  # unknown words in a warning
 Named = tuple[str, KBest]
+ListScoring = Callable[[Candidates, NDArray[np.int64]], list[Scores]]
 
 
-class LanguageModel(FeatureSource):
+class LanguageModel(ContextualSource):
     """The features of one model folder.
 
     Order 0: each candidate is scored once. Order 1: after each candidate of the previous sentence,
     4 · K² bytes a sentence. Unbounded: after each history that a decoder keeps. The documents of
     one call are scored in one batch, and looked up in the cache one by one.
+
+    document_cache: weight λ of a document cache that the model is interpolated with
+    (`lm.document_cache`), which makes the order unbounded; None for the model alone.
     """
 
     def __init__(
@@ -49,30 +54,46 @@ class LanguageModel(FeatureSource):
         saved: SavedModel,
         backend: Backend | None = None,
         cache: Cache | None = None,
+        *,
+        document_cache: float | None = None,
     ) -> None:
         super().__init__(name)
         self.columns = (f"{name}oov",)
-        self.saved, self.order = saved, saved.model.order
+        model = saved.model
+        if document_cache is not None:
+            model = WithDocumentCache(model, document_cache)
+        self.saved, self.order, self.document_cache = saved, model.order, document_cache
         self.oov = self.words = self.remembered = 0
         self.unknown: Counter[bytes] = Counter()
-        self._engine = ScoringEngine.of(saved.model, backend)
+        self._engine = ScoringEngine.of(model, backend)
         self.error = ERRORS[self._engine.backend.dtype]
         self.runs_on = self._engine.backend.device.type
         self._cache, self._lazy = cache, False
-        self._memory = self._scorer_cache()
+        self._memory, self._null_memory = self._scorer_cache(), self._scorer_cache(null=True)
 
-    def _scorer_cache(self) -> ScorerCache:
-        """The cache under a digest of everything that determines the scores of a text."""
+    def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
+        """The cache under a digest of everything that determines the scores of a text.
+
+        null: of the scores in the start context, where a document cache is empty; those of a
+        model of order 0 are its only scores.
+        """
         backend = self._engine.backend
-        identity = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
-        identity += ["lazy"] if self._lazy else []
+        identity: list[object] = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
+        if null:
+            identity += [] if self.saved.model.order == 0 else ["null"]
+        else:
+            identity += ["lazy"] if self._lazy else []
+            identity += [] if self.document_cache is None else ["cache", self.document_cache]
         group = hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:32]
         return ScorerCache(self._cache, group, whole=backend.deterministic)
 
     @property
     def digest(self) -> str:
-        """Digest of the model."""
-        return self.saved.digest
+        """Digest of the model, and of the weight of its document cache."""
+        if self.document_cache is None:
+            return self.saved.digest
+        identity = repr((self.saved.digest, self.document_cache))
+        return hashlib.sha256(identity.encode()).hexdigest()[: len(self.saved.digest)]
 
     @property
     def seconds(self) -> float:
@@ -86,7 +107,7 @@ class LanguageModel(FeatureSource):
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over the tries of lists of k candidates."""
-        return 1.0 if self.order is None or self.saved.model.additive else k**self.order
+        return 1.0 if self.order is None or self._engine.model.additive else k**self.order
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if each pair would take a pass."""
@@ -98,10 +119,14 @@ class LanguageModel(FeatureSource):
         """Whether some scores of these lists are in the cache."""
         return self._memory.peek(ListTexts.of(kbest)) is not None
 
+    def remembers_null(self, kbest: KBest) -> bool:
+        """Whether the null scores of these lists are in the cache."""
+        return self._null_memory.peek(ListTexts.of(kbest)) is not None
+
     def forgetful(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
         twin = copy(self)
-        twin._memory = ScorerCache(None, "")
+        twin._memory, twin._null_memory = ScorerCache(None, ""), ScorerCache(None, "")
         twin._engine = replace(self._engine, counts=EngineCounts())
         twin.oov = twin.words = twin.remembered = 0
         twin.unknown = Counter()
@@ -109,20 +134,8 @@ class LanguageModel(FeatureSource):
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if a run has far more unknown words than the model's training text."""
-        known = self.saved.about.get("oov_rate", 0.0)
-        trained = float(known) if isinstance(known, float | int) else 0.0
-        rate = self.oov / max(1, self.words)
-        if rate > 2 * trained + 0.01:
-            words = ", ".join(
-                repr(word.decode(errors="replace")) for word, _ in self.unknown.most_common(_LISTED)
-            )
-            notices.add(
-                f"word unknown to {self.name} ({rate:.1%} of the list's words, {trained:.1%} "
-                f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
-                "tokenisation and subwords; the lists must look like the training text",
-                source=source,
-                count=self.oov,
-            )
+        found = UnknownWords(self.words, self.oov, self.unknown)
+        found.warn(self.name, self.saved.about, notices, source=source)
         self.oov, self.words, self.unknown = 0, 0, Counter()
 
     def report(self) -> str:
@@ -163,40 +176,70 @@ class LanguageModel(FeatureSource):
                 self._contextual(name, own, found)
                 for (name, _), own, found in zip(documents, texts, kept, strict=True)
             ]
-        new = [n for n, found in enumerate(kept) if found is None]
-        scored = self._computed([documents[n][0] for n in new], [texts[n] for n in new])
-        for n, found in zip(new, scored, strict=True):
-            kept[n] = found
-        self.remembered += len(documents) - len(new)
+        self.remembered += sum(found is not None for found in kept)
+        how = self._pairs if self.order else self._independent
+        scored = self._completed(documents, texts, kept, how, self._memory)
         order = self.order or 0
         return [
             ScoredDocument(found.problem(order), self._unknown(own, found))
-            for own, found in zip(texts, kept, strict=True)
-            if found is not None
+            for own, found in zip(texts, scored, strict=True)
         ]
 
-    def _computed(self, names: Sequence[str], texts: Sequence[ListTexts]) -> list[CachedScores]:
-        """Scores at order 0 or 1, cached: in one batch, but one by one if `deterministic`."""
+    def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
+        """Scores (n,) of each document's candidates in the start context: one pass, cached."""
+        texts = [ListTexts.of(kbest) for _, kbest in documents]
+        kept = [self._null_memory.recall(own) for own in texts]
+        scored = self._completed(documents, texts, kept, self._independent, self._null_memory)
+        return [found.column("scores") for found in scored]
+
+    def _completed(
+        self,
+        documents: Sequence[Named],
+        texts: Sequence[ListTexts],
+        kept: Sequence[CachedScores | None],
+        how: ListScoring,
+        memory: ScorerCache,
+    ) -> list[CachedScores]:
+        """Cached scores of each document, computed where there were none."""
+        new = [n for n, found in enumerate(kept) if found is None]
+        names, missing = [documents[n][0] for n in new], [texts[n] for n in new]
+        scored = iter(self._computed(names, missing, how, memory))
+        return [next(scored) if found is None else found for found in kept]
+
+    def _computed(
+        self,
+        names: Sequence[str],
+        texts: Sequence[ListTexts],
+        how: ListScoring,
+        memory: ScorerCache,
+    ) -> list[CachedScores]:
+        """Scores of whole documents, cached: in one batch, but one by one if `deterministic`."""
         if self._engine.backend.deterministic and len(names) > 1:
-            return [self._computed([n], [t])[0] for n, t in zip(names, texts, strict=True)]
+            alone = zip(names, texts, strict=True)
+            return [self._computed([n], [t], how, memory)[0] for n, t in alone]
         if not names:
             return []
         encoded = [self._encoded(own) for own in texts]
         starts = np.cumsum([0, *(len(own.counts) for own in texts)])
         lists = Candidates.joined([lists for lists, _ in encoded])
         with self._attributed(names, starts):
-            if self.order == 0:
-                scores = independent(self._engine, lists)
-            else:
-                first = np.zeros(len(lists), dtype=np.bool_)
-                first[starts[:-1][np.diff(starts) > 0]] = True
-                scores = pairs(self._engine, lists, first)
+            scores = how(lists, starts)
         found = []
         for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
             arrays = {**columns, "scores": flat(scores[a:b])}
-            self._memory.keep(own, arrays)
+            memory.keep(own, arrays)
             found.append(CachedScores(own, own, arrays))
         return found
+
+    def _independent(self, lists: Candidates, starts: NDArray[np.int64]) -> list[Scores]:
+        """Scores (K_t,) of each list in the start context."""
+        return independent(self._engine, lists)
+
+    def _pairs(self, lists: Candidates, starts: NDArray[np.int64]) -> list[Scores]:
+        """Scores (K_{t-1}, K_t) of each list after the one before; `starts` begin documents."""
+        first = np.zeros(len(lists), dtype=np.bool_)
+        first[starts[:-1][np.diff(starts) > 0]] = True
+        return pairs(self._engine, lists, first)
 
     def _contextual(self, name: str, texts: ListTexts, kept: CachedScores | None) -> ScoredDocument:
         """The problem of a document at unbounded order, with its cached scores if any."""
@@ -233,7 +276,7 @@ class LanguageModel(FeatureSource):
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
         """Candidates as ids of words, and the number of words and unknown words of each."""
-        tokens, offsets = self.saved.vocabulary.encode_lines(texts.text)
+        tokens, offsets = self.saved.encode_lines(texts.text)
         unknown = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])[offsets]
         columns = {
             "words": np.diff(offsets).astype(np.int32),

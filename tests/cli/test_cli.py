@@ -25,7 +25,7 @@ from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list"})  # no single command
+COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list", "lm-eval"})  # no single command
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",
@@ -61,10 +61,8 @@ def called(
     def record(*given: object, **named: object) -> SimpleNamespace:
         pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
-        return SimpleNamespace(
-            **{"to_text": str, "to_dict": dict, "as_json": dict, "log_z": None},
-            **dict.fromkeys(FIGURES, 1.0),
-        )
+        figures = {"log_z": None, "documents": None, **dict.fromkeys(FIGURES, 1.0)}
+        return SimpleNamespace(to_text=str, to_dict=dict, as_json=dict, **figures)
 
     patch.setattr(pipeline, name.replace("-", "_"), record)
     return run([name, *arguments]), seen
@@ -72,6 +70,7 @@ def called(
 
 FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and what they become
     "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
+    "NAME[=SHARE]": ("m=0.25", (("m", 0.25),)),
     "NAME=ENTRY[:ARGUMENT]": ("m=e:f=g", (("m", "e:f=g"),)),
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
@@ -236,18 +235,28 @@ def test_defaults_are_those_of_the_pipeline(
                 if f.default is not dataclasses.MISSING:
                     assert getattr(value, f.name) == f.default, f.name
                     compared += 1
-    assert compared or name in ("perplexity", "evaluate")
+    assert compared or name in ("perplexity", "cloze", "evaluate")
 
 
-REFUSED = {"embed": 0, "hidden": -1, "layers": 65, "vocab": 0, "epochs": 0, "minutes": 0}
+REFUSED: dict[str, float] = {
+    "embed": 0,
+    "hidden": -1,
+    "layers": 65,
+    "vocab": 0,
+    "epochs": 0,
+    "minutes": 0,
+}
 REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1}
 REFUSED |= {"hash-size": 0, "hash-order": 4}
+REFUSED |= {"locked-dropout": 1, "word-dropout": -0.1, "weight-dropout": 0.96}
+REFUSED |= {"context-noise": 1.1, "averaging": -1}
 
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
-    """They are written out there, because help must not wait for torch."""
-    from lm.recurrence import RECURRENCES
-    from lm.zoo import ZOO
+    """From tables without torch, or written out, because help must not wait for torch."""
+    from lm.corpus import DOCUMENTS
+    from lm.sizes import SIZES
+    from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO
 
     def names(command: str, option: str) -> set[str]:
         (found,) = (p for p in cli.commands[command].params if option in p.opts)
@@ -256,6 +265,14 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
 
     assert names("train-lm", "--model") == set(ZOO)
     assert names("train-lm", "--recurrence") == set(RECURRENCES)
+    assert names("train-lm", "--fusion") == set(FUSIONS)
+    assert names("train-lm", "--head") == set(HEADS)
+    assert names("train-lm", "--documents") == names("perplexity", "--documents") == set(DOCUMENTS)
+    assert names("train-lm", "--size") == set(SIZES)
+    (size,) = (p for p in cli.commands["train-lm"].params if "--size" in p.opts)
+    assert isinstance(size, click.Option)
+    for name, shape in SIZES.items():
+        assert f"{name} {shape.embed}, {shape.hidden}, {shape.layers}" in (size.help or "")
 
 
 @pytest.mark.parametrize("value", ["codclm", "=models/codclm", "codclm=", "="])
@@ -504,6 +521,10 @@ def test_the_json_of_perplexity_is_one_object(
     assert run(command) == 0
     text = capsys.readouterr().out
     assert text.startswith(f"perplexity {found['perplexity']:.2f} (without </s> ")
+    assert run([*command, "--per-document", "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert [one["tokens"] for one in whole.pop("documents")] == [7]
+    assert whole == found
 
 
 def test_training_prints_its_progress_and_the_folder_of_the_model(
@@ -513,8 +534,9 @@ def test_training_prints_its_progress_and_the_folder_of_the_model(
     assert run([*command.split(), "--epochs", "1", "--device", "cpu"]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("rnnlm: ")
+    assert lines[1].startswith("recipe strong: ")
     assert re.match(
-        r"epoch  1\.00 .* train \d\.\d+ nats  valid perplexity \d+\.\d\d  best", lines[1]
+        r"epoch  1\.00 .* train \d\.\d+ nats  valid perplexity \d+\.\d\d  best", lines[2]
     )
     assert "model written to lm" in lines
 
@@ -548,5 +570,5 @@ def test_nats_of_bags_of_words_are_not_shown_as_a_perplexity(
     assert run(["perplexity", "--lm", "m", str(Path(__file__)), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         **{"schema": 1, "sentences": 2, "tokens": 8, "oov": 1},
-        **{"nats": 20.0, "nats_per_word_of_a_bag": 2.5},
+        **{"nats": 20.0, "nats_per_word_of_a_bag": 2.5, "duplicate_last_word": False},
     }

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm.batches import PackedBatch, Segment, epoch_order, segments
+from lm.batches import SEGMENTS, PackedBatch, Segment, epoch_order, segments
 from lm.corpus import Corpus
 from lm.vocabulary import END, START
 
@@ -115,3 +115,42 @@ def test_the_order_of_an_epoch_is_a_permutation_that_seed_and_epoch_decide() -> 
     assert len(set(orders.values())) == len(orders)
     np.random.default_rng(5).random()
     assert tuple(epoch_order(30, 1, 2)) == orders[1, 2]
+
+
+@given(document_lengths, st.integers(1, 4), st.integers(1, 8))
+def test_independent_segments_are_the_stretches_of_documents_in_a_random_order(
+    lengths: list[int], streams: int, length: int
+) -> None:
+    corpus = corpus_of_documents(lengths)
+    read = [
+        list(
+            SEGMENTS["independent"](corpus, streams=streams, length=length, seed=seed, epoch=epoch)
+        )
+        for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0))
+    ]
+    columns = [
+        [tuple(column[column >= 0].tolist()) for part in parts for column in part.sentences.T]
+        for parts in read
+    ]
+    expected = [
+        tuple(range(begin, min(begin + length, end)))
+        for first, end in zip(corpus.documents, corpus.documents[1:], strict=False)
+        for begin in range(first, end, length)
+    ]
+    assert all(sorted(filter(None, found)) == expected for found in columns)
+    assert all(part.begins.all() for parts in read for part in parts)
+    full = [sum(bool(c) for c in found) for found in columns]
+    assert [len(parts) for parts in read] == [-(-n // streams) for n in full]
+    assert columns[0] == columns[1]
+
+
+def test_independent_segments_have_another_order_in_every_epoch_and_seed() -> None:
+    corpus = corpus_of_documents([3] * 40)
+    orders = [
+        tuple(
+            int(part.sentences[0, 0])
+            for part in SEGMENTS["independent"](corpus, streams=1, length=2, seed=seed, epoch=epoch)
+        )
+        for seed, epoch in ((1, 0), (1, 1), (2, 0))
+    ]
+    assert len(set(orders)) == 3

@@ -441,6 +441,35 @@ def test_the_state_of_another_run_is_refused_and_the_difference_named(
     assert all(torch.equal(before[name], tensor) for name, tensor in state_of(other).items())
 
 
+NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
+NEWER += ["locked_dropout", "word_dropout", "weight_dropout", "context_noise", "averaging"]
+
+
+def test_a_state_of_before_there_was_a_setting_is_resumed_with_its_default(tmp_path: Path) -> None:
+    trainer = trainer_of()
+    next(trainer.run())
+    save_training(tmp_path, trainer)
+    path = tmp_path / "state.json"
+    content = json.loads(path.read_bytes())
+    for name in NEWER:
+        del content["run"][name]
+    for name in ("stage", "first_update", "first_seconds", "failures", "halvings", "epoch_nats"):
+        del content["progress"][name]
+    path.write_text(json.dumps(content))
+    other = trainer_of(weights=1)
+    load_training(tmp_path, other)
+    assert other.progress == trainer.progress
+    with pytest.raises(ModelError, match="schedule was annealed, is constant"):
+        load_training(tmp_path, trainer_of(schedule="constant"))
+
+
+def test_a_state_of_a_stage_that_the_run_has_not_is_refused(tmp_path: Path) -> None:
+    save_training(tmp_path, trainer_of())
+    edit_state(tmp_path, lambda progress, _: progress.update(stage=1))
+    with pytest.raises(ModelError, match="not a training state"):
+        load_training(tmp_path, trainer_of())
+
+
 @pytest.mark.parametrize("damage", [cut, empty, flip, Path.unlink])
 def test_a_damaged_state_is_refused_and_named(
     tmp_path: Path, damage: Callable[[Path], None]
@@ -480,6 +509,7 @@ def edit_state(folder: Path, change: Callable[[dict[str, Any], dict[str, Tensor]
         (lambda progress, _: progress.update(best="none"), "not a training state"),
         (lambda _, tensors: tensors.update({"model.head.bias": torch.zeros(5)}), "head.bias"),
         (lambda _, tensors: tensors.update(contexts=torch.zeros(7, 5)), "contexts expected"),
+        (lambda _, tensors: tensors.update({"kept.x": torch.zeros(5)}), "x expected None"),
         (lambda _, tensors: tensors.update(contexts=tensors["contexts"].long()), "int64"),
         (lambda _, tensors: tensors.update({"optimiser.0.step": torch.zeros(2)}), "0.step"),
         (lambda _, tensors: tensors.pop("optimiser.0.exp_avg"), "0.exp_avg expected .* None"),

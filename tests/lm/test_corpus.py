@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm.corpus import Corpus, build_vocabulary, encode, intern
+from lm.corpus import Corpus, build_vocabulary, encode, intern, with_last_words_twice
 from lm.vocabulary import Vocabulary
 
 line = st.lists(st.sampled_from([b"a", b"b", b"c", b"<unk>", b""]), max_size=4).map(b" ".join)
@@ -54,6 +54,34 @@ def test_a_built_vocabulary_has_the_words_that_a_counter_finds_most_common(
     assert build_vocabulary(words, corpus, size).words == expected
 
 
+def test_lines_that_begin_with_an_equals_sign_close_documents_where_these_are_parted_so() -> None:
+    """As in the data files of Ji et al.: a blank line is a sentence without words."""
+    lines = [b"a = b", b"= Title =", b"==", b"c", b"", b"b a", b"=", b"a"]
+    words, corpus = intern(lines, "equals")
+    spelled = [[[words[i] for i in s] for s in d] for d in nested(corpus)]
+    assert spelled == [[[b"a", b"=", b"b"]], [[b"c"], [], [b"b", b"a"]], [[b"a"]]]
+    assert nested(encode(lines, Vocabulary((b"c",)), "equals"))[1] == [[3], [], [0, 0]]
+    _, parted = intern(lines)  # by blank lines, the signs are words
+    assert (parted.n_documents, parted.n_sentences) == (2, 7)
+
+
+def test_a_word_that_stands_for_unknown_words_is_not_in_the_vocabulary() -> None:
+    words, corpus = intern([b"UNK a UNK b", b"UNK b c"])
+    assert build_vocabulary(words, corpus, 2).words == (b"UNK", b"b")
+    vocabulary = build_vocabulary(words, corpus, 2, unknown=b"UNK")
+    assert vocabulary.words == (b"b", b"a")
+    assert nested(encode([b"UNK a never"], vocabulary)) == [[[0, 4, 0]]]
+
+
+@given(text)
+def test_last_words_read_twice_are_words_of_their_own(lines: list[bytes]) -> None:
+    _, corpus = intern(lines, "equals")
+    again = with_last_words_twice(corpus)
+    doubled = [[s + s[-1:] for s in d] for d in nested(corpus)]
+    assert nested(again) == doubled
+    assert again.tokens.dtype == np.int32
+
+
 def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:
     rng = np.random.default_rng(0)
     ids = rng.integers(0, 50, size=200_000)
@@ -70,3 +98,31 @@ def test_the_digest_tells_words_and_divisions_apart() -> None:
     digests = [encode(t.split(b","), vocabulary).digest() for t in texts]
     assert len(set(digests)) == len(texts)
     assert digests[0] == encode([b"", b"a  b", b"c "], vocabulary).digest()
+
+
+def test_columns_of_nested_lists_may_have_empty_documents_and_sentences() -> None:
+    documents = [[[3, 4], []], [], [[5]]]
+    corpus = Corpus.of(documents)
+    assert nested(corpus) == documents
+    assert corpus.tokens.dtype == np.int32
+    assert (corpus.n_documents, corpus.n_sentences) == (3, 3)
+    assert nested(Corpus.of([])) == []
+
+
+@given(text, st.integers(0, 5))
+def test_longer_sentences_are_left_out_and_documents_without_any_other(
+    lines: list[bytes], most: int
+) -> None:
+    _, corpus = intern(lines)
+    short = [[s for s in document if len(s) <= most] for document in nested(corpus)]
+    assert nested(corpus.without_longer(most)) == [document for document in short if document]
+
+
+@given(text, st.integers(1, 5))
+def test_stretches_hold_the_text_in_parts_of_equal_length(lines: list[bytes], number: int) -> None:
+    _, corpus = intern(lines)
+    found = nested(corpus.in_stretches(number))
+    assert [s for part in found for s in part] == [s for part in nested(corpus) for s in part]
+    assert len(found) == min(number, corpus.n_sentences)
+    sizes = list(map(len, found))
+    assert not sizes or max(sizes) - min(sizes) <= 1

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from support.models import config_of
-from support.rows import assert_equal_rows
+from support.models import config_of, without_padding
 
 from lm.backend import Backend
 from lm.engine import ScoringEngine
@@ -37,7 +36,9 @@ def test_a_trie_gives_the_states_of_every_prefix_in_the_context_of_its_root(name
     for row, (t, words) in enumerate(texts):
         truth = read_by_words(model, words, contexts[t])
         torch.testing.assert_close(found.hidden[int(forest.end[row])], truth.hidden[-1])
-        assert_equal_rows(summary.take(slice(row, row + 1)), model.context.summary(truth))
+        ours = summary.take(slice(row, row + 1))
+        own = model.context.summary(truth)
+        torch.testing.assert_close(without_padding(ours), without_padding(own))
 
 
 @torch.no_grad()

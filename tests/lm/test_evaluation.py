@@ -2,14 +2,16 @@
 against the scoring engine in `test_scoring.py`."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from support.models import config_of
 
 from lm.corpus import Corpus, encode
-from lm.evaluation import Perplexity, perplexity
+from lm.evaluation import Perplexity, perplexity, perplexity_by_document
 from lm.model import DocumentLM
+from lm.scoring import ScoreError
 from lm.vocabulary import END, Vocabulary
 from lm.zoo import ZOO
 
@@ -108,3 +110,41 @@ def test_nothing_but_words_and_ends_enters_the_mean() -> None:
     assert figures.nats_per_token == 2.0
     assert figures.perplexity == math.exp(2.0)
     assert figures.perplexity_without_eos == math.exp(2.0)
+
+
+@pytest.mark.parametrize("head", [None, "self-normalised"])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_documents_have_the_perplexity_of_each_alone_and_add_up_to_the_text(
+    name: str, head: str | None
+) -> None:
+    model = DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5, head=head), 3)
+    found = perplexity_by_document(model, text(), streams=2, length=2)
+    assert found.documents is not None
+    assert replace(found, documents=None) == perplexity(model, text(), streams=2, length=2)
+    documents = b"\n".join(TEXT).split(b"\n\n")
+    for document, own in zip(documents, found.documents, strict=True):
+        alone = perplexity(model, encode(document.split(b"\n"), VOCABULARY))
+        assert own.documents is None
+        assert (own.sentences, own.tokens, own.oov) == (alone.sentences, alone.tokens, alone.oov)
+        assert own.nats == pytest.approx(alone.nats, rel=1e-6)
+        assert own.word_nats == pytest.approx(alone.word_nats, rel=1e-6)
+        assert own.predicts_end == alone.predicts_end
+        assert (own.log_z is None) == model.head.normalised
+        if own.log_z is not None and alone.log_z is not None:
+            assert own.log_z.mean == pytest.approx(alone.log_z.mean, abs=1e-5)
+            assert own.log_z.sd == pytest.approx(alone.log_z.sd, abs=1e-5)
+    for figure in ("sentences", "tokens", "oov", "nats", "word_nats"):
+        total = sum(getattr(own, figure) for own in found.documents)
+        assert total == pytest.approx(getattr(found, figure), rel=1e-12)
+
+
+def test_a_single_document_without_probability_is_an_error_even_if_the_text_has_some() -> None:
+    model = model_of()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.head.get_parameter("bias")[5] = -1500.0  # the word c
+    lines = [*[b"a b"] * 20, b"", b"c"]
+    assert perplexity(model, encode(lines, VOCABULARY)).perplexity > 1e9
+    with pytest.raises(ScoreError, match="no probability left"):
+        perplexity_by_document(model, encode(lines, VOCABULARY))

@@ -11,7 +11,8 @@ from lm.backend import Backend
 from lm.hashed_softmax import HashedBagSoftmax, HashedSoftmax, LinSoftmax
 from lm.hashing import HashTable
 from lm.laws import read_by_words, tiny_model
-from lm.model import Config, DocumentLM, n_parameters, sparse_parameters
+from lm.model import Config, DocumentLM, n_parameters
+from lm.optimisers import sparse_parameters
 from lm.sentences import Positions
 from lm.vocabulary import END, START
 from lm.zoo import HEADS, ZOO

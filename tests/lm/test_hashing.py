@@ -45,7 +45,9 @@ def test_rows_are_spread_over_the_whole_table() -> None:
 
 def test_a_table_has_a_slot_for_each_word_and_is_zero_at_first() -> None:
     assert not HashTable(V, V).weight.any()
-    with pytest.raises(ValueError, match="hash_size 6: expected at least a slot for each of 7"):
+    with pytest.raises(
+        ValueError, match="expected a hash size of at least 7, a slot for each word, found 6"
+    ):
         HashTable(V, V - 1)
 
 

@@ -53,7 +53,7 @@ class HiddenMerge(Fusion):
         super().__init__(width, recurrence)
         self.merged = nn.Linear(width, recurrence.hidden, bias=False)
 
-    def output(self, hidden: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
         return torch.tanh(hidden + self.merged(value())), None
 
 
@@ -213,6 +213,16 @@ class Defective(Softmax):
         return short.predictor(backend)
 
 
+class Truncated(Softmax):
+    """Gives a word that ends nothing no share of all probabilities."""
+
+    def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
+        super().__init__(hidden, context, embedding)
+
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        return super().log_probabilities(features).index_fill(1, torch.tensor([4]), -50.0)
+
+
 class LargeNormalisers(LinearPredictor):
     """Takes log Z + 1 for log Z of a pair."""
 
@@ -236,6 +246,7 @@ class Unpaired(Softmax):
     [
         (Boastful, "normalised scores are log-probabilities"),
         (Defective, "predictor equals head: scores of words"),
+        (Truncated, "log_probabilities are those of nll"),
         (Unpaired, "all pairs equal loop"),
     ],
 )

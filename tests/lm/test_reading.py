@@ -1,21 +1,26 @@
 """The walk over documents against one sentence, one word at a time."""
 
 import math
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
-from support.models import config_of, enlarged
-from support.rows import assert_equal_rows
+from numpy.typing import NDArray
+from support.models import config_of, enlarged, without_padding
 
-from lm.batches import segments
+from lm.batches import Segment, segments
+from lm.contexts.bag import BagOfWords
 from lm.corpus import Corpus
+from lm.corruption import Copies, Corruption
 from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
-from lm.reading import Noise, read
+from lm.noise import Noise
+from lm.reading import read
 from lm.rows import Rows
 from lm.vocabulary import END
-from lm.zoo import ZOO
+from lm.zoo import ZOO, Composition
 
 V = 13
 LENGTHS = [4, 1, 6, 2, 3]  # sentences of each document
@@ -83,7 +88,7 @@ def test_segments_and_streams_change_nothing_of_one_long_walk(
     truth, true_ends = by_hand(model, text)
     np.testing.assert_allclose(ours, truth, rtol=1e-4, atol=1e-5)
     for a, b in zip(our_ends, true_ends, strict=True):
-        assert_equal_rows(a, b)
+        torch.testing.assert_close(without_padding(a), without_padding(b), rtol=1e-4, atol=1e-5)
 
 
 @every_model
@@ -94,7 +99,35 @@ def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name:
     alone, _ = losses(model, as_documents_of_one_sentence(text), 2, 3)
     np.testing.assert_allclose(dropped, alone, rtol=1e-5, atol=1e-6)
     kept, _ = losses(model, text, 2, 3)
-    assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == (model.order == 0)
+    assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == (ZOO[name].order == 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [("hrnnlm", None), ("bag", partial(BagOfWords, sentences=2))],
+    ids=["sentence recurrence", "bags"],
+)
+def test_a_dropped_context_does_not_end_the_history_that_needs_no_hidden_states(
+    name: str, context: partial[BagOfWords] | None
+) -> None:
+    """All contexts dropped, documents end in the contexts in which they end without noise."""
+    zoo = ZOO if context is None else {name: Composition(context, "lm.fusions:Output", "", "")}
+    torch.manual_seed(1)
+    model, text = DocumentLM(Config(name, V, 4, 5, "lstm", 2), zoo).eval(), corpus()
+    noise = Noise(0.0, 1.0, torch.Generator().manual_seed(0))
+    _, dropped = losses(model, text, 2, 3, noise)
+    _, kept = losses(model, text, 2, 3)
+    for a, b in zip(dropped, kept, strict=True):
+        torch.testing.assert_close(a.tensors, b.tensors)
+
+
+def test_the_sentence_level_is_taught_with_its_true_history_where_contexts_are_dropped() -> None:
+    model, text = model_of("hrnnlm"), corpus()
+    part = next(segments(text, range(5), streams=5, length=6))
+    noises = (Noise(0.0, 1.0, torch.Generator()), None)
+    one, two = (read(model, text, part, model.context.start(5), noise) for noise in noises)
+    torch.testing.assert_close(one.auxiliary_loss, two.auxiliary_loss)
+    assert not torch.allclose(one.features, two.features)
 
 
 def test_dropped_contexts_are_as_many_as_asked_for() -> None:
@@ -106,15 +139,6 @@ def test_dropped_contexts_are_as_many_as_asked_for() -> None:
     assert abs(share - 0.3) < 4 * math.sqrt(0.3 * 0.7 / 10_000)
 
 
-def test_dropout_keeps_the_expected_value() -> None:
-    noise = Noise(0.25, 0.0, torch.Generator().manual_seed(2))
-    dropped = noise.drop(torch.ones(100, 100))
-    assert set(dropped.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.75))}
-    assert abs(float(dropped.mean()) - 1) < 4 * math.sqrt(0.25 / 0.75 / 10_000)
-    whole = torch.randn(3, 3)
-    assert torch.equal(Noise(0.0, 0.0, torch.Generator()).drop(whole), whole)
-
-
 @every_model
 def test_noise_is_a_function_of_its_generator(name: str) -> None:
     model, text = model_of(name), corpus()
@@ -123,6 +147,71 @@ def test_noise_is_a_function_of_its_generator(name: str) -> None:
     one, same, other = (losses(model, text, 2, 3, noise)[0] for noise in noises)
     assert one == same
     assert one != other
+
+
+class Recorded(Corruption):
+    """Corruption that keeps the words that stand for each sentence in the contexts after it."""
+
+    left: ClassVar[list[list[int]]] = []
+
+    def copies(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Copies:
+        made = Corruption.copies(self, corpus, chosen)
+        bounds = made.text.sentences
+        self.left.extend(made.text.tokens[bounds[n] : bounds[n + 1]].tolist() for n in made.left)
+        return made
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+@pytest.mark.parametrize("length", [1, 3, 9])
+@every_model
+def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_else(
+    name: str, length: int, share: float
+) -> None:
+    """Against each sentence, and the copy that is left of it, read word by word in one context."""
+    model, text = model_of(name), corpus()
+    Recorded.left.clear()
+    corruption = Recorded(share, np.random.default_rng(7))
+    noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
+    ours, our_ends = losses(model, text, 1, length, noise)
+    truth, ends, left = [], [], iter(Recorded.left or sentences_of(text))
+    with torch.no_grad():
+        for first, stop in zip(text.documents, text.documents[1:], strict=False):
+            context = model.context.start(1)
+            for words in sentences_of(text)[first:stop]:
+                sentence = read_by_words(model, words, context)
+                targets = torch.tensor([*words, END])
+                features = model.features(sentence, context)
+                truth.extend(model.head.nll(features, targets).tolist())
+                summary = model.context.summary(read_by_words(model, next(left), context))
+                context = model.context.advance(context, summary)
+            ends.append(context)
+    assert next(left, None) is None
+    np.testing.assert_allclose(ours, sorted(truth), rtol=1e-4, atol=1e-5)
+    for a, b in zip(our_ends, ends, strict=True):
+        torch.testing.assert_close(without_padding(a), without_padding(b), rtol=1e-4, atol=1e-5)
+    assert (Recorded.left == []) == (not model.fusion.uses_context)
+
+
+def sentences_of(text: Corpus) -> list[list[int]]:
+    bounds = zip(text.sentences, text.sentences[1:], strict=False)
+    return [text.tokens[a:b].tolist() for a, b in bounds]
+
+
+@every_model
+def test_corrupted_contexts_leave_targets_and_the_loss_between_sentences_alone(name: str) -> None:
+    """Targets are the words of the text, in the order in which they stand without corruption."""
+    model, text = model_of(name), corpus()
+    part = next(segments(text, [0, 2], streams=2, length=4))
+    found = []
+    for share in (0.0, 1.0):
+        corruption = Corruption(share, np.random.default_rng(7))
+        noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
+        found.append(read(model, text, part, model.context.start(2), noise))
+    clean = read(model, text, part, model.context.start(2))
+    assert all(torch.equal(reading.targets, clean.targets) for reading in found)
+    assert torch.equal(found[0].features, clean.features)
+    assert torch.equal(found[0].auxiliary_loss, clean.auxiliary_loss)
+    assert torch.equal(found[1].features, clean.features) == (not model.fusion.uses_context)
 
 
 @pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm"])
@@ -139,7 +228,8 @@ def test_the_loss_of_a_sentence_teaches_the_one_before_it_within_a_segment(name:
 
 
 @pytest.mark.parametrize("length", [1, 3])
-def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: int) -> None:
+def test_the_sentence_level_is_asked_for_every_word_after_the_first_sentence(length: int) -> None:
+    """There is no sentence before the first one: nothing from which to predict its words."""
     model, text = model_of("hrnnlm"), corpus()
     context = model.context
     expected, asked = 0.0, 0.0
@@ -148,8 +238,9 @@ def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: in
             state = context.start(1)
             for s in range(first, stop):
                 words = torch.from_numpy(text.tokens[text.sentences[s] : text.sentences[s + 1]])
-                logits = context.next_word_logits(state)  # type: ignore[operator]
-                expected -= float(torch.log_softmax(logits, dim=1)[0, words.long()].sum())
+                if s > first:
+                    logits = context.next_word_logits(state)  # type: ignore[operator]
+                    expected -= float(torch.log_softmax(logits, dim=1)[0, words.long()].sum())
                 state = context.advance(state, Rows.of(model.embedding(words).sum(0)[None]))
         contexts = context.start(2)
         for part in segments(text, range(text.n_documents), streams=2, length=length):
@@ -159,8 +250,33 @@ def test_the_sentence_level_is_asked_for_every_word_of_every_sentence(length: in
     assert asked == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "drnnlm"])
-def test_other_models_have_no_loss_of_their_own_between_sentences(name: str) -> None:
+@every_model
+def test_models_without_a_sentence_level_have_no_loss_of_their_own_between_sentences(
+    name: str,
+) -> None:
     model, text = model_of(name), corpus()
     part = next(segments(text, [0], streams=1, length=4))
-    assert float(read(model, text, part, model.context.start(1)).auxiliary_loss) == 0.0
+    reading = read(model, text, part, model.context.start(1))
+    found = float(reading.auxiliary_loss.detach()), float(reading.auxiliary_nats)
+    assert (found == (0.0, 0.0)) == (not model.context.auxiliary_parameters())
+
+
+@pytest.mark.parametrize("name", ["hrnnlm", "hrnnlm-lin"])
+def test_nats_of_a_sentence_level_are_summed_also_where_training_takes_means(name: str) -> None:
+    model, text = model_of(name), corpus()
+    for s in range(1, 3):  # of the first document
+        part = next(segments(text, [0], streams=1, length=s + 1))
+        until, before = (
+            read(model, text, Segment(part.sentences[:n], part.begins), model.context.start(1))
+            for n in (s + 1, s)
+        )
+        words = int(text.sentences[s + 1] - text.sentences[s])
+        loss, own = (
+            float((one - other).detach())
+            for one, other in (
+                (until.auxiliary_loss, before.auxiliary_loss),
+                (until.auxiliary_nats, before.auxiliary_nats),
+            )
+        )
+        assert own > 0
+        assert loss == pytest.approx(own / (words if name == "hrnnlm-lin" else 1), rel=1e-4)

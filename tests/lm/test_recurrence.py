@@ -1,125 +1,59 @@
-"""The cells against scalar arithmetic, torch's own LSTM, and the published parameter counts."""
+"""The cells against torch's own LSTM, the laws of all, and the published parameter counts."""
 
 import math
-from operator import mul
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
 
 from lm.model import n_parameters
-from lm.recurrence import (
-    CIFG,
-    LSTM,
-    RECURRENCES,
-    HTanh,
-    NoRecurrence,
-    OneHotHTanh,
-    Recurrence,
-    select,
-)
+from lm.recurrence import CIFG, CIFG2015, LSTM, Recurrence, select
+from lm.zoo import RECURRENCES, load
 
-Vector = list[float]
+KINDS = [load(part) for part in RECURRENCES.values()]
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=list(RECURRENCES))
 
 
-def sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
+def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -> None:
+    torch.manual_seed(6)
+    cell = CIFG2015(3, 4, 2)
+    fresh, x = cell.start(1), cell.project(torch.randn(1, 3))
+    begun = cell.step(cell.project(torch.randn(1, 3)), fresh)
+    both = tuple(torch.cat(rows) for rows in zip(fresh, begun, strict=True))
+    together = cell.step(x.expand(2, -1), both)
+    for row, state in enumerate((fresh, begun)):
+        alone = cell.step(x, state)
+        torch.testing.assert_close(select(together, torch.tensor([row])), alone)
 
 
-def cifg_by_hand(cell: CIFG, layer: int, u: Vector, h: Vector, c: Vector) -> tuple[Vector, Vector]:
-    """Ji et al.'s cell, unit by unit: (h', c')."""
-    H = cell.hidden
-    below, recurrent, peephole = (
-        p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.peephole)
+@every_kind
+def test_the_hidden_states_of_all_layers_are_those_that_feed_the_layer_above(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(9)
+    cell = kind(3, 4, 2)
+    state = cell.step(cell.project(torch.randn(2, 3)), cell.start(2))
+    hidden = cell.hidden_states(state)
+    assert hidden.shape == (2, 8)
+    assert torch.equal(hidden[:, 4:], cell.output(state))
+    below = cell.cell(
+        1, F.linear(hidden[:, :4], cell.lower[1], cell.bias[1]), cell.start(2)[: cell.tensors]
     )
-    bias: Vector = cell.bias[layer].tolist()
-
-    def dot(row: Vector, vector: Vector) -> float:
-        return math.fsum(a * b for a, b in zip(row, vector, strict=True))
-
-    def drive(gate: int, unit: int) -> float:
-        row = gate * H + unit
-        return dot(below[row], u) + dot(recurrent[row], h) + bias[row]
-
-    i = [sigmoid(drive(0, unit) + dot(peephole[unit], c)) for unit in range(H)]
-    g = [math.tanh(drive(1, unit)) for unit in range(H)]
-    c = [(1 - i[unit]) * c[unit] + i[unit] * g[unit] for unit in range(H)]
-    o = [sigmoid(drive(2, unit) + dot(peephole[H + unit], c)) for unit in range(H)]
-    return [o[unit] * math.tanh(c[unit]) for unit in range(H)], c
+    torch.testing.assert_close(below[0], cell.output(state))
 
 
-def test_two_cifg_layers_equal_a_scalar_computation() -> None:
-    torch.manual_seed(0)
-    cell = CIFG(3, 4, 2)
-    state = cell.zeros(1)
-    h, c = [[0.0] * 4] * 2, [[0.0] * 4] * 2
-    for x in torch.randn(5, 1, 3):
-        state = cell.step(cell.project(x), state)
-        u = x[0].tolist()
-        for layer in range(2):
-            h[layer], c[layer] = cifg_by_hand(cell, layer, u, h[layer], c[layer])
-            u = h[layer]
-        by_hand = torch.tensor([h[0], c[0], h[1], c[1]])
-        torch.testing.assert_close(torch.cat(state), by_hand, atol=1e-6, rtol=1e-5)
-    assert cell.output(state) is state[2]
-
-
-def test_two_htanh_layers_equal_a_scalar_computation() -> None:
-    """Lin et al. 2015, eqs. 4 and 6, with a bias: inputs are large enough that some units clip."""
-    torch.manual_seed(0)
-    cell = HTanh(3, 4, 2)
-    for bias in cell.bias:
-        torch.nn.init.normal_(bias)
-    state, h, seen = cell.zeros(1), [[0.0] * 4] * 2, []
-    for x in 2 * torch.randn(5, 1, 3):
-        state = cell.step(cell.project(x), state)
-        u = x[0].tolist()
-        for layer in range(2):
-            W, U, b = (p[layer].tolist() for p in (cell.lower, cell.recurrent, cell.bias))
-            drives = [
-                math.fsum([*map(mul, W[n], u), *map(mul, U[n], h[layer]), b[n]]) for n in range(4)
-            ]
-            h[layer] = u = [max(-1.0, min(1.0, z)) for z in drives]
-        seen += h[0]
-        torch.testing.assert_close(torch.cat(state), torch.tensor(h), atol=1e-6, rtol=1e-5)
-    assert {1.0, -1.0} < set(seen)
-    assert cell.output(state) is state[1]
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-def test_words_and_other_inputs_enter_a_one_hot_layer_side_by_side(layers: int) -> None:
-    """An embedding is what W makes of a 1-of-V word; only other inputs have a matrix."""
-    torch.manual_seed(1)
-    cell = OneHotHTanh(4 + 3, 4, layers)
-    words, others, state = torch.randn(2, 4), torch.randn(2, 3), cell.zeros(2)
-    assert cell.beside is not None
-    h = torch.nn.functional.hardtanh(words + others @ cell.beside.T)
-    if layers == 2:
-        h = torch.nn.functional.hardtanh(h @ cell.lower[0].T)
-    projected = cell.project(words) + cell.project(others, first=4)
-    torch.testing.assert_close(cell.output(cell.step(projected, state)), h)
-    assert n_parameters(cell) == 4 * 3 + 4 * 4 * (2 * layers - 1)
-    assert n_parameters(OneHotHTanh(4, 4, layers)) == 4 * 4 * (2 * layers - 1)
-    with pytest.raises(TypeError, match="no other inputs"):
-        OneHotHTanh(4, 4).project(others, first=4)
-
-
-def test_a_one_hot_layer_and_its_embedding_begin_within_one_over_the_vocabulary() -> None:
-    cell, embedding = OneHotHTanh(4, 4), torch.nn.Embedding(50, 4)
-    cell.initialise(embedding)
-    for weight in (*cell.parameters(), embedding.weight):
-        assert 0.01 < float(weight.detach().abs().max()) <= 0.02
-
-
-def test_without_a_recurrence_states_have_rows_and_no_columns() -> None:
-    cell = NoRecurrence(3, 4, 2)
-    state = cell.step(cell.project(torch.randn(5, 3)), cell.zeros(5))
-    assert [t.shape for t in (*state, cell.output(state))] == [(5, 0), (5, 0)]
-    (unrolled,) = cell.unroll(cell.project(torch.randn(9, 3)), state, (5, 4))
-    assert unrolled.shape == (9, 0)
-    assert (cell.width, n_parameters(cell)) == (0, 0)
+@every_kind
+def test_a_vector_added_to_the_inputs_changes_the_projection_by_its_own(
+    kind: type[Recurrence],
+) -> None:
+    torch.manual_seed(10)
+    cell = kind(5, 4, 1)
+    torch.nn.init.normal_(cell.bias[0])
+    x, vector = torch.randn(2, 3), torch.randn(2, 3)
+    torch.testing.assert_close(cell.project(x) + cell.project_sum(vector), cell.project(x + vector))
 
 
 @given(st.integers(0, 999))
@@ -148,7 +82,7 @@ def test_the_lstm_equals_torchs_own() -> None:
                 blocks = source.chunk(4)
                 getattr(theirs, f"{kind}_l{layer}").copy_(torch.cat([blocks[b] for b in order]))
             getattr(theirs, f"bias_hh_l{layer}").zero_()
-    x, state = torch.randn(6, 2, 3), ours.zeros(2)
+    x, state = torch.randn(6, 2, 3), ours.start(2)
     expected, (h, c) = theirs(x)
     for n in range(6):
         state = ours.step(ours.project(x[n]), state)
@@ -162,13 +96,13 @@ def test_the_lstm_equals_torchs_own() -> None:
 def test_layers_have_the_published_numbers_of_parameters(d: int, H: int) -> None:
     cifg = {n: 3 * H * n + 5 * H * H + 3 * H for n in (d, H)}
     lstm = {n: 4 * H * (n + H) + 4 * H for n in (d, H)}
-    assert n_parameters(CIFG(d, H, 1)) == cifg[d]
+    assert n_parameters(CIFG(d, H, 1)) == n_parameters(CIFG2015(d, H, 1)) == cifg[d]
     assert n_parameters(CIFG(d, H, 2)) == cifg[d] + cifg[H]
     assert n_parameters(LSTM(d, H, 1)) == lstm[d]
     assert n_parameters(LSTM(d, H, 3)) == lstm[d] + 2 * lstm[H]
 
 
-@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+@every_kind
 def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
     kind: type[Recurrence],
 ) -> None:
@@ -181,7 +115,7 @@ def test_projections_of_parts_of_an_input_add_up_to_that_of_the_whole(
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("kind", RECURRENCES.values(), ids=list(RECURRENCES))
+@every_kind
 def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     kind: type[Recurrence], layers: int
 ) -> None:
@@ -189,7 +123,7 @@ def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     cell = kind(3, 4, layers)
     lengths = [5, 3, 3, 1]
     rows = [[row for row, length in enumerate(lengths) if length > n] for n in range(5)]
-    x, start = torch.randn(sum(lengths), 3), tuple(torch.randn(4, 4) for _ in range(2 * layers))
+    x, start = torch.randn(sum(lengths), 3), tuple(map(torch.randn_like, cell.start(4)))
     ours = cell.unroll(cell.project(x), start, tuple(map(len, rows)))
     place = {
         (row, n): i for i, (n, row) in enumerate((n, r) for n, rs in enumerate(rows) for r in rs)

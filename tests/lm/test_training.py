@@ -1,25 +1,30 @@
 """Training learns, and a run that was interrupted is the run that was not, bit for bit."""
 
-from collections.abc import Callable
-from dataclasses import astuple, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from support.models import enlarged
-from torch import Tensor
+from support.training import (
+    TRAIN,
+    VALID,
+    VOCABULARY,
+    WORDS,
+    figures,
+    interrupted,
+    same,
+    tensors,
+)
 
-from lm.batches import epoch_order, segments
-from lm.checkpoint import load_training, save_training
+from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
 from lm.model import Config, DocumentLM
 from lm.training import Report, Settings, Trainer
-from lm.vocabulary import Vocabulary
 
-WORDS = tuple(b"w%d" % i for i in range(21))
-VOCABULARY = Vocabulary(WORDS)
 SETTINGS = Settings(
     epochs=2,
     seed=5,
@@ -33,18 +38,6 @@ SETTINGS = Settings(
 )
 
 
-def text(documents: int, seed: int) -> Corpus:
-    """Documents of 2–5 sentences, each a stretch of the circle of words, begun at its own word."""
-    rng = np.random.default_rng(seed)
-    lines: list[bytes] = []
-    for _ in range(documents):
-        begin = int(rng.integers(21))
-        for length in rng.integers(1, 6, size=rng.integers(2, 6)):
-            lines.append(b" ".join(WORDS[(begin + i) % 21] for i in range(length)))
-        lines.append(b"")
-    return encode(lines, VOCABULARY)
-
-
 def repetitive(documents: int, seed: int) -> Corpus:
     """Documents of 3–6 sentences of one word, which is the same in all of them: one of four."""
     rng = np.random.default_rng(seed)
@@ -52,9 +45,6 @@ def repetitive(documents: int, seed: int) -> Corpus:
     for _ in range(documents):
         lines += [WORDS[rng.integers(4)]] * int(rng.integers(3, 7)) + [b""]
     return encode(lines, VOCABULARY)
-
-
-TRAIN, VALID = text(8, 0), text(3, 1)
 
 
 def trainer_of(
@@ -68,46 +58,6 @@ def trainer_of(
     config = Config(name, len(VOCABULARY), 6, 8, recurrence, layers, head=head)
     model = DocumentLM.seeded(config, settings.seed)
     return Trainer(model, train, VALID, settings=settings)
-
-
-def figures(report: Report | None) -> tuple[object, ...] | None:
-    """A report without what the clock says."""
-    return None if report is None else astuple(replace(report, seconds=0, words_per_second=0))
-
-
-def tensors(trainer: Trainer) -> dict[str, Tensor]:
-    """Everything that a run computes."""
-    state = dict(trainer.model.state_dict())
-    for index, moments in trainer.optimiser.state_dict()["state"].items():
-        state |= {f"{index}.{name}": value for name, value in moments.items()}
-    return {**state, **{f"contexts.{n}": t for n, t in enumerate(trainer.contexts.tensors)}}
-
-
-def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-def interrupted(
-    make: Callable[[], Trainer],
-    folder: Path,
-    updates: int,
-    damage: Callable[[Trainer], None] = lambda trainer: None,
-) -> tuple[Trainer, list[object]]:
-    """A run left after so many updates and gone on with by another process's trainer."""
-    first = make()
-    reports: list[object] = []
-    for _, report in zip(range(updates), first.run(), strict=False):
-        reports.append(figures(report))
-    save_training(folder, first)
-    torch.manual_seed(99)  # a fresh process has another global generator
-    second = make()
-    with torch.no_grad():
-        for parameter in second.model.parameters():
-            parameter.fill_(0.5)
-    load_training(folder, second)
-    damage(second)
-    reports.extend(figures(report) for report in second.run())
-    return second, reports
 
 
 @pytest.mark.parametrize(
@@ -136,6 +86,70 @@ def test_an_interrupted_run_makes_the_updates_of_an_uninterrupted_one(
         assert reports == expected, f"left after update {updates}"
 
 
+REGULARISED = replace(
+    SETTINGS,
+    locked_dropout=0.3,
+    word_dropout=0.2,
+    weight_dropout=0.4,
+    context_noise=0.6,
+    averaging=0.5,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "recurrence", "precision"),
+    [("codclm", "lstm", "bfloat16"), ("ccdclm", "cifg", "float32"), ("hrnnlm", "lstm", "float32")],
+)
+def test_a_regularised_run_can_be_resumed(
+    name: str, recurrence: str, precision: str, tmp_path: Path
+) -> None:
+    def make() -> Trainer:
+        return trainer_of(name, replace(REGULARISED, precision=precision), recurrence)
+
+    whole = make()
+    expected = [figures(report) for report in whole.run()]
+    resumed, reports = interrupted(make, tmp_path, 3)
+    assert same(tensors(resumed), tensors(whole))
+    assert reports == expected
+
+
+@pytest.mark.parametrize(
+    "field", ["locked_dropout", "word_dropout", "weight_dropout", "context_noise"]
+)
+def test_every_kind_of_noise_makes_another_run(field: str) -> None:
+    value = getattr(REGULARISED, field)
+    ended = []
+    for settings in (SETTINGS, replace(SETTINGS, **{field: value})):
+        trainer = trainer_of("codclm", replace(settings, epochs=1))
+        for _ in trainer.run():
+            pass
+        ended.append(tensors(trainer))
+    assert not same(*ended)
+
+
+def test_context_noise_costs_and_changes_nothing_without_context() -> None:
+    ended = []
+    for noise in (0.0, 0.9):
+        trainer = trainer_of("rnnlm", replace(SETTINGS, context_noise=noise, epochs=1))
+        for _ in trainer.run():
+            pass
+        ended.append(tensors(trainer))
+    assert same(*ended)
+
+
+def test_averaging_leaves_training_alone_and_the_average_is_validated() -> None:
+    plain, averaged = (
+        trainer_of("codclm", replace(SETTINGS, averaging=share)) for share in (0.0, 0.5)
+    )
+    reports = [[report for report in trainer.run() if report] for trainer in (plain, averaged)]
+    assert same(plain.model.state_dict(), averaged.model.state_dict())
+    assert plain.validated is plain.model
+    assert averaged.validated is not averaged.model
+    measured = [perplexity(trainer.validated, VALID).perplexity for trainer in (plain, averaged)]
+    assert measured == [report[-1].valid_perplexity for report in reports]
+    assert measured[0] != measured[1]
+
+
 def forget_contexts(trainer: Trainer) -> None:
     trainer.contexts = trainer.model.context.start(trainer.streams).detach()
 
@@ -152,6 +166,11 @@ def forget_noise(trainer: Trainer) -> None:
     trainer.progress.update -= 1
 
 
+def forget_average(trainer: Trainer) -> None:
+    assert trainer.average is not None
+    trainer.average.model.load_state_dict(trainer.model.state_dict())
+
+
 @pytest.mark.parametrize(
     ("name", "damage"),
     [
@@ -161,15 +180,17 @@ def forget_noise(trainer: Trainer) -> None:
         ("codclm", forget_moments),
         ("ccdclm", forget_position),
         ("hrnnlm", forget_noise),
+        ("codclm", forget_average),
     ],
 )
 def test_a_resumed_run_that_forgets_anything_is_another_run(
     name: str, damage: Callable[[Trainer], None], tmp_path: Path
 ) -> None:
-    whole = trainer_of(name)
+    settings = replace(SETTINGS, averaging=0.5)
+    whole = trainer_of(name, settings)
     for _ in whole.run():
         pass
-    resumed, _ = interrupted(lambda: trainer_of(name), tmp_path, 2, damage)
+    resumed, _ = interrupted(lambda: trainer_of(name, settings), tmp_path, 2, damage)
     assert not same(tensors(resumed), tensors(whole))
 
 
@@ -286,10 +307,10 @@ def test_every_epoch_reads_every_sentence_in_a_different_order(
     trainer = trainer_of("rnnlm", replace(SETTINGS, epochs=3))
     update = trainer._update
 
-    def watched(segment: object) -> None:
-        grid = segment.sentences  # type: ignore[attr-defined]
-        read.extend(grid[grid >= 0].tolist())
-        update(segment)  # type: ignore[arg-type]
+    def watched(segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            read.extend(segment.sentences[segment.sentences >= 0].tolist())
+        update(segments)
 
     monkeypatch.setattr(trainer, "_update", watched)
     for _ in trainer.run():

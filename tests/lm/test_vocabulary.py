@@ -56,3 +56,8 @@ def test_lines_are_encoded_as_each_of_them_alone(lines: list[str]) -> None:
     tokens, offsets = vocabulary.encode_lines(b"".join(line + b"\n" for line in raw))
     rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
     assert rows == [vocabulary.encode(words_of(line)) for line in raw]
+
+
+def test_ids_are_words_again_and_special_ones_are_spelled_out() -> None:
+    vocabulary = Vocabulary((b"a", b"b"))
+    assert vocabulary.decode([4, 0, 3, 2, 1]) == [b"b", b"<unk>", b"a", b"</s>", b"<s>"]

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,56 +10,61 @@ from hypothesis import strategies as st
 from support.models import config_of
 
 from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
-from lm.model import DocumentLM, n_parameters
-from lm.zoo import HEADS, ZOO
+from lm.model import Config, DocumentLM, n_parameters
+from lm.zoo import FUSIONS, HEADS, ZOO, LastSentences, fact, load
 
 sizes = st.integers(1, 12)
-ORDERS = {
-    "rnnlm": 0,
-    "codclm": 1,
-    "ccdclm": None,
-    "drnnlm": None,
-    "hrnnlm": None,
-    "rnnslm": None,
-    "rnnlm-lin": 0,
-    "hrnnlm-lin": None,
-    "hrnnlm-lin-dual": None,
-}
+ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
+ORDERS |= {"adclm": None, "dam": None, "rnnslm": None, "rnnlm-lin": 0}
+ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
+NUMBERS = (2, 1, 3, 2, 5, 2)
+MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
 
 
-def counted(name: str, V: int, K: int, H: int) -> int:
-    """Parameters of a model as published: two coupled-gate layers, a separate output matrix.
+def counted(name: str, V: int, K: int, H: int, A: int) -> int:
+    """Parameters of a model as published: layers of its paper, a separate output matrix.
 
-    Or one layer of its own recurrence, and tables of hashed features of 2V numbers.
+    Tables of hashed features have 2V numbers.
     """
-    layers = 1 if ZOO[name].recurrence else 2
-    config = config_of(name, V, K, H, recurrence="cifg", layers=layers, tied=False)
-    return n_parameters(DocumentLM(config))
+    attention = A if fact(load(ZOO[name].context), "per_word") else None
+    recurrence, layers = ZOO[name].shape
+    shape: dict[str, Any] = {"recurrence": recurrence, "layers": layers, "tied": False}
+    config = config_of(name, V, K, H, attention=attention, **shape)
+    return n_parameters(DocumentLM.without_memory(config))
 
 
-def printed(formula: str, V: int, K: int, H: int) -> int:
+def printed(formula: str, **sizes: int) -> int:
     """The value of a formula as it stands in the table."""
     python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", formula.replace("²", "**2"))
-    return int(eval(python, {"V": V, "K": K, "H": H, "S": 2 * V}))
+    return int(eval(python, dict(sizes)))
 
 
-@pytest.mark.parametrize("name", sorted(ZOO))
-@given(V=st.integers(3, 40), K=sizes, H=sizes)
+@pytest.mark.parametrize("name", [*sorted(ZOO), *MEMBERS])
+@given(V=st.integers(3, 40), K=sizes, H=sizes, A=sizes)
 @settings(max_examples=15)
 def test_models_have_as_many_parameters_as_their_formula_says(
-    name: str, V: int, K: int, H: int
+    name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    assert counted(name, V, K, H) == printed(ZOO[name].parameters, V, K, H)
+    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V)
+    assert counted(name, V, K, H, A) == found
 
 
 @pytest.mark.parametrize(
     ("name", "number"),
-    [("ccdclm", 1_014_403), ("codclm", 1_487_635), ("hrnnlm", 1_541_702)],
+    [
+        ("ccdclm", 1_014_403),
+        ("codclm", 1_487_635),
+        ("adclm", 1_013_664),
+        ("dam", 1_037_443),
+        ("hrnnlm", 1_541_702),
+    ],
 )
 def test_models_of_the_published_size_have_the_published_number(name: str, number: int) -> None:
-    """V = 10,003 and K = H = 48: Ji et al.'s formulas and, for hrnnlm, their code; c_0 included."""
-    assert counted(name, 10_003, 48, 48) == number
+    """V = 10,003, K = H = A = 48: Ji et al.'s formulas, c_0 included; the sizes of the tensors in
+    their code for hrnnlm and dam, and in their equations for adclm.
+    """
+    assert counted(name, 10_003, 48, 48, 48) == number
 
 
 @given(V=st.integers(3, 40), K=sizes, H=sizes)
@@ -67,7 +73,7 @@ def test_context_to_output_and_context_to_context_differ_as_published(
     V: int, K: int, H: int
 ) -> None:
     """Ji et al. 2016, §2.2.1: VH − 3H²."""
-    difference = counted("codclm", V, K, H) - counted("ccdclm", V, K, H)
+    difference = counted("codclm", V, K, H, 1) - counted("ccdclm", V, K, H, 1)
     assert difference == V * H - 3 * H * H
 
 
@@ -101,8 +107,34 @@ def test_published_models_with_a_recurrence_of_their_own_obey_the_laws(
     check_composition(ZOO[name], layers=layers)
 
 
+@pytest.mark.parametrize(("recurrence", "scale"), [("cifg-2015", 2.0), ("gru", 2.0), ("rnn", 8.0)])
+@pytest.mark.parametrize("name", ["adclm", "dam", "drnnlm"])
+def test_published_models_obey_the_laws_with_every_cell(
+    name: str, recurrence: str, scale: float
+) -> None:
+    """Small weights of a sigmoid cell let the influence of a sentence fade in float32."""
+    check_composition(ZOO[name], recurrence=recurrence, scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("name", "fusion"),
+    [
+        ("codclm", "merge"),
+        ("adclm", "merge"),
+        ("dam", "output"),
+        ("drnnlm", "input-residual"),
+        ("hrnnlm", "input-sum"),
+        ("hrnnlm-lin", "input-sum"),
+        ("hrnnlm-lin-dual", "input-merge"),
+        ("hrnnlm-lin", "output"),
+    ],
+)
+def test_models_obey_the_laws_with_other_fusions(name: str, fusion: str) -> None:
+    check_composition(replace(ZOO[name], fusion=FUSIONS[fusion]), layers=2)
+
+
 @pytest.mark.parametrize("head", ["classes", "self-normalised", "hashed"])
-@pytest.mark.parametrize("name", sorted(name for name in ZOO if not ZOO[name].only_head))
+@pytest.mark.parametrize("name", sorted(name for name in ZOO if not ZOO[name].fixed))
 def test_published_models_obey_the_laws_with_every_head(name: str, head: str) -> None:
     check_composition(replace(ZOO[name], head=HEADS[head]))
 
@@ -111,3 +143,38 @@ def test_published_models_obey_the_laws_with_every_head(name: str, head: str) ->
 def test_a_score_depends_on_the_sentence_itself(name: str) -> None:
     model = tiny_model(ZOO[name])
     assert last_score(model, DOCUMENT) != last_score(model, [*DOCUMENT[:-1], [7, 9]])
+
+
+def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
+    for number in (1, 4, 100):
+        found = ZOO[f"rlm-bow-lf-{number}"]
+        assert found.context == LastSentences("lm.contexts.bag:WordFrequencies", number)
+        assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == found.order == number
+
+
+@pytest.mark.parametrize(
+    "end", ["0", "04", "101", "-1", "1.0", "\N{FULLWIDTH DIGIT FOUR}", "N", ""]
+)
+def test_other_names_are_of_no_family(end: str) -> None:
+    name = f"rlm-bow-lf-{end}"
+    assert name not in ZOO
+    with pytest.raises(KeyError, match="rlm-bow-lf"):
+        ZOO[name]
+
+
+def test_families_are_not_among_the_names_of_the_table() -> None:
+    assert not {*ZOO} & {*ZOO.families, *MEMBERS}
+    assert len(ZOO) == len([*ZOO])
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_of_families_obey_the_laws(name: str) -> None:
+    model = tiny_model(ZOO[name])
+    assert model.order == int(name[-1])
+    assert not model.additive
+    check_composition(ZOO[name], tied=False)
+
+
+@pytest.mark.parametrize("name", ["rlm-seqbow-att-lf-1", "rlm-seqbow-lf-2"])
+def test_members_of_families_obey_the_laws_over_the_cells_of_ji_et_al(name: str) -> None:
+    check_composition(ZOO[name], recurrence="cifg", layers=2)

@@ -14,6 +14,7 @@ from rerank.notices import Notices
 from rerank.pipeline import Scoring, Search, decode
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists
+from rerank.scorers.language_model import LanguageModel
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,7 @@ def test_what_the_estimate_does_is_not_counted(model_folders: Mapping[str, Path]
     with KBestSource.open(lists, Notices()) as opened:
         estimate(opened, Search(), lambda line: None)
         (scorer,) = opened.models
+        assert isinstance(scorer, LanguageModel)
         assert (scorer.oov, scorer.words, scorer.work.nodes) == (0, 0, 0)
 
 

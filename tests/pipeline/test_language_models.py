@@ -12,60 +12,30 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pytest
 import torch
+from support.language_models import QUICK, SMALL, trained, with_texts
 
 from lm.checkpoint import load_model, save_model
+from lm.model import Config
 from lm.training import Report
 from lm.zoo import ZOO, Composition
 from rerank.cli import run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest
 from rerank.notices import Notices
-from rerank.pipeline import Recipe, language_models, perplexity, train_lm
+from rerank.pipeline import Recipe, language_models, perplexity, train_lm, training
+from rerank.pipeline.recipes import completed
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-SMALL = Recipe(
-    "codclm",
-    embed=12,
-    hidden=16,
-    epochs=4,
-    learning_rate=2e-2,
-    streams=4,
-    device="cpu",
-    precision="float32",
-)
-QUICK = replace(SMALL, epochs=1)  # 10 updates
-
-
-def made_up(seed: int, n_documents: int) -> str:
-    """Documents of five sentences about one thing each, in a fixed order of words."""
-    rng = np.random.default_rng(seed)
-    documents = []
-    for _ in range(n_documents):
-        thing = rng.choice(["lamp", "house", "boat", "dog", "king", "moon"])
-        pairs = zip(
-            rng.choice(["lit", "dark", "old"], 5), rng.choice(["town", "sea"], 5), strict=True
-        )
-        documents.append("".join(f"the {thing} is {how} in the {place}\n" for how, place in pairs))
-    return "\n".join(documents)
+every_model = pytest.mark.parametrize("name", sorted(ZOO))
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with 200 sentences to train on and 50 held out."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut in these tests
-    Path("train.txt").write_text(made_up(1, 40), encoding="utf-8")
-    Path("valid.txt").write_text(made_up(2, 10), encoding="utf-8")
-    return tmp_path
-
-
-def trained(recipe: Recipe = QUICK, out: str = "lm", **options: Any) -> Report:
-    options = {"train": "train.txt", "valid": "valid.txt", "notices": Notices(), **options}
-    return train_lm(recipe, options.pop("train"), options.pop("valid"), Path(out), **options)
+    return with_texts(tmp_path, monkeypatch)
 
 
 def unigram_perplexity() -> float:
@@ -163,6 +133,68 @@ def test_a_normalised_head_states_no_error(here: Path) -> None:
     assert not [name for name in figures if name.startswith("log_z")]
 
 
+PAPER = Recipe("codclm", recipe="paper", embed=6, hidden=6, epochs=1, device="cpu")
+
+
+def test_the_recipe_of_a_paper_trains_and_is_printed_and_saved(here: Path) -> None:
+    said: list[str] = []
+    report = trained(replace(PAPER, learning_rate=0.05), announce=said.append)
+    assert report.valid_perplexity < unigram_perplexity()
+    assert said[1].startswith("recipe paper: epochs 1, ")
+    assert "learning rate 0.05, " in said[1]
+    assert "optimiser adagrad, " in said[1]
+    saved = load_model(Path("lm"))
+    settings: Any = saved.about["settings"]
+    assert saved.about["recipe"] == "paper"
+    assert (settings["optimiser"], settings["learning_rate"]) == ("adagrad", 0.05)
+    config = saved.model.config
+    assert (config.layers, config.recurrence, config.tied) == (2, "cifg", False)
+
+
+def test_the_initial_weights_of_a_recipe_are_those_of_the_model(here: Path) -> None:
+    folders = {}
+    for init in ("own", "glorot"):
+        trained(replace(PAPER, initialisation=init, learning_rate=1e-9), init)
+        folders[init] = load_model(Path(init)).model.embedding.weight.detach().abs().max()
+    assert folders["own"] < 0.1001 < 0.9 < folders["glorot"] <= 1.0  # √(6 / 6)
+
+
+def test_words_that_are_too_rare_are_not_in_the_vocabulary(here: Path) -> None:
+    words = Counter(Path("train.txt").read_text(encoding="utf-8").split())
+    least = sorted(words.values())[len(words) // 2]
+    trained(replace(QUICK, min_count=least))
+    kept = {word.decode() for word in load_model(Path("lm")).vocabulary.words}
+    assert kept == {word for word, count in words.items() if count >= least}
+    with pytest.raises(UsageError, match="--vocab-min-count 1000: no word is so frequent"):
+        trained(replace(QUICK, min_count=1000), "other")
+
+
+def curve(name: str) -> list[list[str]]:
+    """Lines of a learning curve without what the clock says."""
+    lines = Path(name).read_text(encoding="utf-8").splitlines()
+    return [line.split("\t")[:2] + line.split("\t")[3:] for line in lines]
+
+
+def test_a_learning_curve_has_every_validation_of_an_interrupted_run_once(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reports: list[Report] = []
+    trained(out="whole", curve="whole.tsv", report=reports.append)
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 5)
+        with pytest.raises(StoppedEarly):
+            trained(curve="curve.tsv")
+    assert 1 < len(curve("curve.tsv")) < 1 + len(reports)
+    trained(curve="curve.tsv", resume=True)
+    assert curve("curve.tsv") == curve("whole.tsv")
+    assert [line[0] for line in curve("whole.tsv")[1:]] == [str(r.update) for r in reports]
+
+
+def test_a_learning_curve_does_not_replace_the_text(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"output train\.txt is also the input"):
+        trained(curve="train.txt")
+
+
 def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
     with pytest.raises(UsageError, match=r"--negatives 7: .*trained on all words; leave"):
         trained(replace(QUICK, head="classes", negatives=7))
@@ -170,8 +202,75 @@ def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
     trained(replace(QUICK, head="classes", negatives=0))
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attention": 7}, "--model codclm: 'codclm' has no attention, found a size 7"),
+        ({"fusion": "initial"}, "--model codclm: the fusion 'initial' needs a context that"),
+        ({"model": "rnnlm", "fusion": "merge"}, "--model rnnlm: 'rnnlm' has no context"),
+    ],
+    ids=str,
+)
+def test_options_for_which_a_model_has_no_use_are_refused_before_the_text_is_read(
+    here: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        trained(replace(QUICK, **change), train="missing.txt")
+    assert not Path("lm").exists()
+
+
+def test_a_fusion_and_a_size_of_attention_are_part_of_the_model(here: Path) -> None:
+    said: list[str] = []
+    recipe = replace(QUICK, model="adclm", attention=5, fusion="merge", recurrence="gru")
+    trained(replace(recipe, head="classes"), announce=said.append)
+    assert said[0].startswith("adclm (merge, classes): ")
+    model = load_model(Path("lm")).model
+    assert (model.config.attention, model.config.fusion, model.order) == (5, "merge", 1)
+    assert model.context.get_parameter("query.weight").shape == (5, QUICK.hidden)
+
+
+# Texts as Ji et al. have them
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, (128, 256, 1)),
+        ({"size": "medium"}, (256, 512, 1)),
+        ({"size": "medium", "hidden": 10}, (256, 10, 1)),
+        ({"size": "large", "embed": 7, "layers": 1}, (7, 1024, 1)),
+    ],
+    ids=str,
+)
+def test_sizes_given_win_over_those_of_the_preset(
+    given: dict[str, Any], expected: tuple[int, int, int]
+) -> None:
+    shape = Config(**completed(Recipe("rnnlm", **given)).values(Config))
+    assert (shape.embed, shape.hidden, shape.layers) == expected
+
+
+def test_a_preset_of_sizes_is_trained(here: Path) -> None:
+    trained(replace(QUICK, size="medium", hidden=None))
+    config = load_model(Path("lm")).model.config
+    assert (config.embed, config.hidden, config.layers) == (12, 512, 1)
+
+
+def test_the_averaged_weights_are_saved_with_their_perplexity(here: Path) -> None:
+    report = trained(replace(QUICK, averaging=0.5))
+    assert report.best
+    found = perplexity(Path("lm"), "valid.txt", notices=Notices(), device="cpu")
+    assert found.perplexity == pytest.approx(report.valid_perplexity, rel=1e-6)
+    assert trained(out="plain").valid_perplexity != report.valid_perplexity
+
+
+def test_context_noise_is_refused_for_models_without_context(here: Path) -> None:
+    with pytest.raises(UsageError, match=r"--context-noise 0\.3: rnnlm reads no context; leave"):
+        trained(replace(QUICK, model="rnnlm", context_noise=0.3))
+    trained(replace(QUICK, model="rnnlm", context_noise=0.0))
+
+
 def test_an_unknown_head_is_refused(here: Path) -> None:
-    with pytest.raises(ValueError, match="no head 'sparse' is known; there are softmax, classes"):
+    with pytest.raises(UsageError, match="no head 'sparse' is known; there are softmax, classes"):
         trained(replace(QUICK, head="sparse"))
     assert not Path("lm").exists()
 
@@ -188,7 +287,7 @@ def interrupt_after(patch: pytest.MonkeyPatch, n_updates: int) -> None:
                 os.kill(os.getpid(), signal.SIGTERM)
             yield item
 
-    patch.setattr(language_models, "progress", handed_on)
+    patch.setattr(training, "progress", handed_on)
 
 
 @pytest.mark.parametrize("name", ["codclm", "hrnnlm"])
@@ -213,7 +312,7 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
 def test_sigterm_ends_the_command_with_75_and_resume_finishes_its_run(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = "--embed 12 --hidden 16 --epochs 1 --learning-rate 2e-2 --streams 4 --device cpu"
+    options = "--embed 12 --hidden 16 --epochs 1 --learning-rate 5e-2 --streams 4 --device cpu"
     command = f"train-lm --model codclm --train train.txt --valid valid.txt --out lm {options}"
     with monkeypatch.context() as patch:
         interrupt_after(patch, 4)

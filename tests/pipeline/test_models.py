@@ -15,7 +15,8 @@ from rerank.scorers.language_model import LanguageModel
 
 
 def opened(*lms: Named, scoring: Scoring | None = None) -> list[LanguageModel]:
-    return open_models(lms, scoring or Scoring(device="cpu"), None)
+    found = open_models(lms, scoring or Scoring(device="cpu"), None)
+    return [model for model in found if isinstance(model, LanguageModel)]
 
 
 OPTIONS = ("lm", "scores", "pair-scores")

@@ -8,9 +8,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from support.lists import kbest
-from support.unbounded import LISTS, OTHERS, UNBOUNDED, every_model
+from support.unbounded import LISTS, OTHERS, UNBOUNDED, every_mean, every_model
 
 from decoders.batching import conditional_scores, path_score
+from decoders.problem import UnsuitedDecoder
 from decoders.search import Options, decode, decode_all
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
@@ -202,7 +203,7 @@ def beam_of_three(problem: ContextualProblem) -> Histories:
     return problem.select(successors, np.zeros(3, np.intp), np.arange(3))
 
 
-@every_model
+@every_mean
 @pytest.mark.parametrize("remembered", [False, True])
 def test_a_mean_of_one_history_is_that_history(
     name: str, saved: dict[str, SavedModel], remembered: bool
@@ -225,7 +226,7 @@ def test_a_mean_of_one_history_is_that_history(
     np.testing.assert_allclose(ours, theirs, atol=2e-4)
 
 
-@every_model
+@every_mean
 def test_a_mean_weighs_the_contexts_of_all_histories(
     name: str, saved: dict[str, SavedModel]
 ) -> None:
@@ -240,7 +241,15 @@ def test_a_mean_weighs_the_contexts_of_all_histories(
             torch.testing.assert_close(mean[choice], expected)
 
 
-@every_model
+@pytest.mark.parametrize("name", ["adclm", "dam"])
+def test_memories_to_attend_to_have_no_mean(name: str, saved: dict[str, SavedModel]) -> None:
+    problem = contextual(saved[name], LISTS)
+    _, successors = problem.extend(beam_of_three(problem), 1)
+    with pytest.raises(UnsuitedDecoder, match="no mean"):
+        problem.average(successors, np.full((3, 4), 1 / 3))
+
+
+@every_mean
 def test_a_mean_is_known_by_its_context(name: str, saved: dict[str, SavedModel]) -> None:
     problem = contextual(saved[name], LISTS)
     _, successors = problem.extend(beam_of_three(problem), 1)
@@ -253,7 +262,7 @@ def test_a_mean_is_known_by_its_context(name: str, saved: dict[str, SavedModel])
     assert (one.t, len({*one.keys})) == (2, 4)
 
 
-@every_model
+@every_mean
 def test_the_average_of_survivors_is_scored_again_as_the_path_it_is(
     name: str, saved: dict[str, SavedModel]
 ) -> None:

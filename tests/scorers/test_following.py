@@ -6,8 +6,8 @@ import torch
 from lm.backend import Backend
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.recurrence import RECURRENCES
 from lm.rows import Rows
+from lm.zoo import RECURRENCES
 from rerank.scorers.following import advanced
 
 

@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lm.checkpoint import save_model
-from lm.model import Config, DocumentLM, options_of, sparse_parameters
+from lm.model import Config, DocumentLM
+from lm.optimisers import sparse_parameters
+from lm.parts import options_of
+from lm.rows import Rows
 from lm.vocabulary import Vocabulary
-from lm.zoo import ZOO, Composition, Zoo
+from lm.zoo import ZOO, Zoo
 
 
 def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
@@ -34,18 +38,18 @@ def config_of(
     Tables of hashed features are small, so that pairs share slots.
     """
     composition = zoo[name]
-    embed = hidden if composition.one_size else embed
-    if composition.only_head:
+    if composition.fixed:
         others["head"] = None
-    config = Config(name, vocabulary, embed, hidden, **{**others, **_own_choices(composition)})
+    shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
+    config = Config(name, **composition.adapted(shape))
     hashed = "hash_size" in options_of(config, composition)
     return replace(config, hash_size=2 * vocabulary if hashed else None)
 
 
-def _own_choices(composition: Composition) -> dict[str, None]:
-    """Fields that a composition decides."""
-    decided = {"recurrence": composition.recurrence, "tied": composition.tied}
-    return {name: None for name, value in decided.items() if value is not None}
+def without_padding(contexts: Rows) -> list[Tensor]:
+    """Numbers of the contexts, row by row, without the zeros to which memories are padded."""
+    rows = (row for tensor in contexts.tensors for row in tensor)
+    return [row[row.flatten(1).any(dim=1)] if row.ndim > 1 else row[row != 0] for row in rows]
 
 
 def save_models(

@@ -2,8 +2,9 @@
 
 import pytest
 
-UNBOUNDED = ["ccdclm", "drnnlm", "hrnnlm"]
+UNBOUNDED = ["ccdclm", "drnnlm", "hrnnlm", "adclm", "dam"]
 every_model = pytest.mark.parametrize("name", UNBOUNDED)
+every_mean = pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "hrnnlm"])  # of contexts
 LISTS = [
     ["the lamp is lit", "a lamp burns", "it", "one burns light"],
     ["it gives light", "she gives light", "no one", "no"],

@@ -6,7 +6,8 @@ points, of which the best after a short heat go on. Small random kicks of the we
 (iterated local search), in two chains: from the optimum of the given weights and from the best of
 the others, because which of them ends higher depends on the pool. The maximum of expected BLEU
 hardly depends on where its search begins; on large pools no other start leads higher, and thanks to
-it different seeds end at the same weights.
+it different seeds end at the same weights. Random points have led higher on no real pool that we
+know, so by default there are none.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class MertSettings:
     `threads`.
     """
 
-    random_starts: int = 10
+    random_starts: int = 0
     kicks: int = 15
     seed: int = 1
     threads: int = 1

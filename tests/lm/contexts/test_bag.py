@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from lm.contexts.bag import BagOfWords
+from lm.contexts.bag import BagOfWords, WordFrequencies
 from lm.fusions import Fusion, Input, Output
 from lm.laws import check_composition, context_after, tiny_model
 from lm.recurrence import LSTM
@@ -47,3 +47,18 @@ def test_keys_tell_bags_apart_and_not_the_order_of_words() -> None:
     assert a == b != c
     assert context.history_key([a, c]) == context.history_key([c, b])
     assert context.history_key([a, c]) != context.history_key([c, c])
+
+
+def test_frequencies_are_counts_divided_by_their_sum_over_all_sentences() -> None:
+    model = tiny_model(Composition(partial(WordFrequencies, sentences=3), Output, "", ""))
+    table = model.context.get_parameter("table")
+    value = model.context.value(context_after(model, DOCUMENT[:3]))  # 3 4 3, 5, none
+    torch.testing.assert_close(value[0], (2 * table[3] + table[4] + table[5]) / 4)
+    assert not model.context.value(context_after(model, [[], []])).any()
+
+
+def test_equal_frequencies_of_equal_sums_have_equal_bits() -> None:
+    model = tiny_model(Composition(partial(WordFrequencies, sentences=2), Output, "", ""))
+    divided = [[[3, 4, 5], [6, 7]], [[7, 6], [5, 3, 4]], [[], [4, 7, 3, 6, 5]]]
+    values = [model.context.value(context_after(model, sentences)) for sentences in divided]
+    assert all(torch.equal(value, values[0]) for value in values)

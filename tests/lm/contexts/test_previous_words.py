@@ -29,7 +29,7 @@ def test_values_are_weighted_means_of_the_states_of_the_previous_words() -> None
     before = read_by_words(model, [3, 5, 4], context.start(1))
     kept = context.advance(context.start(1), context.summary(before))
     queries = torch.randn(4, 8)
-    found = context.word_values(kept, torch.zeros(4, dtype=torch.long), queries)
+    found = context.word_values(context.prepared(kept), torch.zeros(4, dtype=torch.long), queries)
     states = before.hidden[1:]  # the state after <s> is of no word
     for value, query in zip(found, queries, strict=True):
         terms = [
@@ -50,5 +50,6 @@ def test_without_words_to_attend_to_the_value_is_zero(document: list[list[int]])
         kept = context.advance(kept, context.summary(read_by_words(model, sentence, kept)))
     both = kept.cat([kept, context.summary(read_by_words(model, [3, 4], kept))])  # padded
     for contexts in (kept, both):
-        value = context.word_values(contexts, torch.zeros(2, dtype=torch.long), torch.randn(2, 8))
+        ready, rows = context.prepared(contexts), torch.zeros(2, dtype=torch.long)
+        value = context.word_values(ready, rows, torch.randn(2, 8))
         assert not value.any()

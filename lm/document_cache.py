@@ -1,0 +1,158 @@
+"""A language model interpolated with a document cache: the unigram of the document so far.
+
+p(w) = (1 − λ) p_LM(w) + λ c(w) / n for every word w, where c counts the n words of the document's
+earlier sentences (Kuhn & De Mori 1990; here emptied at the beginning of each document). The cache
+holds known words only: `<unk>` would be one word, and `</s>` occurs once in each sentence; for both
+c is 0. An empty cache leaves the model as it is, and so does any cache the score 0 of a `</s>` that
+the model does not predict. Probabilities sum to 1 where the model's do.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lm.batches import PackedBatch
+from lm.contexts import Context, Prepared
+from lm.model import DocumentLM
+from lm.recurrence import State
+from lm.rows import Rows
+from lm.sentences import ReadSentences
+from lm.vocabulary import END, UNKNOWN
+
+_FACTS = (
+    *("reads_states", "reads_layers", "carries_state", "per_word", "side_information"),
+    *("merges_sentences", "end_to_end", "averaged"),
+)
+
+
+class CachedWords(Context):
+    """Another context, and the words of all earlier sentences.
+
+    The last tensor of its rows holds the words' ids (B, M) in descending order, `UNKNOWN` where
+    there is none; the tensors before it are the other context's.
+    """
+
+    sentences = None
+    averages = False
+
+    def __init__(self, inner: Context) -> None:
+        nn.Module.__init__(self)
+        self.register_buffer("empty", inner.get_buffer("empty"), persistent=False)
+        self.inner, self.width = inner, inner.width
+        for fact in _FACTS:
+            setattr(self, fact, getattr(inner, fact))
+
+    def start(self, batch: int) -> Rows:
+        """The other context's start, and no words."""
+        inner = self.inner.start(batch)
+        words = torch.zeros(batch, 0, dtype=torch.long, device=inner.device)
+        return Rows.of(*inner.tensors, words)
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """What the other context takes, and the known words."""
+        words, mask = sentences.words()
+        return Rows.of(*self.inner.summary(sentences).tensors, _packed(words * mask))
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The other context after the sentences, and their words with those before."""
+        inner = self.inner.advance(_inner(contexts), _inner(summary))
+        words = torch.cat([contexts.tensors[-1], summary.tensors[-1]], dim=1)
+        return Rows.of(*inner.tensors, _packed(words))
+
+    def value(self, contexts: Rows) -> Tensor:
+        """That of the other context."""
+        return self.inner.value(_inner(contexts))
+
+    def prepared(self, contexts: Rows) -> Prepared:
+        """What the other context prepares."""
+        return self.inner.prepared(_inner(contexts))
+
+    def word_values(self, prepared: Prepared, row: Tensor, query: Tensor) -> Tensor:
+        """Those of the other context."""
+        return self.inner.word_values(prepared, row, query)
+
+    def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
+        """Those of the other context."""
+        return self.inner.row_values(prepared, query)
+
+    def state(self, contexts: Rows) -> State:
+        """Those of the other context."""
+        return self.inner.state(_inner(contexts))
+
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """Those of the other context."""
+        return self.inner.auxiliary_parameters()
+
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
+        """That of the other context."""
+        return self.inner.auxiliary_nll(_inner(contexts), batch)
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The other context's key, and the sentence's bag of words."""
+        key = self.inner.sentence_key(words)
+        return len(key).to_bytes(8, "little") + key + np.sort(words).tobytes()
+
+
+class WithDocumentCache(DocumentLM):
+    """A trained model, whose parts it shares, interpolated with a document cache of weight λ."""
+
+    def __init__(self, model: DocumentLM, share: float) -> None:
+        if not 0 < share < 1:
+            raise ValueError(f"the weight of a document cache is between 0 and 1, not {share}")
+        super(DocumentLM, self).__init__()
+        self.__dict__.update(vars(model))
+        self._modules = {**model._modules, "context": CachedWords(model.context)}
+        self.share = share
+
+    @property
+    def order(self) -> int | None:
+        """Unbounded: the cache holds all earlier sentences."""
+        return None
+
+    @property
+    def additive(self) -> bool:
+        """False: the cache adds to probabilities, not to logits."""
+        return False
+
+    def interpolated(
+        self, log_probs: Tensor, words: Tensor, rows: Tensor, contexts: Rows
+    ) -> Tensor:
+        """log((1 − λ) p + λ c / n) of words (M,), given log p; O(B M log) time for B contexts."""
+        cached = contexts.tensors[-1]
+        counts = self._counts(cached, words, rows)
+        totals = (cached != UNKNOWN).sum(dim=1)[rows]
+        log_cache = (counts / totals.clamp(min=1)).to(log_probs).log()
+        mixed = torch.logaddexp(
+            log_probs + math.log1p(-self.share), log_cache + math.log(self.share)
+        )
+        changed = totals > 0
+        if not self.head.predicts_end:
+            changed &= words != END
+        return torch.where(changed, mixed, log_probs)
+
+    def _counts(self, cached: Tensor, words: Tensor, rows: Tensor) -> Tensor:
+        """How often each of the words (M,) is in the row (B, …) of cached words that it names."""
+        v = self.config.vocabulary
+        row = torch.arange(len(cached), device=cached.device)[:, None]
+        keys, counts = torch.unique((row * v + cached)[cached != UNKNOWN], return_counts=True)
+        if not len(keys):
+            return torch.zeros_like(words)
+        wanted = rows * v + words
+        at = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
+        return torch.where(keys[at] == wanted, counts[at], 0)
+
+
+def _inner(rows: Rows) -> Rows:
+    """The rows of the other context."""
+    return Rows(rows.tensors[:-1])
+
+
+def _packed(words: Tensor) -> Tensor:
+    """Words (B, M) in descending order, without columns that hold none."""
+    words = words.sort(dim=1, descending=True).values
+    return words[:, : int((words != UNKNOWN).sum(dim=1).max()) if len(words) else 0]

@@ -1,0 +1,148 @@
+"""Text drawn from a document language model, word by word, sentence by sentence.
+
+Ancestral sampling, as `sample` of the program of Ji et al. 2016 (arXiv:1511.03962). Documents
+are drawn side by side, each with random numbers of its own, one for a word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lm.corpus import Corpus
+from lm.histories import contexts_after, read_on
+from lm.model import DocumentLM
+from lm.rows import Rows
+from lm.scoring import ScoreError
+from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.vocabulary import END, SPECIAL, START, UNKNOWN
+
+TOGETHER = 64  # documents drawn side by side
+Sentence = list[int]  # of ids, without `<s>` and `</s>`
+
+
+@dataclass(frozen=True, slots=True)
+class SampledDocument:
+    """Sentences of word ids, and how many of them were cut off at the longest length."""
+
+    sentences: tuple[Sentence, ...]
+    cut: int
+
+
+@torch.no_grad()
+def sample(
+    model: DocumentLM,
+    *,
+    documents: int,
+    sentences: int,
+    seed: int,
+    longest: int = 100,
+    temperature: float = 1.0,
+    start: Corpus | None = None,
+    together: int = TOGETHER,
+) -> Iterator[SampledDocument]:
+    """Documents drawn from a model, one after the other; each continues the only one of `start`.
+
+    Drawn are the words and, after at least one word, `</s>`; `<unk>` and `<s>` never are: the
+    probabilities of the others are divided by their sum. temperature: words are drawn with
+    probabilities proportional to p^(1/temperature). longest: words after which a sentence ends
+    if no `</s>` was drawn. A sentence is drawn in the context that a model which reads the
+    sentences before it has.
+
+    The seed and a document's number decide its text. `together` documents are drawn at a time;
+    another batch, device or number of threads changes a word only where a random number is
+    within rounding, about 1e-6, of the border between two words. O(V R) time a word; together ·
+    V probabilities in memory. ScoreError if the model returns NaN, ValueError if it has no words
+    or does not predict `</s>`.
+    """
+    if not model.head.predicts_end:
+        raise ValueError("a model of bags of words draws no sentences")
+    if model.config.vocabulary <= len(SPECIAL):
+        raise ValueError("a model without words has nothing to draw")
+    model.eval()
+    inputs = model.word_inputs()
+    before = contexts_after(model, start or Corpus.of([[]]))
+    for first in range(0, documents, together):
+        numbers = range(first, min(first + together, documents))
+        generators = [np.random.default_rng((seed, number)) for number in numbers]
+        contexts = before.repeat_interleave(len(numbers))
+        drawn: list[list[Sentence]] = [[] for _ in numbers]
+        cut = [0] * len(numbers)
+        for _ in range(sentences):
+            row, ended = _sentences(
+                model, contexts, inputs, generators, longest=longest, temperature=temperature
+            )
+            contexts = read_on(model, Corpus.of([row]), np.arange(len(row)), contexts)
+            for d, sentence in enumerate(row):
+                drawn[d].append(sentence)
+                cut[d] += not ended[d]
+        yield from (SampledDocument(tuple(d), n) for d, n in zip(drawn, cut, strict=True))
+
+
+def _sentences(
+    model: DocumentLM,
+    contexts: Rows,
+    inputs: Tensor,
+    generators: Sequence[np.random.Generator],
+    *,
+    longest: int,
+    temperature: float,
+) -> tuple[list[Sentence], list[bool]]:
+    """A sentence in each of B contexts, and whether its `</s>` was drawn."""
+    sentences: list[Sentence] = [[] for _ in generators]
+    ended = [False] * len(sentences)
+    alive = torch.arange(len(sentences), device=contexts.device)  # sentences that have no end yet
+    state = model.start(contexts, inputs)
+    words = torch.full((len(sentences), 1), START, device=contexts.device)
+    states = [model.kept(state)]
+    for n in range(longest):
+        read = _prefixes(words, states)
+        features = model.features(read, contexts.take(alive))[read.positions.last]
+        log_probs = model.head.log_probabilities(features).double() / temperature
+        log_probs[:, [UNKNOWN, START] if n else [UNKNOWN, START, END]] = -torch.inf
+        own = alive.tolist()
+        drawn = _drawn(log_probs, [generators[d].random() for d in own])
+        for d, word in zip(own, drawn.tolist(), strict=True):
+            if word == END:
+                ended[d] = True
+            else:
+                sentences[d].append(word)
+        on = (drawn != END).nonzero()[:, 0]
+        if not len(on):
+            break
+        alive, state = alive[on], model.step(state.take(on), drawn[on], inputs)
+        words = torch.cat([words[on], drawn[on, None]], dim=1)
+        states = [*(one.take(on) for one in states), model.kept(state)]
+    return sentences, ended
+
+
+def _prefixes(words: Tensor, states: Sequence[PositionStates]) -> ReadSentences:
+    """Beginnings of A sentences as they were read: words (A, n + 1) from `<s>` on, n + 1 states.
+
+    Heads may look at all words before, so features are those of all positions.
+    """
+    sentences, positions = words.shape
+    place = torch.arange(sentences * positions, device=words.device).view(positions, sentences)
+    before = place - sentences
+    before[0] = -1
+    columns = words.T.flatten(), before.flatten(), (place % sentences).flatten(), place[-1]
+    return ReadSentences.of(Positions(*columns, positions - 1), PositionStates.cat(states))
+
+
+def _drawn(log_probs: Tensor, uniform: Sequence[float]) -> Tensor:
+    """(A,) words, by inverting the distribution functions of log_probs (A, V) at (A,) numbers.
+
+    log_probs: float64, with any normaliser. ScoreError for NaN.
+    """
+    if log_probs.isnan().any():
+        raise ScoreError("a language model returned NaN")
+    sums = (log_probs - log_probs.amax(dim=1, keepdim=True)).exp().cumsum(dim=1)
+    total = sums[:, -1:]
+    given = torch.tensor(uniform, dtype=torch.float64, device=sums.device)[:, None] * total
+    # a product rounded up to the total would lead beyond the last word
+    given = torch.minimum(given, torch.nextafter(total, torch.zeros_like(total)))
+    return torch.searchsorted(sums, given, right=True)[:, 0]

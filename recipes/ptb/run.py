@@ -1,0 +1,117 @@
+"""Perplexity of document language models on the Penn Treebank with recovered article boundaries.
+
+    python recipes/ptb/run.py --data DATA [--work WORK] [--model NAME …] [--seeds 3] [-- OPTIONS]
+
+Trains each model with the same sizes and the same budget, keeps the state with the best validation
+perplexity, and prints a table of validation and test perplexity. What is trained is not trained
+again; an interrupted training goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+HERE = Path(__file__).parent
+MODELS = ("rnnlm", "drnnlm", "hrnnlm", "adclm", "codclm", "ccdclm", "rlm-bow-lf-1")
+WORDS = 10_000  # more than the text has: every training word is in the vocabulary
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Perplexities of one trained model, `</s>` counted, and of words alone on the test text."""
+
+    valid: float
+    test: float
+    words: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """What the models of a table share: data, folder of what is made, and options of `train-lm`."""
+
+    data: Path
+    work: Path
+    size: int
+    options: tuple[str, ...]
+
+    def figures(self, model: str, seed: int) -> Figures:
+        """Train a model, unless that was done, and measure it."""
+        label = "-".join([model, str(self.size), *self.options, f"seed{seed}"]).replace("--", "")
+        folder = self.work / label
+        done = self.work / f"{label}.json"
+        if not done.exists():
+            command = ["train-lm", "--model", model, "--out", str(folder), "--resume"]
+            command += ["--train", str(self.text("train")), "--valid", str(self.text("valid"))]
+            command += ["--embed", str(self.size), "--hidden", str(self.size)]
+            command += ["--vocab", str(WORDS), "--seed", str(seed), *self.options]
+            run([*command, "--curve", str(self.work / f"{label}.curve.tsv")])
+            found = {part: self.perplexity(folder, part) for part in ("valid", "test")}
+            done.write_text(json.dumps(found))
+        found = json.loads(done.read_text())
+        test = found["test"]
+        return Figures(
+            found["valid"]["perplexity"], test["perplexity"], test["perplexity_without_eos"]
+        )
+
+    def perplexity(self, folder: Path, part: str) -> dict[str, float]:
+        """What `rerank perplexity --format json` prints."""
+        text = str(self.text(part))
+        printed = run(["perplexity", "--lm", str(folder), text, "--format", "json"])
+        return dict(json.loads(printed))
+
+    def text(self, part: str) -> Path:
+        """The training, validation or test text."""
+        return self.data / "ptb" / f"ptb.{part}.txt.gz"
+
+
+def run(command: Sequence[str]) -> bytes:
+    """What a command of rerank prints; the command itself is shown."""
+    print("$ rerank", *command, file=sys.stderr, flush=True)
+    return subprocess.run(
+        [sys.executable, "-m", "rerank", *command], stdout=subprocess.PIPE, check=True
+    ).stdout
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, and standard deviation of more than one."""
+    mean = f"{np.mean(values):.2f}"
+    return f"{mean} ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else mean
+
+
+@click.command()
+@click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
+@click.option("--work", type=click.Path(path_type=Path), default=HERE / "work")
+@click.option("--model", "models", multiple=True, default=MODELS)
+@click.option("--size", default=96, show_default=True, help="Embedding and hidden size.")
+@click.option("--seeds", default=1, show_default=True)
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def main(
+    data: Path, work: Path, models: tuple[str, ...], size: int, seeds: int, options: tuple[str, ...]
+) -> None:
+    """Print the table; OPTIONS after -- are those of `rerank train-lm`, as `--recipe paper`."""
+    work.mkdir(parents=True, exist_ok=True)
+    training = Training(data, work, size, options)
+    print("| model | validation | test | test, without `</s>` | ÷ rnnlm |")
+    print("|---|---|---|---|---|", flush=True)
+    base: float | None = None
+    for model in models:
+        found = [training.figures(model, seed) for seed in range(1, seeds + 1)]
+        test = [one.test for one in found]
+        base = base or float(np.mean(test))
+        print(
+            f"| `{model}` | {spread([one.valid for one in found])} | {spread(test)} | "
+            f"{spread([one.words for one in found])} | {np.mean(test) / base:.3f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""`rerank lm-eval`: experiments with language models alone, one module an experiment."""
+
+from __future__ import annotations
+
+import click
+
+from rerank.cli.lm_eval.contrastive import contrastive
+
+
+@click.group("lm-eval")
+def lm_eval() -> None:
+    """Measure what language models know of documents, without lists to rerank."""
+
+
+for experiment in (contrastive,):
+    lm_eval.add_command(experiment)

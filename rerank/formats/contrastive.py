@@ -1,0 +1,160 @@
+"""Contrastive sets in JSON lines: a right sentence, wrong variants of it, sentences before.
+
+    {"context": ["the lamp is old ."], "right": "it burns .", "wrong": "he burns ."}
+    {"context": [], "right": "…", "wrong": ["…", "…"], "phenomenon": "gender", "id": "7"}
+
+An object on each line; `wrong` is one sentence or several; `phenomenon`, `language` and
+`pronoun` group items, and are optional like `id`. The text is tokenised as the model's training
+text was: words are split on ASCII space, nothing else is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from rerank.errors import InputError
+from rerank.files.lines import read_lines
+from rerank.files.paths import FilePath, display
+from rerank.formats.tokens import similar
+from rerank.notices import Notices
+
+GROUPS = ("phenomenon", "language", "pronoun")
+_NEEDED = ("context", "right", "wrong")
+_KEYS = ("id", *_NEEDED, *GROUPS)
+_SHOWN = 60  # characters of a value in a message
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastiveItem:
+    """A right sentence and its wrong variants after the sentences of a context, as UTF-8 bytes.
+
+    groups: (field, value) pairs of those of `GROUPS` that it has.
+    """
+
+    context: tuple[bytes, ...]
+    right: bytes
+    wrong: tuple[bytes, ...]
+    groups: tuple[tuple[str, str], ...] = ()
+
+
+def read_contrastive(path: FilePath, notices: Notices) -> list[ContrastiveItem]:
+    """The items of a file, in order. InputError with the line of a fault, or for no items."""
+    source = display(path)
+    items = list(_items(path, source, notices))
+    if not items:
+        raise InputError(
+            "expected a JSON object per line, found none; is this the right file?",
+            source=source,
+            line=1,
+        )
+    return items
+
+
+def _items(path: FilePath, source: str, notices: Notices) -> Iterator[ContrastiveItem]:
+    for number, line in enumerate(read_lines(path, notices), 1):
+        if not line.strip():
+            notices.add("blank line, skipped", source=source, line=number)
+            continue
+        try:
+            yield _item(_parsed(line))
+        except InputError as fault:
+            raise InputError(str(fault), source=source, line=number) from None
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    """The JSON object on a line."""
+    try:
+        found = json.loads(line, object_pairs_hook=_object, parse_constant=_constant)
+    except json.JSONDecodeError as fault:
+        raise InputError(
+            f"expected one JSON object on the line: {fault.msg} at character {fault.colno}"
+        ) from None
+    except RecursionError:
+        raise InputError("expected one JSON object on the line, found too deep a nesting") from None
+    except ValueError as fault:  # a number of thousands of digits
+        raise InputError(f"expected one JSON object on the line: {fault}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"expected a JSON object on the line, found {_short(found)}")
+    return found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise InputError(f"found the field {_short(twice)} twice in one object; keep one")
+    return found
+
+
+def _constant(name: str) -> NoReturn:
+    raise InputError(f"found {name}, which is not JSON; remove it")
+
+
+def _item(found: dict[str, Any]) -> ContrastiveItem:
+    """The item that an object describes."""
+    for key in found:
+        if key not in _KEYS:
+            raise InputError(
+                f"found the field {_short(key)}; {similar(key, _KEYS)}; rename or remove it"
+            )
+    if missing := [key for key in _NEEDED if key not in found]:
+        cure = (
+            'give "context": [] where no sentence comes before'
+            if missing == ["context"]
+            else ('a line is {"context": [sentence, …], "right": sentence, "wrong": sentence}')
+        )
+        raise InputError(f"expected the field {missing[0]!r}, found none; {cure}")
+    context, wrong = found["context"], found["wrong"]
+    if not isinstance(context, list):
+        raise InputError(
+            f"expected a list of sentences as 'context', found {_short(context)}; write [sentence]"
+        )
+    variants = wrong if isinstance(wrong, list) else [wrong]
+    if not variants:
+        raise InputError("expected a sentence or several as 'wrong', found an empty list")
+    right = _sentence(found["right"], "right")
+    item = ContrastiveItem(
+        tuple(_sentence(one, "context") for one in context),
+        right,
+        tuple(_sentence(one, "wrong") for one in variants),
+        tuple((field, _label(found[field], field)) for field in GROUPS if field in found),
+    )
+    if right in item.wrong:
+        raise InputError("expected 'wrong' to differ from 'right'; correct or remove this item")
+    return item
+
+
+def _sentence(value: object, field: str) -> bytes:
+    """The words of a sentence, with one space between them."""
+    if not isinstance(value, str):
+        raise InputError(f"expected a sentence as {field!r}, found {_short(value)}")
+    if "\n" in value:
+        raise InputError(f"expected one sentence as {field!r}, found a line end in {_short(value)}")
+    words = [word for word in _encoded(value, field).split(b" ") if word]
+    if not words:
+        raise InputError(f"expected a sentence as {field!r}, found no words")
+    return b" ".join(words)
+
+
+def _label(value: object, field: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise InputError(f"expected text as {field!r}, found {_short(value)}; write it in quotes")
+    _encoded(value, field)
+    return value
+
+
+def _encoded(text: str, field: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"found half a surrogate pair in {field!r}; write whole ones") from None
+
+
+def _short(value: object) -> str:
+    """A value in a message, as JSON and at most 60 characters of it."""
+    text = json.dumps(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

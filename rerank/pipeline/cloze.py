@@ -1,0 +1,122 @@
+"""`rerank cloze`: the missing words of sentences, from all that surrounds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rerank.errors import InputError, RerankError
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
+from rerank.notices import Notices
+from rerank.pipeline.language_models import open_model
+
+MISSING = b"___"  # the word that stands for the missing one
+Line = tuple[int, list[bytes]]  # its number, from 1, and its words
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The most probable answers to the query on a line, and their natural-log probabilities."""
+
+    line: int
+    words: tuple[str, ...]
+    log_probs: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cloze:
+    """The answers to all queries of a text."""
+
+    queries: tuple[Answers, ...]
+
+    def to_text(self) -> str:
+        """A line for each answer: line of the query, word and log-probability, with TABs."""
+        return "\n".join(
+            f"{query.line}\t{word}\t{log_prob:.4f}"
+            for query in self.queries
+            for word, log_prob in zip(query.words, query.log_probs, strict=True)
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """The queries, their answers from the most probable one."""
+        return {
+            "queries": [
+                {
+                    "line": query.line,
+                    "answers": dict(zip(query.words, query.log_probs, strict=True)),
+                }
+                for query in self.queries
+            ]
+        }
+
+
+def cloze(
+    lm: Path,
+    text: str | Path,
+    *,
+    notices: Notices,
+    answers: int = 5,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Cloze:
+    """The `answers` most probable missing words of each query, of all words of the model.
+
+    text: documents with blank lines between them; the last sentence of each is the query, with
+    `___` in place of the missing word. O(V) scores of a sentence for each query.
+    """
+    from lm.cloze import answer_log_probs
+    from lm.engine import ScoringEngine
+    from lm.scoring import ScoreError
+    from lm.vocabulary import SPECIAL
+
+    documents = list(_documents(read_lines(text, notices), display(text)))
+    saved = open_model(lm, device, threads)
+    engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
+    words = [word.decode() for word in vocabulary.words]
+    found = []
+    for (number, query), before in documents:
+        gap, sentences = query.index(MISSING), [vocabulary.encode(own) for own in before]
+        sides = vocabulary.encode(query[:gap]), vocabulary.encode(query[gap + 1 :])
+        try:
+            log_probs = answer_log_probs(
+                engine, sentences, sides, range(len(SPECIAL), len(vocabulary))
+            )
+        except ScoreError as fault:
+            raise RerankError(f"{lm}: line {number}: {fault}") from None
+        best = (-log_probs).argsort(kind="stable")[:answers].tolist()
+        chosen = tuple(words[k] for k in best), tuple(float(log_probs[k]) for k in best)
+        found.append(Answers(number, *chosen))
+    return Cloze(tuple(found))
+
+
+def _documents(lines: Iterable[bytes], source: str) -> Iterator[tuple[Line, list[list[bytes]]]]:
+    """The query of each document, and the sentences before it; InputError without a query."""
+    pending: list[Line] = []
+    found = False
+    for number, line in enumerate([*lines, b""], 1):
+        words = [word for word in line.split(b" ") if word]
+        if words:
+            pending.append((number, words))
+        elif pending:
+            *before, query = pending
+            for expected, (place, own) in [*((0, one) for one in before), (1, query)]:
+                _check_missing(own.count(MISSING), expected, source, place)
+            yield query, [own for _, own in before]
+            pending, found = [], True
+    if not found:
+        raise InputError("expected sentences, found no words", source=source, line=1)
+
+
+def _check_missing(found: int, expected: int, source: str, line: int) -> None:
+    """InputError unless a sentence has as many missing words as it should have."""
+    if found == expected:
+        return
+    where = "in the last sentence of a document" if expected else "in a sentence before the last"
+    raise InputError(
+        f"expected {expected} ___ {where}, found {found}; end each document, before a blank line, "
+        "with the sentence that misses a word",
+        source=source,
+        line=line,
+    )

@@ -1,0 +1,1 @@
+"""Experiments with language models alone, `rerank lm-eval`: one module an experiment."""

@@ -1,0 +1,84 @@
+"""`rerank perplexity`, and texts as a trained model reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.errors import RerankError, UsageError
+from rerank.files.lines import read_lines
+from rerank.notices import Notices
+from rerank.pipeline.language_models import open_model
+from rerank.pipeline.training_texts import check_text
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
+    from lm.corpus import Corpus
+    from lm.evaluation import Perplexity
+
+
+def perplexity(
+    lm: Path,
+    text: str | Path,
+    *,
+    notices: Notices,
+    documents: str = "blank",
+    document_cache: float | None = None,
+    duplicate_last_word: bool = False,
+    per_document: bool = False,
+    across_documents: bool = False,
+    device: str = "auto",
+    threads: int | None = None,
+) -> Perplexity:
+    """Perplexity of a text whose documents are parted as `lm.corpus.DOCUMENTS` names it.
+
+    document_cache: weight of a document cache that the model is interpolated with;
+    duplicate_last_word: each sentence's last word is read and counted twice, as in the published
+    program of Ji et al. 2016; per_document: with the perplexity of each document, too;
+    across_documents: whether contexts cross the ends of documents.
+    """
+    from lm import evaluation
+    from lm.corpus import with_last_words_twice
+    from lm.document_cache import WithDocumentCache
+
+    saved = open_model(lm, device, threads)
+    corpus = read_corpus(text, saved, notices, documents)
+    if duplicate_last_word:
+        if saved.model.config.backward:
+            raise UsageError(
+                f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
+            )
+        corpus = with_last_words_twice(corpus)
+    if across_documents:
+        corpus = corpus.in_stretches(1)
+    model = saved.model
+    if document_cache is not None:
+        model = WithDocumentCache(model, document_cache)
+    measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
+    with broken_models(lm):
+        return measure(model, corpus)
+
+
+def read_corpus(
+    text: str | Path, saved: SavedModel, notices: Notices, documents: str = "blank"
+) -> Corpus:
+    """A text, its documents parted as `lm.corpus.DOCUMENTS` names it, as a model reads it.
+
+    InputError if it has no words.
+    """
+    corpus = saved.encode(read_lines(text, notices), documents)
+    check_text(corpus, text, notices)
+    return corpus
+
+
+@contextmanager
+def broken_models(lm: Path) -> Iterator[None]:
+    """RerankError, with the folder of a model, for scores that are no log-probabilities."""
+    from lm.scoring import ScoreError
+
+    try:
+        yield
+    except ScoreError as fault:
+        raise RerankError(f"{lm}: {fault}") from None

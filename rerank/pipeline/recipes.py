@@ -1,0 +1,133 @@
+"""Recipes of training: completed, and checked against the model and the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from rerank.errors import UsageError
+from rerank.pipeline.devices import memory_bytes
+from rerank.registry import MODELS
+
+if TYPE_CHECKING:
+    import torch
+
+    from lm.model import DocumentLM
+    from lm.run import Settings
+    from rerank.pipeline.language_models import Recipe
+
+TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
+AVERAGING_BYTES = 4  # for each parameter: its average
+WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
+
+
+def completed(recipe: Recipe) -> Recipe:
+    """The recipe with the values of its name, for the family of its model, where none is given.
+
+    The values of a size go before those of the recipe's name, and what the equations of the model
+    decide before both.
+    """
+    from lm.recipes import recipe as values_of
+    from lm.sizes import SIZES
+
+    model = MODELS.named(recipe.model)
+    try:
+        values = values_of(recipe.recipe, model.recipe)
+    except ValueError as fault:
+        raise UsageError(
+            f"--recipe {recipe.recipe} --model {recipe.model}: {fault}; choose one of these"
+        ) from None
+    if recipe.size is not None:
+        values = {**values, **asdict(SIZES[recipe.size])}
+    given = {name: value for name in values if (value := getattr(recipe, name)) is not None}
+    return replace(recipe, **{**model.adapted({**values, **given}), **given})
+
+
+def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
+    """Settings of the training of a model by a completed recipe.
+
+    given: the recipe before it was completed. Where sentences begin in a carried state, which
+    would be lost for the rest of the document, no context is dropped unless it is asked for.
+    UsageError for a value that this model cannot use.
+    """
+    from lm.run import Settings
+
+    if given.negatives and not model.head.sampled:
+        raise UsageError(
+            f"--negatives {given.negatives}: the head of this model is trained on all words; "
+            "leave the option out"
+        )
+    if given.levels and not model.context.auxiliary_parameters():
+        raise UsageError(
+            f"--levels {given.levels}: this model has no sentence level; leave the option out"
+        )
+    if given.backward and not model.head.predicts_end:
+        raise UsageError(
+            f"--backward: {given.model} predicts bags of words, which have no order; leave the "
+            "option out"
+        )
+    unused = () if model.recurrence.width else WORD_NOISE
+    for name in unused:
+        if value := getattr(given, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} {value:g}: {given.model} has no states of words; "
+                "leave the option out"
+            )
+    if given.context_noise and not model.fusion.uses_context:
+        raise UsageError(
+            f"--context-noise {given.context_noise:g}: {given.model} reads no context; "
+            "leave the option out"
+        )
+    settings = Settings(**{**recipe.values(Settings), **dict.fromkeys(unused, 0.0)})
+    if not model.head.sampled:
+        settings = replace(settings, negatives=0)
+    if given.context_dropout is None and model.context.carries_state:
+        settings = replace(settings, context_dropout=0.0)
+    return settings
+
+
+def described(recipe: str, settings: Settings) -> str:
+    """Settings of a run in one line."""
+    values = (
+        f"{name.replace('_', ' ')} {value:g}"
+        if isinstance(value, float)
+        else f"{name.replace('_', ' ')} {value}"
+        for name, value in asdict(settings).items()
+        if value is not None
+    )
+    return f"recipe {recipe}: {', '.join(values)}"
+
+
+@contextmanager
+def fitting(recipe: Recipe) -> Iterator[None]:
+    """UsageError for a shape that the model of a recipe does not have."""
+    try:
+        yield
+    except ValueError as fault:
+        raise UsageError(f"--model {recipe.model}: {fault}") from None
+
+
+def check_memory(recipe: Recipe, device: torch.device) -> None:
+    """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
+    import torch
+
+    from lm.model import Config, DocumentLM, n_parameters
+    from lm.vocabulary import SPECIAL
+
+    try:
+        with fitting(recipe), torch.device("meta"):  # no numbers
+            config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
+            n = n_parameters(DocumentLM(config, MODELS))
+    except RuntimeError:  # of a plug-in that computes with numbers when it is made
+        return
+    each = TRAINING_BYTES + (AVERAGING_BYTES if recipe.averaging else 0)
+    needed, held = each * n, memory_bytes(device)
+    if needed > held:
+        table = "" if recipe.hash_size is None else f" --hash-size {recipe.hash_size}"
+        raise UsageError(
+            f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}{table}: "
+            f"training needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; "
+            "choose smaller sizes"
+        )

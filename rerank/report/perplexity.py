@@ -1,0 +1,86 @@
+"""Perplexity of a text, and of each of its documents, for people and for machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lm.evaluation import Perplexity
+
+_COLUMNS = {  # of the table for people: heading, decimals; those that the figures have
+    "document": ("document", 0),
+    "sentences": ("sentences", 0),
+    "tokens": ("words", 0),
+    "oov": ("OOV", 0),
+    "nats_per_token": ("nats per token", 4),
+    "perplexity": ("perplexity", 2),
+    "perplexity_without_eos": ("without </s>", 2),
+    "nats_per_word_of_a_bag": ("nats per word of a bag", 4),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PerplexityReport:
+    """Perplexity of a text, with a row for each of its documents if it has figures of them.
+
+    duplicate_last_word: whether the last word of each sentence was counted twice.
+    """
+
+    text: Perplexity
+    duplicate_last_word: bool = False
+
+    def to_dict(self) -> dict[str, object]:
+        """The figures as JSON values; `document` counts from 0."""
+        found: dict[str, object] = {"schema": 1, **self.text.as_json()}
+        found["duplicate_last_word"] = self.duplicate_last_word
+        if self.text.documents is not None:
+            found["documents"] = self._rows()
+        return found
+
+    def to_tsv(self) -> str:
+        """A header, and a line for each document or else one for the text; numbers unrounded."""
+        rows = [self.text.as_json()] if self.text.documents is None else self._rows()
+        lines = [[*rows[0]], *([str(value) for value in row.values()] for row in rows)]
+        return "".join("\t".join(line) + "\n" for line in lines)
+
+    def to_text(self) -> str:
+        """One line for the text, after a table of the documents."""
+        found = self.text
+        counts = (
+            f"{found.tokens:,} words ({found.oov:,} out of vocabulary) in "
+            f"{found.sentences:,} sentences"
+            f"{', the last word of each twice' if self.duplicate_last_word else ''}"
+        )
+        if found.predicts_end:
+            text = (
+                f"perplexity {found.perplexity:.2f} (without </s> "
+                f"{found.perplexity_without_eos:.2f}), {found.nats_per_token:.4f} nats per token "
+                f"over {counts}\n"
+            )
+        else:
+            text = (
+                f"{found.nats_per_token:.4f} nats per word of a bag of words over {counts}; word "
+                "order and </s> are not predicted: not comparable with perplexities of other "
+                "models\n"
+            )
+        if found.log_z is not None:
+            text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
+        return text if found.documents is None else f"{self._table()}\n\n{text}"
+
+    def _rows(self) -> list[dict[str, float]]:
+        return [{"document": d, **one.as_json()} for d, one in enumerate(self.text.documents or ())]
+
+    def _table(self) -> str:
+        from tabulate import tabulate
+
+        found = self._rows()
+        columns = {name: column for name, column in _COLUMNS.items() if name in found[0]}
+        rows = [
+            [f"{row[name]:,.{decimals}f}" for name, (_, decimals) in columns.items()]
+            for row in found
+        ]
+        headings = [heading for heading, _ in columns.values()]
+        align = ["right"] * len(headings)
+        table: str = tabulate(rows, headings, colalign=align, disable_numparse=True)
+        return table

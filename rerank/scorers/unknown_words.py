@@ -1,0 +1,60 @@
+"""Words of a text that a language model does not know, counted, and a warning if they are many."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rerank.notices import Notices
+
+_LISTED = 10  # unknown words in a warning
+
+
+@dataclass(slots=True)
+class UnknownWords:
+    """Counts of a text: its words, those out of vocabulary, and some of these one by one."""
+
+    words: int = 0
+    oov: int = 0
+    named: Counter[bytes] = field(default_factory=Counter)
+
+    @property
+    def share(self) -> float:
+        """Share of the words that are out of vocabulary."""
+        return self.oov / max(1, self.words)
+
+    def add(self, words: Sequence[bytes], known: Mapping[bytes, int]) -> None:
+        """Count the words of a sentence; known: the words of the vocabulary."""
+        unknown = [word for word in words if word not in known]
+        self.words += len(words)
+        self.oov += len(unknown)
+        self.named.update(unknown)
+
+    def warn(
+        self,
+        name: str,
+        about: Mapping[str, object],
+        notices: Notices,
+        *,
+        source: str,
+        text: str = "list",
+    ) -> None:
+        """A warning if there are far more unknown words than in the model's training text.
+
+        about: what the model's folder says of it, with the rate of unknown words in training;
+        text: what was counted, a singular noun.
+        """
+        known = about.get("oov_rate", 0.0)
+        trained = float(known) if isinstance(known, float | int) else 0.0
+        if self.share > 2 * trained + 0.01:
+            words = ", ".join(
+                repr(word.decode(errors="replace")) for word, _ in self.named.most_common(_LISTED)
+            )
+            notices.add(
+                f"word unknown to {name} ({self.share:.1%} of the {text}'s words, {trained:.1%} "
+                f"of its training text's; most frequent: {words}): check case, escaping (&apos;), "
+                f"tokenisation and subwords; the {text}s must look like the training text",
+                source=source,
+                count=self.oov,
+            )

@@ -1,0 +1,98 @@
+"""`rerank lm-eval` on the shell: help, examples, formats, exit codes."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import examples
+
+from rerank import pipeline
+from rerank.cli import run
+from rerank.cli.lm_eval import lm_eval
+from rerank.report.contrastive import ContrastiveReport
+
+ITEM = {"context": ["the lamp is lit"], "right": "it burns", "wrong": "she burns"}
+every_experiment = pytest.mark.parametrize("name", sorted(lm_eval.commands))
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    items = [{**ITEM, "context": [f"the lamp {i}"]} for i in "abc"]
+    text = "".join(f"{json.dumps(item)}\n" for item in items)
+    Path("set.jsonl").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+@every_experiment
+def test_the_help_of_an_experiment_has_an_example_of_options_that_it_has(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["lm-eval", name, "--help"]) == 0
+    (words,) = examples(capsys.readouterr().out)
+    assert words[:3] == ["rerank", "lm-eval", name]
+    known = {opt for option in lm_eval.commands[name].params for opt in option.opts}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+def test_every_option_arrives_at_the_pipeline(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def record(lms: object, files: object, **named: Any) -> ContrastiveReport:
+        seen.update(named, lms=lms, files=files)
+        return ContrastiveReport((), 0, 1)
+
+    monkeypatch.setattr(pipeline, "contrastive", record)
+    options = "--lm a --lm b --seed 7 --device cuda:1 --threads 3 --strict --format json one two"
+    assert run(["lm-eval", "contrastive", *options.split()]) == 0
+    assert seen.pop("notices").strict is True
+    assert seen == {
+        "lms": (Path("a"), Path("b")),
+        "files": ("one", "two"),
+        "seed": 7,
+        "device": "cuda:1",
+        "threads": 3,
+    }
+    assert json.loads(capsys.readouterr().out)["models"] == []
+
+
+def test_results_are_text_json_or_tsv(
+    here: Path, model_folders: Mapping[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lm = str(model_folders["codclm"])
+    command = ["lm-eval", "contrastive", "--lm", lm, "set.jsonl", "--device", "cpu", "-q"]
+    assert run(command) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.split()[:3] == ["model", "group", "items"]
+    assert run([*command, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["schema"], found["items"], found["models"][0]["lm"]) == (1, 3, lm)
+    assert run([*command, "--format", "tsv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("\t")[3] for line in lines] == ["condition", "context", "null", "other"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("set.jsonl", 2, "Missing option '--lm'"),
+        ("--lm m", 2, "Missing argument 'FILE...'"),
+        ("--lm m set.jsonl --seed -1", 2, "-1 is not in the range"),
+        ("--lm m none.jsonl", 2, "no file none.jsonl"),
+        ("--lm m - -", 2, "only one input can be -"),
+        ("--lm m set.jsonl", 3, "m/config.json: cannot be read"),
+        ("--lm m wrong.jsonl", 3, "wrong.jsonl:1: expected the field 'right', found none; a line"),
+        ("--lm m set.jsonl --device cuda:99", 2, "--device cuda:99"),
+    ],
+)
+def test_faults_end_in_one_line_and_the_exit_code(
+    words: str, code: int, told: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("wrong.jsonl").write_text('{"context": []}\n', encoding="utf-8")
+    assert run(["lm-eval", "contrastive", *words.split()]) == code
+    assert told in capsys.readouterr().err

@@ -1,0 +1,82 @@
+"""Backward models against forward ones, whose texts are reversed by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lm.checkpoint import SavedModel, load_model, save_model
+from lm.corpus import encode
+from lm.direction import in_reading_order, reversed_words
+from lm.evaluation import perplexity
+from lm.model import Config, DocumentLM
+from lm.trie import Candidates
+from lm.vocabulary import Vocabulary
+
+TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
+VOCABULARY = Vocabulary((b"a", b"b", b"c"))
+
+
+def mirrored(line: bytes) -> bytes:
+    return b" ".join(reversed(line.split(b" ")))
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=5))
+def test_the_words_of_each_sentence_are_reversed_and_nothing_else(lists: list[list[int]]) -> None:
+    columns, turned = Candidates.of([lists]), Candidates.of([[one[::-1] for one in lists]])
+    found = reversed_words(columns.tokens, columns.offsets)
+    np.testing.assert_array_equal(found, turned.tokens)
+    np.testing.assert_array_equal(reversed_words(found, columns.offsets), columns.tokens)
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> tuple[SavedModel, SavedModel]:
+    """A forward and a backward model of the same weights, saved and read back."""
+    found = []
+    for name, backward in (("forward", None), ("backward", True)):
+        config = Config("ccdclm", len(VOCABULARY), 4, 5, backward=backward)
+        save_model(tmp_path / name, DocumentLM.seeded(config, 1), VOCABULARY, {})
+        found.append(load_model(tmp_path / name))
+    return found[0], found[1]
+
+
+def test_a_backward_model_reads_what_a_forward_one_reads_in_a_reversed_text(
+    both: tuple[SavedModel, SavedModel],
+) -> None:
+    forward, backward = both
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(forward.model.parameters(), backward.model.parameters(), strict=True)
+    )
+    truth = perplexity(forward.model, forward.encode(map(mirrored, TEXT)))
+    found = perplexity(backward.model, backward.encode(TEXT))
+    assert found == truth
+    assert perplexity(forward.model, forward.encode(TEXT)).nats != pytest.approx(truth.nats)
+    lines = b"".join(line + b"\n" for line in TEXT)
+    turned = b"".join(mirrored(line) + b"\n" for line in TEXT)
+    for ours, theirs in zip(
+        backward.encode_lines(lines), forward.encode_lines(turned), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_direction_is_part_of_a_model_and_of_its_digest(
+    both: tuple[SavedModel, SavedModel],
+) -> None:
+    forward, backward = both
+    assert backward.model.config.backward
+    assert backward.digest != forward.digest
+    assert "backward" not in forward.model.config.as_json()  # folders are as they were before
+
+
+def test_only_backward_models_reverse_a_text() -> None:
+    corpus = encode(TEXT, VOCABULARY)
+    for backward in (None, False):
+        assert in_reading_order(corpus, backward=backward) is corpus
+    turned = in_reading_order(corpus, backward=True)
+    np.testing.assert_array_equal(turned.documents, corpus.documents)
+    np.testing.assert_array_equal(turned.sentences, corpus.sentences)
+    assert turned.tokens[:3].tolist() == corpus.tokens[:3][::-1].tolist()

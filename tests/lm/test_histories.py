@@ -1,0 +1,59 @@
+"""Contexts after texts that are only read, against words read one by one (`lm.laws`)."""
+
+import numpy as np
+import pytest
+import torch
+
+from lm.contexts.bag import BagOfWords
+from lm.contexts.previous_words import PreviousWords
+from lm.corpus import Corpus
+from lm.engine import ScoringEngine
+from lm.fusions import Input, Output
+from lm.histories import contexts_after, read_on
+from lm.laws import DOCUMENT, OTHER, context_after, tiny_model
+from lm.model import DocumentLM
+from lm.rows import Rows
+from lm.scoring import after
+from lm.trie import Candidates
+from lm.zoo import ZOO, Composition
+
+COMPOSITIONS = {
+    **ZOO,
+    "attention": Composition(PreviousWords, Input, "", ""),
+    "bag": Composition(BagOfWords, Output, "", ""),
+}
+DOCUMENTS = [list(DOCUMENT[:3]), [], [OTHER], list(DOCUMENT)]
+
+
+def scores(model: DocumentLM, contexts: Rows) -> torch.Tensor:
+    """Scores of sentences after contexts, by which two contexts can be compared."""
+    request = Candidates.of([[OTHER, [7, 9], []]]), contexts
+    return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
+
+
+@pytest.mark.parametrize("name", COMPOSITIONS)
+def test_documents_read_side_by_side_leave_the_contexts_of_each_alone(name: str) -> None:
+    model = tiny_model(COMPOSITIONS[name])
+    found = scores(model, contexts_after(model, Corpus.of(DOCUMENTS)))
+    alone = torch.cat([scores(model, context_after(model, text)) for text in DOCUMENTS])
+    torch.testing.assert_close(found, alone)
+    begun = scores(model, model.context.start(1))[0]
+    torch.testing.assert_close(found[1], begun)  # a document without sentences
+    differ = [not torch.allclose(found[d], begun) for d in (0, 2, 3)]
+    assert differ == [model.order != 0] * 3
+
+
+def test_documents_may_all_be_empty() -> None:
+    model = tiny_model(ZOO["ccdclm"])
+    assert len(contexts_after(model, Corpus.of([[], [], []]))) == 3
+
+
+def test_texts_are_read_on_from_contexts() -> None:
+    model = tiny_model(ZOO["drnnlm"])
+    corpus = Corpus.of([[OTHER, DOCUMENT[3]]])
+    before = torch.cat(context_after(model, DOCUMENT[:3]).tensors)
+    assert before.any()
+    found = read_on(model, corpus, np.array([1]), context_after(model, DOCUMENT[:3]))
+    torch.testing.assert_close(
+        scores(model, found), scores(model, context_after(model, DOCUMENT[:4]))
+    )

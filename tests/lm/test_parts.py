@@ -1,0 +1,78 @@
+"""Parts as the configuration names them, and those for which a context has no use."""
+
+from functools import partial
+
+import pytest
+
+from lm.contexts.bag import BagOfWords
+from lm.contexts.previous_words import PreviousWords
+from lm.fusions import Fusion, Input, Output
+from lm.model import Config, DocumentLM
+from lm.recurrence import Recurrence
+from lm.zoo import FUSIONS, ZOO, Composition, load
+
+
+@pytest.mark.parametrize("name", FUSIONS)
+def test_a_fusion_that_is_named_takes_the_place_of_the_models_own(name: str) -> None:
+    model = DocumentLM(Config("drnnlm", 9, 3, 4, fusion=name))
+    assert type(model.fusion) is load(FUSIONS[name])
+
+
+@pytest.mark.parametrize(
+    ("model", "fusion", "order", "additive"),
+    [
+        ("codclm", None, 1, True),
+        ("codclm", "merge", 1, False),
+        ("ccdclm", "output", 1, True),
+        ("codclm", "input-sum", None, False),
+        ("codclm", "input-merge", None, False),
+        ("adclm", "merge", 1, False),
+        ("dam", "merge", None, False),
+        ("drnnlm", "output", 1, True),
+    ],
+)
+def test_the_order_follows_from_the_fusion_that_is_named(
+    model: str, fusion: str | None, order: int | None, additive: bool
+) -> None:
+    found = DocumentLM(Config(model, 9, 3, 4, fusion=fusion))
+    assert (found.order, found.additive) == (order, additive)
+
+
+def test_models_that_name_no_fusion_and_no_size_are_written_as_before() -> None:
+    assert Config("adclm", 9).as_json().keys() == Config("rnnlm", 9).as_json().keys()
+    assert not {"fusion", "attention", "head"} & Config("adclm", 9).as_json().keys()
+    assert Config("adclm", 9, fusion="merge", attention=5).as_json()["attention"] == 5
+
+
+def test_the_size_of_attention_is_that_of_the_hidden_layer_unless_it_is_named() -> None:
+    for attention, units in ((None, 4), (6, 6)):
+        context = DocumentLM(Config("adclm", 9, 3, 4, attention=attention)).context
+        assert context.get_parameter("memory.weight").shape == (units, 4)
+    both = DocumentLM(Config("dam", 9, 3, 4, layers=2, attention=6)).context
+    assert both.get_parameter("memory.weight").shape == (6, 2 * 4)
+
+
+def test_facts_of_parts_are_known_before_they_are_made_partial_or_not() -> None:
+    zoo = {
+        "attention": Composition(partial(PreviousWords), Output, "", ""),
+        "bags": Composition(partial(BagOfWords, sentences=2), Input, "", ""),
+    }
+    model = DocumentLM(Config("attention", 9, 3, 4, attention=2), zoo)
+    assert model.context.get_parameter("query.weight").shape == (2, 4)
+    with pytest.raises(ValueError, match="'bags' has no attention, found a size 2"):
+        DocumentLM(Config("bags", 9, 3, 4, attention=2), zoo)
+
+
+class Sized(Fusion):
+    """Knows the sizes of the embeddings and of the hidden layers."""
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.sizes = width, recurrence.inputs, recurrence.hidden, recurrence.layers
+
+
+def test_a_fusion_is_made_for_the_sizes_of_value_embeddings_and_hidden_layers() -> None:
+    zoo = {"sized": Composition(ZOO["codclm"].context, Sized, "", "")}
+    fusion = DocumentLM(Config("sized", 9, 3, 4, layers=2), zoo).fusion
+    assert isinstance(fusion, Sized)
+    assert fusion.sizes == (4, 3, 4, 2)

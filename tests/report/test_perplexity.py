@@ -1,0 +1,54 @@
+"""Perplexity as text, JSON and TSV."""
+
+import json
+
+import pytest
+
+from lm.evaluation import LogNormalisers, Perplexity
+from rerank.report.perplexity import PerplexityReport
+
+FIRST, SECOND = Perplexity(2, 8, 1, 20.0, 16.0), Perplexity(1, 1000, 0, 3003.0, 3000.0)
+TEXT = Perplexity(3, 1008, 1, 3023.0, 3016.0)
+WITH_DOCUMENTS = Perplexity(3, 1008, 1, 3023.0, 3016.0, documents=(FIRST, SECOND))
+
+
+def test_a_text_alone_is_one_line_for_people() -> None:
+    assert PerplexityReport(FIRST).to_text() == (
+        "perplexity 7.39 (without </s> 7.39), 2.0000 nats per token over 8 words "
+        "(1 out of vocabulary) in 2 sentences\n"
+    )
+
+
+def test_documents_are_rows_above_that_line() -> None:
+    lines = PerplexityReport(WITH_DOCUMENTS).to_text().splitlines()
+    assert lines[0].split()[:4] == ["document", "sentences", "words", "OOV"]
+    assert lines[2].split() == ["0", "2", "8", "1", "2.0000", "7.39", "7.39"]
+    assert lines[3].split() == ["1", "1", "1,000", "0", "3.0000", "20.09", "20.09"]
+    assert lines[-1] == PerplexityReport(TEXT).to_text().strip()
+
+
+def test_json_has_the_figures_of_the_text_and_a_list_of_documents() -> None:
+    alone, found = (PerplexityReport(one).to_dict() for one in (TEXT, WITH_DOCUMENTS))
+    assert alone == {"schema": 1, **TEXT.as_json(), "duplicate_last_word": False}
+    documents = [{"document": 0, **FIRST.as_json()}, {"document": 1, **SECOND.as_json()}]
+    assert found == {**alone, "documents": documents}
+    assert json.loads(json.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"), [(TEXT, [TEXT]), (WITH_DOCUMENTS, [FIRST, SECOND])], ids=["text", "documents"]
+)
+def test_tsv_has_a_header_and_a_line_each(text: Perplexity, rows: list[Perplexity]) -> None:
+    header, *lines = PerplexityReport(text).to_tsv().splitlines()
+    assert header.split("\t")[-7:] == list(TEXT.as_json())
+    for d, (line, one) in enumerate(zip(lines, rows, strict=True)):
+        cells = line.split("\t")
+        assert [float(cell) for cell in cells[-7:]] == list(one.as_json().values())
+        assert cells[:-7] == ([str(d)] if text is WITH_DOCUMENTS else [])
+
+
+def test_scores_that_are_not_normalised_are_said_to_be_so() -> None:
+    found = Perplexity(2, 8, 0, 20.0, 16.0, LogNormalisers(-0.0261, 0.2894))
+    assert PerplexityReport(found).to_text().splitlines()[-1] == (
+        "scores of this model are not normalised: log Z -0.026 ± 0.289 a word"
+    )
