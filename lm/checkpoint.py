@@ -74,9 +74,9 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         config = _checked(Config, content["config"])
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
+        shape = _own(DocumentLM.without_memory(config, zoo))
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a valid model: {fault}") from None
-    shape = _own(DocumentLM.without_memory(config, zoo))
     held = manifest.file_bytes()
     needed = sum(tensor.nbytes for tensor in shape.values())
     if held > needed + manifest.header_bytes:  # before any of them is read
@@ -100,9 +100,10 @@ def save_training(folder: Path, trainer: Trainer) -> None:
     """Write the state from which `load_training` resumes a run, bit for bit."""
     tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
     tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(trainer.contexts.tensors)}
-    for index, moments in trainer.optimiser.state_dict()["state"].items():
-        for name, value in moments.items():
-            tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
+    for kind, optimiser in _optimisers(trainer).items():
+        for index, moments in optimiser.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"{kind}.{index}.{name}"] = torch.as_tensor(value)
     content = {"progress": asdict(trainer.progress), "run": _run(trainer)}
     write_tensors(folder / "state.json", "state", tensors, content)
 
@@ -116,22 +117,27 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     path = folder / "state.json"
     content, tensors = read_tensors(path)
     _check_run(content.get("run"), _run(trainer), path)
-    moments: dict[int, dict[str, Tensor]] = {}
+    states: dict[str, dict[int, dict[str, Tensor]]] = {}
     try:
         progress = _checked(Progress, content["progress"])
         held = range(len(trainer.contexts.tensors))
         contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
-        for name, tensor in _named(tensors, "optimiser.").items():
-            _, index, key = name.split(".")
-            moments.setdefault(int(index), {})[key] = tensor
+        for kind in _optimisers(trainer):
+            moments = states.setdefault(kind, {})
+            for name, tensor in _named(tensors, f"{kind}.").items():
+                _, index, key = name.split(".")
+                moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
     model = {k.removeprefix("model."): v for k, v in _named(tensors, "model.").items()}
     _check_shapes(_own(trainer.model), model, path)
-    _check_shapes(_moments(trainer) if moments else {}, _named(tensors, "optimiser."), path)
+    for kind, optimiser in _optimisers(trainer).items():
+        expected = _moments(kind, optimiser) if states[kind] else {}
+        _check_shapes(expected, _named(tensors, f"{kind}."), path)
     _check_contexts(contexts, trainer.contexts, path)
     trainer.model.load_state_dict(model, strict=False)
-    trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
+    for kind, optimiser in _optimisers(trainer).items():
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": states[kind]})
     trainer.contexts = contexts.to(trainer.device)
     trainer.progress = progress
 
@@ -140,13 +146,20 @@ def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _moments(trainer: Trainer) -> dict[str, Tensor]:
-    """Tensors of the shapes that AdamW's state has after an update, under their names on disk."""
-    parameters = [p for group in trainer.optimiser.param_groups for p in group["params"]]
+def _optimisers(trainer: Trainer) -> dict[str, torch.optim.Optimizer]:
+    """The optimisers by their names on disk."""
+    sparse = trainer.sparse_optimiser
+    return {"optimiser": trainer.optimiser} | ({} if sparse is None else {"sparse": sparse})
+
+
+def _moments(kind: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Tensors of the shapes that a state has after an update, under their names on disk."""
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
+    names = ("exp_avg", "exp_avg_sq") if kind == "optimiser" else ("sum",)
     return {
-        f"optimiser.{index}.{name}": tensor
+        f"{kind}.{index}.{name}": tensor
         for index, p in enumerate(parameters)
-        for name, tensor in {"step": torch.zeros(()), "exp_avg": p, "exp_avg_sq": p}.items()
+        for name, tensor in {"step": torch.zeros(()), **dict.fromkeys(names, p)}.items()
     }
 
 

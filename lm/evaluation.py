@@ -36,7 +36,9 @@ class LogNormalisers:
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
-    tokens: words without `</s>`; log_z: of a head that is not normalised.
+    tokens: words without `</s>`; log_z: of a head that is not normalised; predicts_end: whether
+    `</s>` is predicted, and so counted. A model that does not predict it, of bags of words, is not
+    comparable with others.
     """
 
     sentences: int
@@ -45,15 +47,16 @@ class Perplexity:
     nats: float
     word_nats: float
     log_z: LogNormalisers | None = None
+    predicts_end: bool = True
 
     @property
     def nats_per_token(self) -> float:
-        """Nats over words and `</s>` / (tokens + sentences)."""
-        return self.nats / (self.tokens + self.sentences)
+        """Nats over words and `</s>` / (tokens + sentences), or nats / tokens without `</s>`."""
+        return self.nats / (self.tokens + self.sentences * self.predicts_end)
 
     @property
     def perplexity(self) -> float:
-        """exp(nats_per_token), `</s>` included."""
+        """exp(nats_per_token), `</s>` included if it is predicted."""
         return math.exp(self.nats_per_token)
 
     @property
@@ -62,10 +65,14 @@ class Perplexity:
         return math.exp(self.word_nats / self.tokens)
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
+        """The figures by name; of a model without `</s>`, `nats_per_word_of_a_bag` alone."""
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
-        figures = {name: getattr(self, name) for name in (*names, *derived)}
+        figures: dict[str, float] = {name: getattr(self, name) for name in names}
+        if self.predicts_end:
+            figures |= {name: getattr(self, name) for name in derived}
+        else:
+            figures["nats_per_word_of_a_bag"] = self.nats_per_token
         if self.log_z is not None:
             figures |= {"log_z_mean": self.log_z.mean, "log_z_sd": self.log_z.sd}
         return figures
@@ -98,9 +105,10 @@ def perplexity(
     model.train(was_training)
     if not nats < MOST_NATS * max(1, len(corpus.tokens)):  # NaN is not
         raise ScoreError("a language model returned NaN or has no probability left for the text")
-    n, error = len(corpus.tokens) + corpus.n_sentences, None
+    ends = model.head.predicts_end
+    n, error = len(corpus.tokens) + corpus.n_sentences * ends, None
     if not model.head.normalised:
         variance = sum_squares / n - (sum_log_z / n) ** 2
         error = LogNormalisers(sum_log_z / n, math.sqrt(max(0.0, variance)))
     counts = corpus.n_sentences, len(corpus.tokens), corpus.n_unknown
-    return Perplexity(*counts, nats, word_nats, error)
+    return Perplexity(*counts, nats, word_nats, error, ends)

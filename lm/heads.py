@@ -100,13 +100,18 @@ class Head(nn.Module):
     hidden state h and the context's value c, so that all pairs are matrix products:
     features(h, c + d) = features(h, c) + features(0, d); the predictor is a `PairPredictor`.
     normalised: whether the probabilities of all words sum to 1 exactly, so that no score is
-    above 0. sampled: whether `loss` can do with a sample of the words.
+    above 0. sampled: whether `loss` can do with a sample of the words. predicts_end: whether
+    `</s>` is a word that is predicted; else its loss and its score are 0, and a sentence is
+    scored by its words alone. averaged: whether training minimises the mean of `loss` over a
+    sentence's words, instead of the sum.
     """
 
     linear: ClassVar[bool] = True
     normalised: ClassVar[bool] = True
     sampled: ClassVar[bool] = True
-    bias: nn.Parameter
+    predicts_end: ClassVar[bool] = True
+    averaged: ClassVar[bool] = False
+    bias: Tensor
 
     def weight(self) -> Tensor:
         """(V, R) output matrix of a linear head."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import HEADS, ZOO, Zoo, load
+from lm.zoo import HEADS, ZOO, Composition, Part, Zoo, load
 
 Dropout = Callable[[Tensor], Tensor]
 
@@ -32,20 +33,24 @@ Dropout = Callable[[Tensor], Tensor]
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    head: a name of `lm.zoo.HEADS`; None for the head of the composition.
+    head: a name of `lm.zoo.HEADS`; None for the head of the composition. recurrence: a name of
+    `RECURRENCES`; None for that of the composition, or the LSTM. tied: None for the composition's
+    choice, or tied. hash_size, hash_order: of the parts with hashed features; None for theirs.
     """
 
     model: str
     vocabulary: int
     embed: int = 128
     hidden: int = 256
-    recurrence: str = "lstm"
+    recurrence: str | None = None
     layers: int = 1
-    tied: bool = True
+    tied: bool | None = None
     head: str | None = None
+    hash_size: int | None = None
+    hash_order: int | None = None
 
     def __post_init__(self) -> None:
-        if self.recurrence not in RECURRENCES:
+        if self.recurrence is not None and self.recurrence not in RECURRENCES:
             raise ValueError(f"no recurrence {self.recurrence!r} is known")
         if self.head is not None and self.head not in HEADS:
             raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
@@ -60,10 +65,66 @@ class Config:
             raise ValueError("a model has sizes of 1 to 65,536")
         if not 1 <= self.layers <= 64:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
+        if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
+            raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
+        if self.hash_order not in (None, 2, 3):
+            raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
 
     def as_json(self) -> dict[str, object]:
-        """The fields by name; without `head` if it is that of the composition."""
+        """The fields by name; without those that are the composition's."""
         return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class ConfigError(ValueError):
+    """A configuration that a composition refuses; `option` names the field."""
+
+    def __init__(self, option: str, fault: str) -> None:
+        self.option = option
+        super().__init__(fault)
+
+
+def check_config(config: Config, composition: Composition) -> None:
+    """ConfigError for a choice that the equations of a composition leave no room for."""
+    if composition.recurrence is not None and config.recurrence is not None:
+        raise ConfigError("recurrence", f"{config.model} has a recurrence of its own")
+    if composition.tied is not None and config.tied not in (None, composition.tied):
+        kind = "one matrix" if composition.tied else "separate matrices"
+        raise ConfigError("tied", f"{config.model} has {kind} for input and output")
+    if composition.only_head and config.head is not None:
+        raise ConfigError("head", f"{config.model} has a head of its own")
+    if composition.one_size and config.embed != config.hidden:
+        raise ConfigError(
+            "embed",
+            f"{config.model} has no embeddings beside its hidden layers: expected as many columns "
+            f"as hidden units, found {config.embed} and {config.hidden}",
+        )
+    if config.hash_size is not None and config.hash_size < config.vocabulary:
+        raise ConfigError(
+            "hash_size",
+            f"expected at least a slot for each of {config.vocabulary:,} words of the vocabulary",
+        )
+    taken = options_of(config, composition)
+    for name in ("hash_size", "hash_order"):
+        if getattr(config, name) is not None and name not in taken:
+            raise ConfigError(name, f"no part of this {config.model} has hashed features of words")
+
+
+def options_of(config: Config, composition: Composition) -> set[str]:
+    """Fields of a configuration that the parts of the composition take."""
+    parts = (_head(config, composition), composition.context, composition.fusion)
+    return {name for part in parts for name in _options(part)}
+
+
+def _head(config: Config, composition: Composition) -> Part:
+    return composition.head if config.head is None else HEADS[config.head]
+
+
+def _options(part: Part) -> tuple[str, ...]:
+    """Fields of `Config` that the maker of a part takes."""
+    maker = load(part)
+    while isinstance(maker, partial):
+        maker = maker.func
+    return getattr(maker, "options", ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +149,9 @@ class State:
 class DocumentLM(nn.Module):
     """Language model of a sentence given the context of the sentences before it.
 
-    `zoo` holds the composition that the configuration names. ValueError if it does not, or if
-    the composition needs side information, which no reader supplies yet.
+    `zoo` holds the composition that the configuration names. ValueError if it does not, if the
+    configuration contradicts the composition, or if this needs side information, which no reader
+    supplies yet.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
@@ -97,20 +159,23 @@ class DocumentLM(nn.Module):
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
         self.config = config
-        composition, cell = zoo[config.model], RECURRENCES[config.recurrence]
+        composition = zoo[config.model]
+        check_config(config, composition)
+        cell = load(composition.recurrence or RECURRENCES[config.recurrence or "lstm"])
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
-        sizes = cell(1, config.hidden, config.layers)
-        self.context: Context = load(composition.context)(self.embedding, sizes)
+        sizes: Recurrence = cell(1, config.hidden, config.layers)
+        self.context: Context = _made(composition.context, config, self.embedding, sizes)
         if missing := ", ".join(self.context.side_information):
             raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
-        self.fusion: Fusion = load(composition.fusion)(self.context.width, sizes)
+        self.fusion: Fusion = _made(composition.fusion, config, self.context.width, sizes)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
-        head = composition.head if config.head is None else HEADS[config.head]
-        self.head: Head = load(head)(
-            config.hidden, self.fusion.output_columns, self.embedding, tied=config.tied
-        )
+        tied = next(t for t in (composition.tied, config.tied, True) if t is not None)
+        columns = sizes.width, self.fusion.output_columns
+        head = _head(config, composition)
+        self.head: Head = _made(head, config, *columns, self.embedding, tied=tied)
+        self.recurrence.initialise(self.embedding)
 
     @classmethod
     def seeded(cls, config: Config, seed: int, zoo: Zoo = ZOO) -> DocumentLM:
@@ -224,6 +289,18 @@ class DocumentLM(nn.Module):
 
         h, c = self.fusion.output(dropout(read.hidden), value)
         return self.head.at_positions(self.head.features(h, c), positions)
+
+
+def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
+    """A part, made with those fields of the configuration that it takes."""
+    own = {name: getattr(config, name) for name in _options(part)}
+    return load(part)(*args, **named, **{n: v for n, v in own.items() if v is not None})
+
+
+def sparse_parameters(model: nn.Module) -> list[nn.Parameter]:
+    """Parameters whose gradients may be sparse: those of modules that state `sparse`."""
+    modules = (module for module in model.modules() if getattr(module, "sparse", False))
+    return [parameter for module in modules for parameter in module.parameters(recurse=False)]
 
 
 def n_parameters(model: nn.Module) -> int:

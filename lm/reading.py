@@ -43,12 +43,16 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it."""
+    """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it.
+
+    lengths: (N,) number of words of each target's sentence.
+    """
 
     features: Tensor
     targets: Tensor
     contexts: Rows
     auxiliary_loss: Tensor
+    lengths: Tensor
 
 
 def read(
@@ -78,7 +82,8 @@ def _sentence_by_sentence(
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
     drop = noise.drop if noise else _unchanged
-    features, targets, loss = [], [], torch.zeros((), device=contexts.device)
+    features, targets, lengths = [], [], []
+    loss = torch.zeros((), device=contexts.device)
     for row in grid:
         index, given = _given(model, row, contexts, noise)
         if not len(index):
@@ -87,10 +92,12 @@ def _sentence_by_sentence(
         sentences = model.unroll(batch, given, drop)
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
+        lengths.append(batch.lengths)
         loss = loss + model.context.auxiliary_loss(given, batch)
         following = model.context.advance(given, model.context.summary(sentences))
         contexts = contexts.put(index, following)
-    return Reading(torch.cat(features), torch.cat(targets), contexts, loss)
+    columns = torch.cat(features), torch.cat(targets), contexts, loss
+    return Reading(*columns, torch.cat(lengths))
 
 
 def _all_sentences(
@@ -117,7 +124,7 @@ def _all_sentences(
     joined = Rows.cat(all_given)
     features = model.features(sentences, joined, drop)
     loss = model.context.auxiliary_loss(joined, batch)
-    return Reading(features, batch.targets, contexts, loss)
+    return Reading(features, batch.targets, contexts, loss, batch.lengths)
 
 
 def _given(

@@ -37,9 +37,24 @@ class Recurrence(nn.Module):
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
-        widths = [inputs] + [hidden] * (layers - 1)
-        self.lower = nn.ParameterList(_uniform(self.gates * hidden, d) for d in widths)
-        self.bias = nn.ParameterList(torch.zeros(self.gates * hidden) for _ in widths)
+        self._add_lower()
+
+    def _add_lower(self) -> None:
+        """The layers' input matrices and biases."""
+        widths = [self.inputs] + [self.hidden] * (self.layers - 1)
+        self.lower = nn.ParameterList(_uniform(self.gates * self.hidden, d) for d in widths)
+        self.bias = nn.ParameterList(torch.zeros(self.gates * self.hidden) for _ in widths)
+
+    @property
+    def width(self) -> int:
+        """Columns of `output`: H, unless there are no hidden states."""
+        return self.hidden
+
+    def initialise(self, embedding: nn.Embedding) -> None:
+        """Draw initial weights that depend on the vocabulary; here none.
+
+        Called on the recurrence of the words, with their embedding, once a model is made.
+        """
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
         """Share (B, gates · H) of input columns `first …` in layer 1's pre-activations.
@@ -153,6 +168,109 @@ class CIFG(Recurrence):
         return o * torch.tanh(c), c
 
 
+class HTanh(Recurrence):
+    """h' = HTanh(W u + U h + b), with HTanh(z) = max(−1, min(1, z)) (Lin et al. 2015, eq. 6).
+
+    Parameters: H(d + H + 1) a layer.
+    """
+
+    gates = 1
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.recurrent = nn.ParameterList(_uniform(hidden, hidden) for _ in range(layers))
+
+    def cell(self, layer: int, projected: Tensor, state: State) -> State:
+        """(h',) of the clipped layer."""
+        return (F.hardtanh(projected + _single(F.linear(state[0], self.recurrent[layer]))),)
+
+
+class OneHotHTanh(HTanh):
+    """HTanh layers over 1-of-V words, as Lin et al. 2015 write them (eqs. 4 and 10).
+
+    W w is a row of the embedding, which therefore has H columns and enters as it is, and so are
+    sums of such rows; only other inputs, such as a context's value, have a matrix. No biases.
+    Parameters: H² and H a column of other inputs in layer 1, 2H² in others.
+    """
+
+    def _add_lower(self) -> None:
+        H, others = self.hidden, self.inputs - self.hidden
+        self.beside = _uniform(H, others) if others > 0 else None
+        self.lower = nn.ParameterList(_uniform(H, H) for _ in range(1, self.layers))
+
+    def initialise(self, embedding: nn.Embedding) -> None:
+        """Weights and embedding from U(±1/V): V is the size of the input layer (§4.3)."""
+        bound = 1 / embedding.num_embeddings
+        for weight in (*self.parameters(), embedding.weight):
+            nn.init.uniform_(weight, -bound, bound)
+
+    def project(self, inputs: Tensor, first: int = 0) -> Tensor:
+        """The inputs themselves if they are the words', at `first` 0; else with their matrix."""
+        if first == 0:
+            return inputs
+        if self.beside is None:
+            raise TypeError("a recurrence over words alone has no other inputs")
+        begin = first - self.hidden
+        return F.linear(inputs, self.beside[:, begin : begin + inputs.shape[-1]])
+
+    def step(self, projected: Tensor, state: State) -> State:
+        """State after one more input, given its projection (B, H)."""
+        following: list[Tensor] = []
+        for layer in range(self.layers):
+            if layer:
+                projected = F.linear(following[-1], self.lower[layer - 1])
+            following.extend(self.cell(layer, projected, state[layer : layer + 1]))
+        return tuple(following)
+
+    def zeros(self, batch: int) -> State:
+        """Zeros for each layer."""
+        return (self.recurrent[0].new_zeros(batch, self.hidden),) * self.layers
+
+
+class NoRecurrence(Recurrence):
+    """No hidden states: scores do not depend on the words read before in the sentence.
+
+    Its state has no columns, but the rows of others. `hidden` and `layers` are the sizes that
+    contexts take for their own recurrences.
+    """
+
+    gates = 0
+    tensors = 1
+
+    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
+        super().__init__(inputs, hidden, layers)
+        self.register_buffer("empty", torch.zeros(0), persistent=False)
+
+    def _add_lower(self) -> None:
+        """No weights."""
+
+    @property
+    def width(self) -> int:
+        """No columns."""
+        return 0
+
+    def project(self, inputs: Tensor, first: int = 0) -> Tensor:
+        """(B, 0)."""
+        return inputs[..., :0]
+
+    def step(self, projected: Tensor, state: State) -> State:
+        """(B, 0)."""
+        return (projected,)
+
+    def unroll(self, projected: Tensor, state: State, sizes: tuple[int, ...]) -> State:
+        """(N, 0)."""
+        return (projected,)
+
+    def zeros(self, batch: int) -> State:
+        """(B, 0)."""
+        return (self.get_buffer("empty").new_zeros(batch, 0),)
+
+    def output(self, state: State) -> Tensor:
+        """(B, 0)."""
+        return state[0]
+
+
 def _single(products: Tensor) -> Tensor:
     """Products of autocast in float32; others unchanged."""
     return products.float() if products.dtype == torch.bfloat16 else products
@@ -169,4 +287,5 @@ def _stacked(blocks: int, rows: int, columns: int) -> nn.Parameter:
     return nn.Parameter(torch.cat(parts))
 
 
-RECURRENCES = {"lstm": LSTM, "cifg": CIFG}
+"""The recurrences that a configuration may name; compositions may bring their own."""
+RECURRENCES = {"lstm": LSTM, "cifg": CIFG, "htanh": HTanh}

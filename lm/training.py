@@ -4,6 +4,7 @@ The loss is Ji et al.'s: −log p summed over segments of L = 5 sentences, mean 
 segments of an update, gradient clipped to norm 5. The recipe is stronger than the paper's
 SGD: AdamW, dropout, contexts carried (without gradient) between the segments of a document,
 and some contexts replaced by the null context, so that the model also scores without context.
+Sparse parameters have an optimiser of their own (`lm.sparse_updates`) and are not clipped.
 
 Everything random is a function of the seed and the update's number, so that a resumed run
 makes the updates of an uninterrupted one, unless it has a time limit, which the learning
@@ -25,8 +26,9 @@ from torch import nn
 from lm.batches import Segment, epoch_order, segments
 from lm.corpus import Corpus
 from lm.evaluation import LogNormalisers, perplexity
-from lm.model import DocumentLM
+from lm.model import DocumentLM, sparse_parameters
 from lm.reading import Noise, read
+from lm.sparse_updates import RATE, sparse_optimiser
 from lm.vocabulary import END
 
 
@@ -54,6 +56,7 @@ class Report:
     """State of a run after a validation; nats are per token, `</s>` included.
 
     training_nats: of the head's loss. log_z: on the validation text, if the head is not normalised.
+    predicts_end: whether `</s>` is one of the tokens.
     """
 
     update: int
@@ -64,6 +67,7 @@ class Report:
     valid_perplexity: float
     best: bool
     log_z: LogNormalisers | None = None
+    predicts_end: bool = True
 
 
 @dataclass(slots=True)
@@ -94,9 +98,12 @@ class Trainer:
         self.progress = Progress()
         self.device = model.embedding.weight.device
         self.contexts = model.context.start(self.streams).detach().clone()
+        sparse = sparse_parameters(model)
+        apart = {id(parameter) for parameter in sparse}
+        self.dense = [p for p in model.parameters() if id(p) not in apart]
         groups: list[dict[str, Any]] = [
-            {"params": [p for p in model.parameters() if p.ndim > 1]},
-            {"params": [p for p in model.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+            {"params": [p for p in self.dense if p.ndim > 1]},
+            {"params": [p for p in self.dense if p.ndim <= 1], "weight_decay": 0.0},
         ]
         self.optimiser = torch.optim.AdamW(
             groups,
@@ -105,6 +112,7 @@ class Trainer:
             betas=(0.9, 0.99),
             fused=True,
         )
+        self.sparse_optimiser = sparse_optimiser(sparse, streams=self.streams)
         counts = np.bincount(train.tokens, minlength=model.config.vocabulary)
         counts[END] = train.n_sentences
         on_device = torch.from_numpy(counts).to(self.device)
@@ -159,19 +167,30 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             reading = read(model, self.train, segment, self.contexts, noise)
             nll = model.head.loss(reading.features, reading.targets, self.sampler, generator)
-        nats = nll.sum()
+        nats = nll.detach().sum()
+        loss = (nll / reading.lengths.clamp(min=1) if model.head.averaged else nll).sum()
         active = int((segment.sentences[0] >= 0).sum())
-        for group in self.optimiser.param_groups:
-            group["lr"] = self._rate()
-        self.optimiser.zero_grad(set_to_none=True)
-        torch.autograd.backward((nats + reading.auxiliary_loss) / active)
-        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-        self.optimiser.step()
+        model.zero_grad(set_to_none=True)
+        torch.autograd.backward((loss + reading.auxiliary_loss) / active)
+        nn.utils.clip_grad_norm_(self.dense, settings.clip)
+        self._step()
         self.contexts = reading.contexts.detach()
         self.progress.update += 1
         self.progress.position += 1
-        self.progress.nats += float(nats.detach())
-        self.progress.predictions += len(reading.targets)
+        self.progress.nats += float(nats)
+        ends = 0 if model.head.predicts_end else int((reading.targets == END).sum())
+        self.progress.predictions += len(reading.targets) - ends
+
+    def _step(self) -> None:
+        """One step of the optimisers along the gradients."""
+        rate = self._rate()
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        if self.sparse_optimiser is not None:
+            for group in self.sparse_optimiser.param_groups:
+                group["lr"] = RATE * rate
+            self.sparse_optimiser.step()
 
     def _validate(self) -> Report:
         progress, result = self.progress, perplexity(self.model, self.valid)
@@ -187,6 +206,7 @@ class Trainer:
             valid_perplexity=result.perplexity,
             best=best,
             log_z=result.log_z,
+            predicts_end=result.predicts_end,
         )
         progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
         return report

@@ -25,7 +25,8 @@ class Context(nn.Module):
     recurrent states, and has one for a sentence to begin in. per_word: whether fusion receives
     a value for each word, by attention, or one for the sentence. averages: whether a weighted
     mean of contexts is a context. side_information: what it needs beside target sentences,
-    such as the source sentence. width: D, columns of a value.
+    such as the source sentence. end_to_end: whether the loss of the words reaches the
+    parameters of the auxiliary loss, if there are any. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
     and size, for their sizes.
@@ -37,6 +38,7 @@ class Context(nn.Module):
     per_word: ClassVar[bool] = False
     averages: ClassVar[bool] = True
     side_information: ClassVar[tuple[str, ...]] = ()
+    end_to_end: ClassVar[bool] = True
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -74,6 +76,10 @@ class Context(nn.Module):
     def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
         """Additional training loss, in nats, of sentences read in these contexts; here 0."""
         return self.get_buffer("empty").new_zeros(())
+
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """Parameters that `auxiliary_loss` trains, such as those of a sentence level; here none."""
+        return []
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """Bytes that are equal for sentences which leave equal contexts; here the words."""

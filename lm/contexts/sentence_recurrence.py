@@ -23,6 +23,7 @@ class SentenceRecurrence(Context):
     """
 
     sentences = None
+    end_to_end = False
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
@@ -50,6 +51,10 @@ class SentenceRecurrence(Context):
         logits = self.next_word_logits(contexts.take(batch.order)).float()
         log_probs = torch.log_softmax(logits, dim=1)[batch.rows, batch.targets]
         return -log_probs[batch.targets != END].sum()
+
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """Those of the sentence level."""
+        return [*self.upper.parameters(), *self.next_words.parameters()]
 
     def next_word_logits(self, contexts: Rows) -> Tensor:
         """Logits (B, V) of any word of the next sentence, with the sentence level's gradient."""

@@ -67,22 +67,44 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     most=MOST_LINES,
     help="Vocabulary size: the most frequent words of the training text.",
 )
-@count_option("--embed", default=128, most=WIDEST, help="Size of the word embeddings.")
+@count_option(
+    "--embed",
+    most=WIDEST,
+    help="Size of the word embeddings; the models of Lin et al. have that of the hidden layers "
+    "[default: 128, or --hidden].",
+)
 @count_option("--hidden", default=256, most=WIDEST, help="Size of the hidden layers.")
 @count_option("--layers", default=1, most=64, help="Number of recurrent layers.")
 @click.option(
     "--recurrence",
-    type=click.Choice(["lstm", "cifg"]),
-    default="lstm",
-    help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code.",
+    type=click.Choice(["lstm", "cifg", "htanh"]),
+    help="Recurrent cell; cifg is the LSTM with coupled gates of Ji et al.'s code, htanh the "
+    "clipped layer of Lin et al. [default: lstm, or that of the model].",
 )
-@click.option("--tied/--untied", default=True, help="Share embeddings with the output layer.")
+@click.option(
+    "--tied/--untied",
+    default=None,
+    help="Share embeddings with the output layer [default: tied, or as the model has it].",
+)
 @click.option(
     "--head",
-    type=click.Choice(["softmax", "classes", "self-normalised"]),
+    type=click.Choice(["softmax", "classes", "self-normalised", "hashed"]),
     help="How words are predicted: classes is a softmax over classes of words and one over the "
     "words of a class (exact, scores faster); self-normalised is trained so that its logits are "
-    "scores without a normaliser (fastest, error stated) [default: that of the model].",
+    "scores without a normaliser (fastest, error stated); hashed adds maximum-entropy n-gram "
+    "features to the softmax (exact) [default: that of the model].",
+)
+@count_option(
+    "--hash-size",
+    most=2**31 - 1,
+    help="Numbers in a table of hashed features, 8 bytes each in training and 4 afterwards; "
+    "hrnnlm-lin has two tables [default: 10000000].",
+)
+@count_option(
+    "--hash-order",
+    least=2,
+    most=3,
+    help="Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
 )
 @count_option("--epochs", default=5, help="Number of passes over the training text.")
 @click.option(
@@ -109,7 +131,7 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     "--negatives",
     least=0,
     help="Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-    "--head classes [default: 1024].",
+    "--head classes or hashed [default: 1024].",
 )
 @count_option("--streams", default=64, help="Batch size, in documents read in parallel.")
 @click.option(
@@ -141,7 +163,8 @@ def train_lm(
     def report(r: Report) -> None:
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
-            f"train {r.training_nats:.3f} nats  valid perplexity {r.valid_perplexity:.2f}"
+            f"train {r.training_nats:.3f} nats  valid {'' if r.predicts_end else 'bag-of-words '}"
+            f"perplexity {r.valid_perplexity:.2f}"
             f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )
 
@@ -193,10 +216,19 @@ def perplexity(
     if form == "json":
         show(json.dumps({"schema": 1, **result.as_json()}))
         return
+    counts = (
+        f"{result.tokens:,} words ({result.oov:,} out of vocabulary) in {result.sentences:,} "
+        "sentences"
+    )
+    if not result.predicts_end:
+        show(
+            f"{result.nats_per_token:.4f} nats per word of a bag of words over {counts}; word order "
+            "and </s> are not predicted: not comparable with perplexities of other models"
+        )
+        return
     show(
         f"perplexity {result.perplexity:.2f} (without </s> {result.perplexity_without_eos:.2f}), "
-        f"{result.nats_per_token:.4f} nats per token over {result.tokens:,} words "
-        f"({result.oov:,} out of vocabulary) in {result.sentences:,} sentences"
+        f"{result.nats_per_token:.4f} nats per token over {counts}"
     )
     if result.log_z is not None:
         show(f"scores of this model are not normalised: {result.log_z.to_text()}")

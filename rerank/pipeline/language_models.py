@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
+    from lm.model import Config
     from lm.training import Report, Settings
     from lm.vocabulary import Vocabulary
 
@@ -39,16 +40,19 @@ TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments i
 class Recipe:
     """Settings of the training of a language model; the defaults are those of `train-lm`.
 
-    None stands for the default of `lm`; head: None for that of the model.
+    None stands for the default of `lm`, or of the model. embed: 128, or `hidden` for a model whose
+    words have no embedding of a size of their own.
     """
 
     model: str
-    embed: int = 128
+    embed: int | None = None
     hidden: int = 256
     layers: int = 1
-    recurrence: str = "lstm"
-    tied: bool = True
+    recurrence: str | None = None
+    tied: bool | None = None
     head: str | None = None
+    hash_size: int | None = None
+    hash_order: int | None = None
     vocabulary: int = 10_000
     epochs: int = 5
     minutes: float | None = None
@@ -66,6 +70,27 @@ class Recipe:
         """Values, but for None, of the fields that a dataclass has, too."""
         values = {field.name: getattr(self, field.name, None) for field in fields(record)}
         return {name: value for name, value in values.items() if value is not None}
+
+    def config(self, vocabulary: int) -> Config:
+        """Shape of the model over V words; UsageError for options that it does not have."""
+        from lm.model import Config, ConfigError, check_config
+
+        composition = MODELS[self.model]
+        defaults: dict[str, Any] = {"embed": self.hidden} if composition.one_size else {}
+        if composition.recurrence is None:
+            defaults["recurrence"] = "lstm"
+        if composition.tied is None:
+            defaults["tied"] = True
+        config = Config(**defaults | self.values(Config) | {"vocabulary": vocabulary})
+        try:
+            check_config(config, composition)
+        except ConfigError as fault:
+            value = getattr(config, fault.option)
+            given = f"--{fault.option.replace('_', '-')} {value}"
+            if fault.option == "tied":
+                given = "--tied" if value else "--untied"
+            raise UsageError(f"{given}: {fault}; leave the option out") from None
+        return config
 
 
 def train_lm(
@@ -86,7 +111,7 @@ def train_lm(
     Memory: 4 bytes a word of the training text, plus the model.
     """
     from lm.checkpoint import load_training, save_model, save_training
-    from lm.model import Config, DocumentLM, n_parameters
+    from lm.model import DocumentLM, n_parameters
     from lm.training import Settings, Trainer
 
     _check_folder(out, resume)
@@ -97,8 +122,7 @@ def train_lm(
     corpus, held_out, vocabulary = _corpora(recipe, train, valid, notices)
     precise = replace(recipe, precision=choose_precision(recipe.precision, device))
     settings = Settings(**precise.values(Settings))
-    config = Config(**recipe.values(Config) | {"vocabulary": len(vocabulary)})
-    model = DocumentLM.seeded(config, recipe.seed, MODELS).to(device)
+    model = DocumentLM.seeded(recipe.config(len(vocabulary)), recipe.seed, MODELS).to(device)
     if not model.head.sampled:
         if recipe.negatives:
             raise UsageError(
@@ -196,10 +220,10 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
     """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
     import torch
 
-    from lm.model import Config, DocumentLM, n_parameters
+    from lm.model import DocumentLM, n_parameters
     from lm.vocabulary import SPECIAL
 
-    config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
+    config = recipe.config(len(SPECIAL))
     try:
         with torch.device("meta"):  # no numbers
             n = n_parameters(DocumentLM(config, MODELS))
@@ -208,7 +232,7 @@ def _check_memory(recipe: Recipe, device: torch.device) -> None:
     needed, held = TRAINING_BYTES * n, memory_bytes(device)
     if needed > held:
         raise UsageError(
-            f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "
+            f"--embed {config.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "
             f"needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; choose "
             "smaller sizes"
         )

@@ -5,10 +5,11 @@ import math
 
 import pytest
 import torch
+from support.models import config_of
 
 from lm.corpus import Corpus, encode
 from lm.evaluation import Perplexity, perplexity
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.vocabulary import END, Vocabulary
 from lm.zoo import ZOO
 
@@ -22,7 +23,7 @@ def text() -> Corpus:
 
 def model_of(name: str = "ccdclm") -> DocumentLM:
     torch.manual_seed(0)
-    return DocumentLM(Config(name, len(VOCABULARY), 4, 5))
+    return DocumentLM(config_of(name, len(VOCABULARY), 4, 5))
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
@@ -32,9 +33,23 @@ def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(n
         for parameter in model.parameters():
             parameter.zero_()
     result = perplexity(model, text())
-    assert result.perplexity == pytest.approx(7, rel=1e-6)
-    assert result.perplexity_without_eos == pytest.approx(7, rel=1e-6)
-    assert result.nats == pytest.approx((14 + 6) * math.log(7), rel=1e-6)
+    ends = model.head.predicts_end  # else </s> has no probability, and is not counted
+    assert result.perplexity == pytest.approx(6 + ends, rel=1e-6)
+    assert result.perplexity_without_eos == pytest.approx(6 + ends, rel=1e-6)
+    assert result.nats == pytest.approx((14 + 6 * ends) * math.log(6 + ends), rel=1e-6)
+
+
+def test_without_the_end_of_sentences_there_are_nats_per_word_of_a_bag_alone() -> None:
+    result = perplexity(model_of("rnnslm"), text())
+    assert not result.predicts_end
+    assert result.nats == result.word_nats
+    assert result.as_json() == {
+        "sentences": 6,
+        "tokens": 14,
+        "oov": 2,
+        "nats": result.nats,
+        "nats_per_word_of_a_bag": result.nats / 14,
+    }
 
 
 def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:

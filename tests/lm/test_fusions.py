@@ -1,8 +1,11 @@
 """Where contexts enter: in the parts, and by what the hidden states see of them."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 import torch
+from support.models import config_of
 from torch import nn
 
 from lm.batches import PackedBatch
@@ -11,7 +14,7 @@ from lm.contexts.carried_state import CarriedState
 from lm.contexts.last_hidden import LastHidden
 from lm.corpus import Corpus
 from lm.fusions import InitialState, Input, NoFusion, Output
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.recurrence import CIFG, LSTM, Recurrence
 from lm.rows import Rows
 from lm.zoo import ZOO
@@ -69,10 +72,13 @@ def test_the_output_receives_the_value_itself() -> None:
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(name: str) -> None:
     torch.manual_seed(1)
-    model = DocumentLM(Config(name, 9, 3, 4))
+    model = DocumentLM(config_of(name, 9, 3, 4))
     sentence = Corpus(np.array([3, 7, 5], dtype=np.int32), np.array([0, 3]), np.array([0, 1]))
     batch = PackedBatch.of(sentence, np.zeros(1, dtype=np.int64))
     start = model.context.start(1)
-    contexts = (Rows(tuple(map(torch.randn_like, start.tensors))) for _ in range(2))
+    drawn = (
+        torch.randn_like(t) if t.is_floating_point() else t for _ in range(2) for t in start.tensors
+    )
+    contexts = (Rows(tuple(islice(drawn, len(start.tensors)))) for _ in range(2))
     one, other = (model.unroll(batch, context).hidden for context in contexts)
     assert model.fusion.hidden_depends_on_context == (not torch.equal(one, other))
