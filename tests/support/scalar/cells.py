@@ -88,13 +88,9 @@ def gru(p: Parameters, x: Vector, before: State | None) -> State:
 
 
 def htanh_rnn(p: Parameters, x: Vector, before: State | None) -> State:
-    """Lin et al. 2015, eqs. 4 and 10 without the sentence level: HTanh(U h⁻ + W x).
-
-    The paper has no bias; h_0 is the caller's business, for it is not zero.
-    """
-    if before is None:
-        raise TypeError("an HTanh layer has an initial state")
-    return (htanh(plus(product(p["U"], before[0]), product(p["W"], x))),)
+    """HTanh(U h⁻ + W x + b): the layer of Lin et al. 2015, eqs. 4–6, with a bias, from h_0 = 0."""
+    (h,) = before or (_zeros(p["b"]),)
+    return (htanh(plus(product(p["U"], h), product(p["W"], x), p["b"])),)
 
 
 def _zeros(like: Vector) -> Vector:

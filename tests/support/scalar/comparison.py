@@ -23,7 +23,7 @@ from lm.zoo import ZOO, Zoo
 
 V = 9
 DOCUMENT = [[3, 4, 5, 3], [], [6], [8, 3, 0, 4], [5, 7]]
-SHORT = [[[3, 4], [], [6, 3], [5]], [[7]]]
+SHORT = [[[3, 4, 6], [5, 8, 4], [6, 3], [], [7, 3]], [[7]]]
 CANDIDATES = [[], [3, 4], [3, 4, 8]]
 
 Reference: TypeAlias = Callable[[DocumentLM, Document], Scores]
@@ -36,13 +36,14 @@ class Case:
 
     loss: of a document by a model, in nats, given the model as it was for what counts as
     constant; None for −log p, where there are no constants and no auxiliary loss. zoo: the
-    table that names the composition.
+    table that names the composition. idle: parameters that cannot have an effect.
     """
 
     config: Config
     reference: Reference
     loss: Loss | None = None
     zoo: Zoo | None = None
+    idle: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         config = self.config
@@ -56,7 +57,7 @@ class Case:
         with torch.no_grad():
             for parameter in model.parameters():
                 noise = torch.randn(parameter.shape, generator=generator)
-                parameter.mul_(1.5).add_(0.2 * noise)
+                parameter.mul_(1.5).add_(0.4 * noise)
         return model
 
     def scalar_loss(self, model: DocumentLM, before: DocumentLM, document: Document) -> float:
@@ -124,8 +125,11 @@ def check_gradients(case: Case, *, step: float = 1e-5, tolerance: float = 1e-7) 
         parameter.data.copy_(kept)
         expected = (losses[0] - losses[1]) / (2 * step)
         assert parameter.grad is not None, f"{name} has no gradient"
-        found = float((parameter.grad * along).sum())
-        assert found == pytest.approx(expected, rel=tolerance, abs=tolerance), name
+        assert abs(expected) > 1e-6 or name in case.idle, (
+            f"{name} does not matter in the documents of this test"
+        )
+        found = float((parameter.grad.to_dense() * along).sum())
+        assert found == pytest.approx(expected, rel=tolerance, abs=tolerance / 10), name
 
 
 @torch.no_grad()
@@ -153,12 +157,12 @@ def training_loss(model: DocumentLM, documents: Sequence[Document]) -> Tensor:
 
 @contextmanager
 def float64() -> Iterator[None]:
-    """Models in float64 stay so: `Tensor.float`, by which parts leave bfloat16, does nothing.
+    """Models in float64 stay so: `Tensor.float`, by which parts leave bfloat16, is `double`.
 
     Without it the losses, the unrolled LSTM and the attention would round to float32.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tensor, "float", lambda tensor: tensor)
+        patch.setattr(Tensor, "float", Tensor.double)
         yield
 
 

@@ -1,20 +1,21 @@
 """The models of Lin et al. 2015 (HRNNLM) in scalar arithmetic, equation by equation.
 
 Parameters by their names in the paper: sentence level U_s, W_s (H × V), V_s and the hash array
-D_s; word level U_w, W_w (H × V), V_w, U_sw and the hash array D_w. No layer has a bias. hs_0 is
-0.1 in every unit (§4.3), and so is hw_0, which the paper does not give (Mikolov et al. 2010,
-whom it follows, name 0.1). `hash` maps a word to a number; the weight of the pair (w, t) is at
-(hash(w) + t) mod the array's size. Log-probabilities are in nats.
+D_s; word level U_w, W_w (H × V), V_w, U_sw, the hash array D_w, and the state hw_0, which the
+paper does not give. No layer has a bias. hs_0 is 0.1 in every unit (§4.3). `hash` maps a word to
+a number; the weight of the pair (w, t) is at (hash(w) + t) mod the array's size.
+Log-probabilities are in nats.
 """
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
 from support.scalar.algebra import Vector, htanh, log_softmax, plus, product
-from support.scalar.cells import Parameters
+from support.scalar.cells import Parameters, top
 from support.scalar.ji import Document, Scores, Sentence, log_probs
 
-from lm.vocabulary import START
+from lm.vocabulary import END, START
 
 Hash: TypeAlias = Callable[[int], int]
 
@@ -26,6 +27,28 @@ def hashed(D: Vector, hash: Hash, words: list[int], size: int) -> Vector:
     if not D:
         return [0.0] * size
     return [sum(D[(hash(word) + t) % len(D)] for word in words) for t in range(size)]
+
+
+def hashed_rnnlm(
+    p: Parameters, document: Document, hashes: Callable[[list[int]], int], order: int
+) -> Scores:
+    """Eqs. 1–2 of Ji et al. 2016 with hashed n-grams up to `order` (Mikolov 2012).
+
+    A history is the last 1 … order − 1 words, `<s>` among them, the last one first; hashes maps
+    it to a number. None crosses the beginning of a sentence.
+    """
+    scores = []
+    for words in document:
+        read, logits = [START, *words], []
+        states = p["g"].read([p["X"][word] for word in read])
+        for n, state in enumerate(states):
+            values = plus(product(p["W_o"], top(state)), p["b"])
+            for length in range(1, min(order - 1, n + 1) + 1):
+                slot = hashes(read[n + 1 - length : n + 1][::-1])
+                values = plus(values, hashed(p["D"], lambda _, slot=slot: slot, [0], len(values)))
+            logits.append(values)
+        scores.append(log_probs(logits, words))
+    return scores
 
 
 def sentence_history(p: Parameters, document: Document) -> list[Vector]:
@@ -50,7 +73,9 @@ def rnnslm(p: Parameters, document: Document, hash: Hash, *, repeated: bool = Fa
     ):
         pairs = before if repeated else sorted(set(before))
         logits = product(p["V_s"], hs)
-        log_y = log_softmax(plus(logits, hashed(p["D_s"], hash, pairs, len(logits))))
+        logits = plus(logits, hashed(p["D_s"], hash, pairs, len(logits)))
+        logits[END] = -math.inf  # it is no word of a bag
+        log_y = log_softmax(logits)
         scores.append([log_y[word] for word in words])
     return scores
 
@@ -61,9 +86,14 @@ def rnnlm_lin(p: Parameters, document: Document, hash: Hash) -> Scores:
     return [_word_level(p, words, nothing, hash) for words in document]
 
 
-def hrnnlm_lin(p: Parameters, document: Document, hash: Hash) -> Scores:
-    """Eq. 10: sentence j + 1 is read with U_sw hs_j; log p of its words and of `</s>`."""
-    history = sentence_history(p, document)
+def hrnnlm_lin(
+    p: Parameters, document: Document, hash: Hash, data: Parameters | None = None
+) -> Scores:
+    """Eq. 10: sentence j + 1 is read with U_sw hs_j; log p of its words and of `</s>`.
+
+    data: parameters of the sentence level where that is fixed (§5.2), by default `p`.
+    """
+    history = sentence_history(data or p, document)
     return [
         _word_level(p, words, product(p["U_sw"], hs), hash)
         for words, hs in zip(document, history, strict=False)
@@ -72,7 +102,7 @@ def hrnnlm_lin(p: Parameters, document: Document, hash: Hash) -> Scores:
 
 def _word_level(p: Parameters, words: Sentence, share: Vector, hash: Hash) -> list[float]:
     """hw_i = HTanh(U_w hw_{i−1} + W_w xw_i + share); softmax(V_w hw_i + hashed bigrams)."""
-    hw, logits = [INITIAL] * len(p["U_w"]), []
+    hw, logits = p["hw_0"], []
     for word in [START, *words]:
         xw = [row[word] for row in p["W_w"]]  # W_w times the one-hot vector
         hw = htanh(plus(product(p["U_w"], hw), xw, share))
