@@ -22,11 +22,9 @@ Hash: TypeAlias = Callable[[int], int]
 INITIAL = 0.1
 
 
-def hashed(D: Vector, hash: Hash, words: list[int], size: int) -> Vector:
-    """Σ_{w ∈ words} D_{hash(w,t)} for every word t of V, eq. 8; zeros without an array."""
-    if not D:
-        return [0.0] * size
-    return [sum(D[(hash(word) + t) % len(D)] for word in words) for t in range(size)]
+def hashed(D: Vector, hashes: list[int], size: int) -> Vector:
+    """Σ_w D_{hash(w,t)} of the words with these hashes, for every word t of V, eq. 8."""
+    return [sum(D[(number + t) % len(D)] for number in hashes) for t in range(size)]
 
 
 def hashed_rnnlm(
@@ -43,9 +41,9 @@ def hashed_rnnlm(
         states = p["g"].read([p["X"][word] for word in read])
         for n, state in enumerate(states):
             values = plus(product(p["W_o"], top(state)), p["b"])
-            for length in range(1, min(order - 1, n + 1) + 1):
-                slot = hashes(read[n + 1 - length : n + 1][::-1])
-                values = plus(values, hashed(p["D"], lambda _, slot=slot: slot, [0], len(values)))
+            lengths = range(1, min(order - 1, n + 1) + 1)
+            found = [hashes(read[n + 1 - length : n + 1][::-1]) for length in lengths]
+            values = plus(values, hashed(p["D"], found, len(values)))
             logits.append(values)
         scores.append(log_probs(logits, words))
     return scores
@@ -71,9 +69,9 @@ def rnnslm(p: Parameters, document: Document, hash: Hash, *, repeated: bool = Fa
     for words, hs, before in zip(
         document, sentence_history(p, document), [Sentence(), *document], strict=False
     ):
-        pairs = before if repeated else sorted(set(before))
+        pairs = [hash(word) for word in (before if repeated else sorted(set(before)))]
         logits = product(p["V_s"], hs)
-        logits = plus(logits, hashed(p["D_s"], hash, pairs, len(logits)))
+        logits = plus(logits, hashed(p["D_s"], pairs, len(logits)))
         logits[END] = -math.inf  # it is no word of a bag
         log_y = log_softmax(logits)
         scores.append([log_y[word] for word in words])
@@ -107,5 +105,5 @@ def _word_level(p: Parameters, words: Sentence, share: Vector, hash: Hash) -> li
         xw = [row[word] for row in p["W_w"]]  # W_w times the one-hot vector
         hw = htanh(plus(product(p["U_w"], hw), xw, share))
         values = product(p["V_w"], hw)
-        logits.append(plus(values, hashed(p["D_w"], hash, [word], len(values))))
+        logits.append(plus(values, hashed(p["D_w"], [hash(word)], len(values))))
     return log_probs(logits, words)
