@@ -155,11 +155,11 @@ def _optimisers(trainer: Trainer) -> dict[str, torch.optim.Optimizer]:
 def _moments(kind: str, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """Tensors of the shapes that a state has after an update, under their names on disk."""
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
-    names = ("exp_avg", "exp_avg_sq") if kind == "optimiser" else ("sum",)
+    adam = "step", "exp_avg", "exp_avg_sq"
     return {
-        f"{kind}.{index}.{name}": tensor
+        f"{kind}.{index}.{name}": torch.zeros(()) if name == "step" else p
         for index, p in enumerate(parameters)
-        for name, tensor in {"step": torch.zeros(()), **dict.fromkeys(names, p)}.items()
+        for name in (("sum",) if kind == "sparse" else adam)
     }
 
 

@@ -78,7 +78,7 @@ class HashedSoftmax(Head):
         return features[:, : self.columns], self.slots(ids)
 
     def slots(self, ids: Tensor) -> Tensor:
-        """First slots (N, n − 1) of the n-grams that begin with words (N, n − 1), last one first."""
+        """First slots (N, n − 1) of the n-grams after words (N, n − 1), the last word first."""
         histories = range(1, self.order)
         return torch.stack([self.hashes.first_slots(ids[:, :n]) for n in histories], dim=1)
 

@@ -108,7 +108,8 @@ def _models() -> Iterable[Row]:
             "order": "unbounded" if model.order is None else model.order,
             "context": str(model.context).partition(":")[2],
             "fusion": str(model.fusion).partition(":")[2],
-            "head": f"{str(model.head).partition(':')[2]} (others: train-lm --head)",
+            "head": str(model.head).partition(":")[2]
+            + ("" if model.only_head else " (others: train-lm --head)"),
             "source": model.source,
             "parameters": model.parameters,
         }

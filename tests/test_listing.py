@@ -77,7 +77,10 @@ def test_built_in_members_are_listed_in_their_order(kind: str, names: list[str])
 def test_the_heads_to_choose_from_are_those_of_the_table_and_the_models_name_theirs() -> None:
     (option,) = (p for p in cli.commands["train-lm"].params if p.name == "head")
     assert list(option.type.choices) == list(HEADS)  # type: ignore[attr-defined]
-    assert {row["head"] for row in listing("models").rows} == {"softmax (others: train-lm --head)"}
+    heads = {row["name"]: row["head"] for row in listing("models").rows}
+    assert heads["codclm"] == "softmax (others: train-lm --head)"
+    assert heads["rnnlm-lin"] == "LinSoftmax (others: train-lm --head)"
+    assert heads["rnnslm"] == "HashedBagSoftmax"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -222,8 +222,8 @@ def perplexity(
     )
     if not result.predicts_end:
         show(
-            f"{result.nats_per_token:.4f} nats per word of a bag of words over {counts}; word order "
-            "and </s> are not predicted: not comparable with perplexities of other models"
+            f"{result.nats_per_token:.4f} nats per word of a bag of words over {counts}; word "
+            "order and </s> are not predicted: not comparable with perplexities of other models"
         )
         return
     show(

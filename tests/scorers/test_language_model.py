@@ -27,7 +27,7 @@ from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers.language_model import LanguageModel
 
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None}
+ORDERS = {name: ZOO[name].order for name in ZOO}  # checked in `tests/lm/test_zoo.py`
 WORDS = ["the", "lamp", "is", "lit", "it", "burns", "unheard", "<unk>", "</s>"]
 Lists = Sequence[Sequence[str]]
 every_model = pytest.mark.parametrize("name", sorted(ZOO))
