@@ -58,18 +58,18 @@ def sentence_history(p: Parameters, document: Document) -> list[Vector]:
     return hs
 
 
-def rnnslm(p: Parameters, document: Document, hash: Hash, *, repeated: bool = False) -> Scores:
+def rnnslm(p: Parameters, document: Document, hash: Hash) -> Scores:
     """log p(w_t | earlier sentences) of each word, eqs. 4–9 (8 for 5); no `</s>`.
 
     The score of a sentence is the sum; its mean is the objective, eq. 9. The paper does not say
-    whether w ∈ xs_j in eq. 8 counts a word once or as often as it occurs (`repeated`). Nothing
-    is hashed before the first sentence.
+    whether w ∈ xs_j in eq. 8 counts a word once or as often as it occurs; here once. Nothing is
+    hashed before the first sentence.
     """
     scores = []
     for words, hs, before in zip(
         document, sentence_history(p, document), [Sentence(), *document], strict=False
     ):
-        pairs = [hash(word) for word in (before if repeated else sorted(set(before)))]
+        pairs = [hash(word) for word in sorted(set(before))]
         logits = product(p["V_s"], hs)
         logits = plus(logits, hashed(p["D_s"], pairs, len(logits)))
         logits[END] = -math.inf  # it is no word of a bag
