@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from lm.batches import PackedBatch
 from lm.contexts import Prepared
 from lm.heads import Head
-from lm.parts import check_config, context_of, fusion_of, head_of, recurrence_of
+from lm.parts import context_of, decided, fusion_of, head_of, recurrence_of
 from lm.recurrence import Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
@@ -33,8 +33,8 @@ class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
     recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
-    stands for the part of the composition, and where any recurrence fits for the LSTM. tied: None
-    for the composition's choice, or tied. attention: size A of the attention's hidden layer, None
+    stands for the part of the composition; recurrence and tied of a model are None only where that
+    decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
     for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
     whether the model reads sentences from right to left (`lm.direction`).
     """
@@ -121,9 +121,8 @@ class DocumentLM(nn.Module):
         super().__init__()
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
-        self.config = config
         composition = zoo[config.model]
-        check_config(config, composition)
+        self.config = config = decided(config, composition)
         cell = recurrence_of(config, composition)
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -24,7 +25,17 @@ OPTIONS = {
 }
 
 
-def check_config(config: Config, composition: Composition) -> None:
+def decided(config: Config, composition: Composition) -> Config:
+    """The configuration with an LSTM and tied matrices where nobody has chosen.
+
+    None stays where the composition decides. ValueError for a choice of which it leaves none.
+    """
+    _check(config, composition)
+    free = {"recurrence": config.recurrence or "lstm", "tied": config.tied is not False}
+    return replace(config, **composition.adapted({**free, "hidden": config.hidden}))
+
+
+def _check(config: Config, composition: Composition) -> None:
     """ValueError for a choice that the equations of a composition leave no room for."""
     model = repr(config.model)
     if composition.recurrence is not None and config.recurrence is not None:
@@ -55,8 +66,9 @@ def options_of(config: Config, composition: Composition) -> set[str]:
 
 
 def recurrence_of(config: Config, composition: Composition) -> Any:
-    """The maker of the composition's own recurrence, or else of the one configured."""
-    return load(composition.recurrence or RECURRENCES[config.recurrence or "lstm"])
+    """The maker of the composition's own recurrence, or else of the one decided."""
+    own = composition.recurrence
+    return load(RECURRENCES[str(config.recurrence)] if own is None else own)
 
 
 def context_of(
@@ -97,7 +109,7 @@ def head_of(
     config: Config, composition: Composition, columns: tuple[int, int], embedding: nn.Embedding
 ) -> Head:
     """The head configured, or else that of the composition, over columns H and D."""
-    tied = next(t for t in (composition.tied, config.tied, True) if t is not None)
+    tied = config.tied if composition.tied is None else composition.tied
     head: Head = _made(_head(config, composition), config, *columns, embedding, tied=tied)
     return head
 

@@ -44,6 +44,38 @@ def test_models_that_name_no_fusion_and_no_size_are_written_as_before() -> None:
     assert Config("adclm", 9, fusion="merge", attention=5).as_json()["attention"] == 5
 
 
+def test_a_model_has_an_lstm_and_tied_matrices_unless_it_is_told_or_decides_otherwise() -> None:
+    for name, given, found in (
+        ("codclm", {}, ("lstm", True)),
+        ("codclm", {"recurrence": "cifg", "tied": False}, ("cifg", False)),
+        ("hrnnlm-lin", {"hash_size": 99}, (None, None)),
+        ("hrnnlm-lin", {"hash_size": 99, "tied": False}, (None, None)),
+    ):
+        config = DocumentLM(Config(name, 9, 4, 4, **given)).config
+        assert (config.recurrence, config.tied) == found
+        assert Config(**config.as_json()) == config  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"recurrence": "htanh"}, "a recurrence of its own, found 'htanh'; leave that out"),
+        ({"tied": True}, "has untied embeddings, found tied ones"),
+        ({"embed": 5}, "expected as many columns as hidden units, found 5 and 4"),
+        ({"head": "softmax"}, "a head of its own, found 'softmax'"),
+        ({"fusion": "output"}, "a fusion of its own, found 'output'"),
+        ({"hash_order": 2}, "has no hashed n-grams of words, found a length 2 of them"),
+        ({"hash_size": 8}, "expected a hash size of at least 9"),
+    ],
+)
+def test_choices_that_equations_leave_no_room_for_are_refused(
+    given: dict[str, object], told: str
+) -> None:
+    shape = {"embed": 4, "hidden": 4, "hash_size": 99, **given}
+    with pytest.raises(ValueError, match=told):
+        DocumentLM(Config("rnnslm", 9, **shape))  # type: ignore[arg-type]
+
+
 def test_the_size_of_attention_is_that_of_the_hidden_layer_unless_it_is_named() -> None:
     for attention, units in ((None, 4), (6, 6)):
         context = DocumentLM(Config("adclm", 9, 3, 4, attention=attention)).context

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
-from support.models import enlarged
+from support.models import config_of, enlarged
 from support.training import TRAIN, VALID, VOCABULARY, figures, interrupted, same, tensors, text
 from torch import Tensor, nn
 
@@ -42,7 +42,7 @@ PAPER = Settings(
 
 
 def trainer_of(name: str = "ccdclm", train: Corpus = TRAIN, **changes: Any) -> Trainer:
-    config = Config(name, len(VOCABULARY), 4, 5, "lstm", tied=False)
+    config = config_of(name, len(VOCABULARY), 4, 5, recurrence="lstm", tied=False)
     settings = replace(PAPER, **changes)
     return Trainer(DocumentLM.seeded(config, 5), train, VALID, settings=settings)
 
@@ -335,6 +335,8 @@ RUNS: dict[str, Callable[[], Trainer]] = {
     "code": lambda: trainer_of("codclm", FEW, weight_decay=1e-5, accumulate=2),
     "wang-cho": paper("wang-cho", "codclm", epochs=1, streams=2),
     "lin": paper("lin", "hrnnlm", epochs=2),
+    "lin's own": paper("lin", "hrnnlm-lin", epochs=2, streams=2),
+    "both losses": paper("lin-dual", "hrnnlm-lin-dual", epochs=2, optimiser="muon"),
     "patience": lambda: trainer_of(
         "rnnlm", FEW, epochs=9, patience=1, validations=3, learning_rate=3.0, optimiser="adagrad"
     ),

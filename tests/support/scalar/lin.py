@@ -1,9 +1,10 @@
 """The models of Lin et al. 2015 (HRNNLM) in scalar arithmetic, equation by equation.
 
 Parameters by their names in the paper: sentence level U_s, W_s (H × V), V_s and the hash array
-D_s; word level U_w, W_w (H × V), V_w, U_sw, the hash array D_w, and the state hw_0, which the
-paper does not give. No layer has a bias. hs_0 is 0.1 in every unit (§4.3). `hash` maps a word to
-a number; the weight of the pair (w, t) is at (hash(w) + t) mod the array's size.
+D_s; word level U_w, W_w (H × V), V_w, U_sw and the hash array D_w. No layer has a bias. hs_0 is
+0.1 in every unit (§4.3), and so is hw_0, of which §5.2 says no more than that all is initialised
+as in §4.3. `hash` maps a word to a number; the weight of the pair (w, t) is at (hash(w) + t) mod
+the array's size.
 Log-probabilities are in nats.
 """
 
@@ -100,7 +101,7 @@ def hrnnlm_lin(
 
 def _word_level(p: Parameters, words: Sentence, share: Vector, hash: Hash) -> list[float]:
     """hw_i = HTanh(U_w hw_{i−1} + W_w xw_i + share); softmax(V_w hw_i + hashed bigrams)."""
-    hw, logits = p["hw_0"], []
+    hw, logits = [INITIAL] * len(p["U_w"]), []
     for word in [START, *words]:
         xw = [row[word] for row in p["W_w"]]  # W_w times the one-hot vector
         hw = htanh(plus(product(p["U_w"], hw), xw, share))
