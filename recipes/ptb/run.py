@@ -2,9 +2,10 @@
 
     python recipes/ptb/run.py --data DATA [--work WORK] [--model NAME …] [--seeds 3] [-- OPTIONS]
 
-`--text 'bbc.{part}.txt'` takes other texts of DATA, such as those of `bbc.py`. Trains each model with the same sizes and the same budget, keeps the state with the best validation
+Trains each model with the same sizes and the same budget, keeps the state with the best validation
 perplexity, and prints a table of validation and test perplexity. What is trained is not trained
-again; an interrupted training goes on where it was.
+again; an interrupted training goes on where it was. `--text 'bbc.{part}.txt'` takes other texts of
+DATA, such as those of `bbc.py`.
 """
 
 from __future__ import annotations
