@@ -42,6 +42,12 @@ class PackedBatch:
         context = self.order[self.rows]
         return Positions(self.inputs, self.before, context, last, max(0, len(self.sizes) - 1))
 
+    @property
+    def lengths(self) -> Tensor:
+        """Number of words (N,) of the sentence of each position, without `</s>`."""
+        inputs = torch.zeros_like(self.order).index_add_(0, self.rows, torch.ones_like(self.rows))
+        return inputs[self.rows] - 1
+
     @classmethod
     def of(
         cls, corpus: Corpus, chosen: NDArray[np.int64], device: torch.device | None = None

@@ -1,7 +1,7 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
 A model folder holds `config.json`, a vocabulary and weight shards (`lm.shards`). A training
-state is the model, the optimiser's moments, the contexts of the documents that are being read
+state is the model, the optimisers' moments, the contexts of the documents that are being read
 and, in a run of several stages, the best weights of the present one, in a separate folder. After
 any failure a folder holds either the old state or the new.
 """
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.optim import Optimizer
 
 from lm.corpus import Corpus, encode
 from lm.direction import in_reading_order, reversed_words
@@ -133,9 +134,10 @@ def save_training(folder: Path, trainer: Trainer) -> None:
     if trainer.average is not None:
         averaged = _own(trainer.average.model).items()
         tensors |= {f"average.{name}": tensor for name, tensor in averaged}
-    for index, moments in trainer.optimiser.state_dict()["state"].items():
-        for name, value in moments.items():
-            tensors[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
+    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
+        for index, moments in optimiser.state_dict()["state"].items():
+            for name, value in moments.items():
+                tensors[f"{kind}.{index}.{name}"] = torch.as_tensor(value)
     content = {"progress": asdict(trainer.progress), "run": _run(trainer)}
     write_tensors(folder / "state.json", "state", tensors, content)
 
@@ -149,16 +151,19 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     path = folder / "state.json"
     content, tensors = read_tensors(path)
     _check_run(content.get("run"), _run(trainer), path)
-    moments: dict[int, dict[str, Tensor]] = {}
+    moments: dict[str, dict[int, dict[str, Tensor]]] = {}
     try:
         progress = _checked(Progress, content["progress"])
         if progress.stage not in range(len(trainer.stages)):
             raise ValueError(f"no stage {progress.stage} is known")
         held = range(len(trainer.contexts.tensors))
         contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
-        for name, tensor in _named(tensors, "optimiser.").items():
-            _, index, key = name.split(".")
-            moments.setdefault(int(index), {})[key] = tensor
+        optimisers = _named_optimisers(*trainer.optimisers_of(progress.stage))
+        for kind, _ in optimisers:
+            own_moments = moments.setdefault(kind, {})
+            for name, tensor in _named(tensors, f"{kind}.").items():
+                _, index, key = name.split(".")
+                own_moments.setdefault(int(index), {})[key] = tensor
     except (KeyError, TypeError, ValueError):
         raise ModelError(f"{path}: not a training state; train into another folder") from None
     model, kept, average = (
@@ -169,13 +174,16 @@ def load_training(folder: Path, trainer: Trainer) -> None:
     _check_shapes(own, model, path)
     _check_shapes({} if trainer.average is None else own, average, path)
     _check_shapes({name: own[name] for name in kept if name in own}, kept, path)
-    _check_shapes(_moments(trainer, progress, moments), _named(tensors, "optimiser."), path)
+    for kind, optimiser in optimisers:
+        expected = _moments(kind, optimiser, trainer.settings, moments[kind])
+        _check_shapes(expected, _named(tensors, f"{kind}."), path)
     _check_contexts(contexts, trainer.model.context.start(trainer.streams), path)
     trainer.enter(progress.stage)
     trainer.model.load_state_dict(model, strict=False)
     if trainer.average is not None:
         trainer.average.model.load_state_dict(average, strict=False)
-    trainer.optimiser.load_state_dict({**trainer.optimiser.state_dict(), "state": moments})
+    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
+        optimiser.load_state_dict({**optimiser.state_dict(), "state": moments[kind]})
     share = trainer.processes.share(trainer.streams)
     trainer.contexts = contexts.take(share).to(trainer.device)
     trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
@@ -186,16 +194,22 @@ def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _moments(trainer: Trainer, progress: Progress, found: Collection[int]) -> dict[str, Tensor]:
-    """Tensors of the shapes that the optimiser's state has, under their names on disk.
+def _named_optimisers(own: Optimizer, sparse: Optimizer | None) -> list[tuple[str, Optimizer]]:
+    """The optimisers of a stage under their names on disk."""
+    return [("optimiser", own), *([] if sparse is None else [("sparse", sparse)])]
+
+
+def _moments(
+    kind: str, optimiser: Optimizer, settings: Settings, found: Collection[int]
+) -> dict[str, Tensor]:
+    """Tensors of the shapes that an optimiser's state has, under their names on disk.
 
     found: indices of the parameters that have a state: those that had a gradient.
     """
-    row = OPTIMISERS[trainer.settings.optimiser]
-    groups = trainer.optimiser_of(progress.stage).param_groups
+    row, groups = OPTIMISERS[settings.optimiser], optimiser.param_groups
     everyone = ((parameter, group) for group in groups for parameter in group["params"])
     return {
-        f"optimiser.{index}.{name}": tensor
+        f"{kind}.{index}.{name}": tensor
         for index, (parameter, group) in enumerate(everyone)
         if index in found
         for name, tensor in row.state_shapes(parameter, group).items()

@@ -3,15 +3,18 @@
 p(w) = (1 − λ) p_LM(w) + λ c(w) / n for every word w, where c counts the n words of the document's
 earlier sentences (Kuhn & De Mori 1990; here emptied at the beginning of each document). The cache
 holds known words only: `<unk>` would be one word, and `</s>` occurs once in each sentence; for both
-c is 0. An empty cache leaves the model as it is. Probabilities sum to 1 where the model's do.
+c is 0. An empty cache leaves the model as it is, and so does any cache the score 0 of a `</s>` that
+the model does not predict. Probabilities sum to 1 where the model's do.
 """
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from lm.batches import PackedBatch
 from lm.contexts import Context, Prepared
@@ -19,9 +22,12 @@ from lm.model import DocumentLM
 from lm.recurrence import State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
-from lm.vocabulary import UNKNOWN
+from lm.vocabulary import END, UNKNOWN
 
-_FACTS = ("reads_states", "reads_layers", "carries_state", "per_word", "side_information")
+_FACTS = (
+    *("reads_states", "reads_layers", "carries_state", "per_word", "side_information"),
+    *("merges_sentences", "end_to_end", "averaged"),
+)
 
 
 class CachedWords(Context):
@@ -35,7 +41,7 @@ class CachedWords(Context):
     averages = False
 
     def __init__(self, inner: Context) -> None:
-        torch.nn.Module.__init__(self)
+        nn.Module.__init__(self)
         self.register_buffer("empty", inner.get_buffer("empty"), persistent=False)
         self.inner, self.width = inner, inner.width
         for fact in _FACTS:
@@ -78,9 +84,18 @@ class CachedWords(Context):
         """Those of the other context."""
         return self.inner.state(_inner(contexts))
 
-    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """Those of the other context."""
+        return self.inner.auxiliary_parameters()
+
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
         """That of the other context."""
-        return self.inner.auxiliary_loss(_inner(contexts), batch)
+        return self.inner.auxiliary_nll(_inner(contexts), batch)
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The other context's key, and the sentence's bag of words."""
+        key = self.inner.sentence_key(words)
+        return len(key).to_bytes(8, "little") + key + np.sort(words).tobytes()
 
 
 class WithDocumentCache(DocumentLM):
@@ -115,7 +130,10 @@ class WithDocumentCache(DocumentLM):
         mixed = torch.logaddexp(
             log_probs + math.log1p(-self.share), log_cache + math.log(self.share)
         )
-        return torch.where(totals > 0, mixed, log_probs)
+        changed = totals > 0
+        if not self.head.predicts_end:
+            changed &= words != END
+        return torch.where(changed, mixed, log_probs)
 
     def _counts(self, cached: Tensor, words: Tensor, rows: Tensor) -> Tensor:
         """How often each of the words (M,) is in the row (B, …) of cached words that it names."""

@@ -42,7 +42,8 @@ class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
 
     tokens: words without `</s>`; log_z: of a head that is not normalised; documents: those of
-    each document, if they were asked for.
+    each document, if they were asked for; predicts_end: whether `</s>` is predicted, and so
+    counted. A model that does not predict it, of bags of words, is not comparable with others.
     """
 
     sentences: int
@@ -52,15 +53,16 @@ class Perplexity:
     word_nats: float
     log_z: LogNormalisers | None = None
     documents: tuple[Perplexity, ...] | None = None
+    predicts_end: bool = True
 
     @property
     def nats_per_token(self) -> float:
-        """Nats over words and `</s>` / (tokens + sentences)."""
-        return self.nats / (self.tokens + self.sentences)
+        """Nats over words and `</s>` / (tokens + sentences), or nats / tokens without `</s>`."""
+        return self.nats / (self.tokens + self.sentences * self.predicts_end)
 
     @property
     def perplexity(self) -> float:
-        """exp(nats_per_token), `</s>` included."""
+        """exp(nats_per_token), `</s>` included if it is predicted."""
         return math.exp(self.nats_per_token)
 
     @property
@@ -69,10 +71,17 @@ class Perplexity:
         return math.exp(self.word_nats / self.tokens)
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name, without those of documents."""
+        """The figures by name, without those of documents.
+
+        Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities.
+        """
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
-        figures = {name: getattr(self, name) for name in (*names, *derived)}
+        figures: dict[str, float] = {name: getattr(self, name) for name in names}
+        if self.predicts_end:
+            figures |= {name: getattr(self, name) for name in derived}
+        else:
+            figures["nats_per_word_of_a_bag"] = self.nats_per_token
         if self.log_z is not None:
             figures |= {"log_z_mean": self.log_z.mean, "log_z_sd": self.log_z.sd}
         return figures
@@ -82,7 +91,7 @@ class Perplexity:
 def sentence_level_nats(
     model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
 ) -> float:
-    """Auxiliary loss of a corpus per word: the nats of a sentence level.
+    """Nats of a sentence level per word of a corpus, whatever training minimises.
 
     ScoreError for a model that returns NaN.
     """
@@ -93,7 +102,7 @@ def sentence_level_nats(
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
-        nats += float(reading.auxiliary_loss)
+        nats += float(reading.auxiliary_nats)
     model.train(was_training)
     found = nats / max(1, len(corpus.tokens))
     if not found < MOST_NATS:  # NaN is not
@@ -170,12 +179,13 @@ def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, head: Head) -
     nats, word_nats, log_z, squares = sums
     if not nats < MOST_NATS * max(1, len(tokens)):  # NaN is not
         raise ScoreError("a language model returned NaN or has no probability left for the text")
-    n, error = len(tokens) + last - first, None
+    n, error = len(tokens) + (last - first) * head.predicts_end, None
     if not head.normalised:
         variance = squares / n - (log_z / n) ** 2
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
     oov = int(np.count_nonzero(tokens == UNKNOWN))
-    return Perplexity(last - first, len(tokens), oov, nats, word_nats, error)
+    counts = last - first, len(tokens), oov
+    return Perplexity(*counts, nats, word_nats, error, predicts_end=head.predicts_end)
 
 
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:

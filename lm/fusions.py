@@ -27,14 +27,16 @@ class Fusion(nn.Module):
     whether logits are additive in the context; uses_context: whether it enters at all.
     needs_state: whether the context must carry a recurrent state. input_columns: columns that a
     value adds to the inputs; output_columns: to the features. Constructors receive the width and
-    a recurrence over the embeddings (K inputs), for its sizes: it may have no memory. ValueError
-    for a recurrence that does not suit the fusion.
+    a recurrence over the embeddings (K inputs), for its sizes: it may have no memory; and
+    keywords, as those of `lm.contexts.Context`. ValueError for a recurrence that does not suit the
+    fusion.
     """
 
     uses_context: ClassVar[bool] = True
     hidden_depends_on_context: ClassVar[bool] = False
     adds_to_logits: ClassVar[bool] = False
     needs_state: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()
     input_columns = 0
     output_columns = 0
 
@@ -43,7 +45,7 @@ class Fusion(nn.Module):
 
     def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
         """Recurrent states in which sentences begin."""
-        return recurrence.zeros(len(contexts))
+        return recurrence.start(len(contexts))
 
     def share(self, recurrence: Recurrence, value: Tensor) -> Tensor | None:
         """What `step` needs of values (B, D), with B rows, or None."""

@@ -102,12 +102,17 @@ class Head(nn.Module):
     hidden state h and the context's value c, so that all pairs are matrix products:
     features(h, c + d) = features(h, c) + features(0, d); the predictor is a `PairPredictor`.
     normalised: whether the probabilities of all words sum to 1 exactly, so that no score is
-    above 0. sampled: whether `loss` can do with a sample of the words.
+    above 0. sampled: whether `loss` can do with a sample of the words. predicts_end: whether
+    `</s>` is a word that is predicted; else its loss and its score are 0, and a sentence is
+    scored by its words alone. averaged: whether training minimises the mean of `loss` over a
+    sentence's words, instead of the sum.
     """
 
     linear: ClassVar[bool] = True
     normalised: ClassVar[bool] = True
     sampled: ClassVar[bool] = True
+    predicts_end: ClassVar[bool] = True
+    averaged: ClassVar[bool] = False
     bias: Tensor
 
     def weight(self) -> Tensor:
@@ -149,7 +154,8 @@ class Head(nn.Module):
         """Exact log p (N, V) of all words, without gradient; O(N V R) time if `linear`.
 
         A linear head whose probabilities are no softmax of its logits overrides it. Other heads
-        score every word with their predictor, N V terms, one position or more at a time.
+        score every word with their predictor, N V terms, one position or more at a time. `</s>`
+        has log p = −inf where it is not predicted.
         """
         if self.linear:
             return torch.log_softmax(linear(features, self.weight(), self.bias).float(), dim=1)

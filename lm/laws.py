@@ -6,6 +6,7 @@ A test of a new part calls `check_composition` on compositions that contain it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -17,6 +18,8 @@ from lm.batches import PackedBatch, segments
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
+from lm.optimisers import sparse_parameters
+from lm.parts import options_of
 from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
@@ -38,9 +41,9 @@ class BrokenLaw(AssertionError):
 def check_composition(
     composition: Composition,
     *,
-    recurrence: str = "lstm",
+    recurrence: str | None = None,
     layers: int = 1,
-    tied: bool = True,
+    tied: bool | None = None,
     scale: float = 2.0,
 ) -> None:
     """Check all laws on a tiny model of a composition. Errors: BrokenLaw.
@@ -51,24 +54,32 @@ def check_composition(
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied, scale=scale)
     check_shapes(model, composition)
     checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
-    for check in (*checks, check_predictions, check_pairs):
+    for check in (*checks, check_levels, check_predictions, check_pairs):
         check(model)
 
 
 def tiny_model(
     composition: Composition,
     *,
-    recurrence: str = "lstm",
+    recurrence: str | None = None,
     layers: int = 1,
-    tied: bool = True,
+    tied: bool | None = None,
     scale: float = 2.0,
 ) -> DocumentLM:
     """A model of ten words, whose weights are large enough for contexts to matter."""
-    config = Config("composition", 10, 6, 8, recurrence, layers, tied)
+    embed = 8 if composition.one_size else 6
+    config = Config("composition", 10, embed, 8, recurrence, layers, tied)
+    hashed = "hash_size" in options_of(config, composition)
+    config = replace(config, hash_size=13 if hashed else None)  # with collisions
     model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
+    sparse = {id(parameter) for parameter in sparse_parameters(model)}
+    generator = torch.Generator().manual_seed(4)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.mul_(scale)
+            if id(parameter) in sparse:  # zero at first
+                parameter.uniform_(-0.5, 0.5, generator=generator)
+            else:
+                parameter.mul_(scale)
     return model
 
 
@@ -114,18 +125,20 @@ def check_shapes(model: DocumentLM, composition: Composition) -> None:
 
 @torch.no_grad()
 def check_unroll(model: DocumentLM) -> None:
-    """Packed sentences have the states, features and summaries of the words read one by one."""
+    """Packed sentences have the states, predictions and summaries of words read one by one."""
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(len(SENTENCES))]
     joined = Rows.cat(contexts)
     batch = PackedBatch.of(_corpus(SENTENCES), np.arange(len(SENTENCES)))
     found = model.unroll(batch, joined)
-    features, summary = model.features(found, joined), model.context.summary(found)
+    log_probs = _log_probs(model, model.features(found, joined))
+    summary = model.context.summary(found)
     following = model.context.advance(joined, summary)
     for n, (sentence, context) in enumerate(zip(SENTENCES, contexts, strict=True)):
         truth = read_by_words(model, sentence, context)
         own = batch.order[batch.rows] == n
         _close("unroll equals step: hidden states", n, found.hidden[own], truth.hidden)
-        _close("unroll equals step: features", n, features[own], model.features(truth, context))
+        expected = _log_probs(model, model.features(truth, context))
+        _close("unroll equals step: probabilities", n, log_probs[own], expected)
         then = model.context.advance(context, model.context.summary(truth))
         ours, theirs = (_scores(model, rows) for rows in (following.take(slice(n, n + 1)), then))
         _close("unroll equals step: scores of the next sentence", n, ours, theirs)
@@ -187,36 +200,42 @@ def check_gradients(model: DocumentLM) -> None:
 
     An idle parameter has no effect on the loss, as weights of attention over a single sentence.
     """
-    model.zero_grad(set_to_none=True)
-    torch.autograd.backward(_loss(model))
-    for name, parameter in model.named_parameters():
+    gradients = _gradients(model, torch.stack(_losses(model)).sum())
+    for name, gradient in gradients.items():
         if name.startswith("context.") and not model.fusion.uses_context:
             continue
-        gradient = parameter.grad
         finite = gradient is None or bool(gradient.isfinite().all())
         missing = gradient is None or not gradient.any()
-        if not finite or (missing and _changes_loss(model, parameter)):
+        if not finite or (missing and _changes_loss(model, model.get_parameter(name))):
             raise BrokenLaw(f"finite gradients: {name} has the gradient {gradient}")
-    model.zero_grad(set_to_none=True)
-
-
-def _loss(model: DocumentLM) -> Tensor:
-    """Training loss of one document."""
-    corpus = _corpus([list(s) for s in (*DOCUMENT, *SENTENCES) if s])
-    (segment,) = segments(corpus, [0], streams=1, length=corpus.n_sentences)
-    reading = read(model, corpus, segment, model.context.start(1))
-    loss = model.head.loss(reading.features, reading.targets, None, torch.Generator()).sum()
-    return loss + reading.auxiliary_loss
 
 
 @torch.no_grad()
 def _changes_loss(model: DocumentLM, parameter: Tensor) -> bool:
     """Whether the training loss depends on a parameter."""
-    before, values = _loss(model), parameter.clone()
+    before, values = torch.stack(_losses(model)).sum(), parameter.clone()
     parameter.mul_(-1.5).add_(0.5)
-    after_change = _loss(model)
+    after_change = torch.stack(_losses(model)).sum()
     parameter.copy_(values)
     return not torch.equal(before, after_change)
+
+
+def check_levels(model: DocumentLM) -> None:
+    """The auxiliary loss trains its own parameters; that of the words these only if so stated."""
+    stated = {id(parameter) for parameter in model.context.auxiliary_parameters()}
+    own = {name for name, parameter in model.named_parameters() if id(parameter) in stated}
+    if not own:
+        return
+    loss, auxiliary_loss = _losses(model)
+    gradients = _gradients(model, auxiliary_loss)
+    if (found := {n for n, g in gradients.items() if g is not None and g.any()}) != own:
+        raise BrokenLaw(f"auxiliary parameters: expected {sorted(own)}, found {sorted(found)}")
+    gradients = _gradients(model, loss)
+    reached = {name for name in own if (g := gradients[name]) is not None and g.any()}
+    if bool(reached) != model.context.end_to_end:
+        raise BrokenLaw(
+            f"end to end {model.context.end_to_end}: the loss of the words reaches {reached}"
+        )
 
 
 @torch.no_grad()
@@ -226,12 +245,15 @@ def check_predictions(model: DocumentLM) -> None:
     features, n_words = model.features(read_by_words(model, OTHER, context), context), 10
     at = torch.arange(len(features)).repeat_interleave(n_words)
     words = torch.arange(n_words).repeat(len(features))
-    log_probs = -head.nll(features[at], words)
-    sums = log_probs.exp().view(-1, n_words).sum(dim=1)
+    table = _log_probs(model, features)
+    predicted = table.clone()
+    if not head.predicts_end:
+        _close("no score of </s>", 0, table[:, END], torch.zeros_like(table[:, END]))
+        predicted[:, END] = -torch.inf
+    sums = predicted.exp().sum(dim=1)
     _close("probabilities sum to 1", 0, sums, torch.ones_like(sums))
-    every = head.log_probabilities(features)
-    _close("log_probabilities are those of nll", 0, every, log_probs.view(-1, n_words))
-    scores = head.score(features[at], words)
+    _close("log_probabilities are those of nll", 0, head.log_probabilities(features), predicted)
+    log_probs, scores = table.flatten(), head.score(features[at], words)
     if head.normalised:
         _close("normalised scores are log-probabilities", 0, scores, log_probs)
     into, leave = head.predictor(Backend()).log_probs(features, at, words)
@@ -255,6 +277,30 @@ def _scores(model: DocumentLM, contexts: Rows) -> Tensor:
     """Scores (N, K) of `SENTENCES` after contexts."""
     request = Candidates.of([SENTENCES]), contexts
     return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
+
+
+def _log_probs(model: DocumentLM, features: Tensor) -> Tensor:
+    """Log-probabilities (N, 10) of all words after each position."""
+    at = torch.arange(len(features)).repeat_interleave(10)
+    words = torch.arange(10).repeat(len(features))
+    return -model.head.nll(features[at], words).view(-1, 10)
+
+
+def _losses(model: DocumentLM) -> tuple[Tensor, Tensor]:
+    """Loss of the words and auxiliary loss of one document."""
+    corpus = _corpus([list(s) for s in (*DOCUMENT, *SENTENCES) if s])
+    (segment,) = segments(corpus, [0], streams=1, length=corpus.n_sentences)
+    reading = read(model, corpus, segment, model.context.start(1))
+    loss = model.head.loss(reading.features, reading.targets, None, torch.Generator())
+    return loss.sum(), reading.auxiliary_loss
+
+
+def _gradients(model: DocumentLM, loss: Tensor) -> dict[str, Tensor | None]:
+    """Gradient of every parameter by name."""
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(loss, parameters, allow_unused=True, retain_graph=True)
+    dense = (g.to_dense() if g is not None and g.is_sparse else g for g in found)
+    return dict(zip(names, dense, strict=True))
 
 
 def _ids(sentence: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:

@@ -17,13 +17,13 @@ from torch.overrides import TorchFunctionMode
 from lm.batches import PackedBatch
 from lm.contexts import Prepared
 from lm.heads import Head
-from lm.parts import context_of, fusion_of
+from lm.parts import check_config, context_of, fusion_of, head_of, recurrence_of
 from lm.recurrence import Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import Positions, PositionStates, ReadSentences
 from lm.vocabulary import SPECIAL, START
-from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO, Zoo, load
+from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO, Zoo
 
 Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 
@@ -32,25 +32,29 @@ Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`, None
-    for those of the composition. attention: size A of the attention's hidden layer, None for H.
-    backward: whether the model reads sentences from right to left (`lm.direction`).
+    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
+    stands for the part of the composition, and where any recurrence fits for the LSTM. tied: None
+    for the composition's choice, or tied. attention: size A of the attention's hidden layer, None
+    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
+    whether the model reads sentences from right to left (`lm.direction`).
     """
 
     model: str
     vocabulary: int
     embed: int = 128
     hidden: int = 256
-    recurrence: str = "lstm"
+    recurrence: str | None = None
     layers: int = 1
-    tied: bool = True
+    tied: bool | None = None
     head: str | None = None
     backward: bool | None = None
     fusion: str | None = None
     attention: int | None = None
+    hash_size: int | None = None
+    hash_order: int | None = None
 
     def __post_init__(self) -> None:
-        if self.recurrence not in RECURRENCES:
+        if self.recurrence is not None and self.recurrence not in RECURRENCES:
             raise ValueError(f"no recurrence {self.recurrence!r} is known")
         if self.head is not None and self.head not in HEADS:
             raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
@@ -68,6 +72,10 @@ class Config:
             raise ValueError("a model has sizes of 1 to 65,536")
         if not 1 <= self.layers <= 64:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
+        if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
+            raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
+        if self.hash_order not in (None, 2, 3):
+            raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
 
     def as_json(self) -> dict[str, object]:
         """The fields by name, without those that are None."""
@@ -106,7 +114,7 @@ class DocumentLM(nn.Module):
 
     `zoo` holds the composition that the configuration names. ValueError if it does not, if the
     composition needs side information, which no reader supplies yet, or if the configuration
-    names a fusion or a size of attention that its context has no use for.
+    names what the composition leaves no choice of or has no use for.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:
@@ -114,7 +122,9 @@ class DocumentLM(nn.Module):
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
         self.config = config
-        composition, cell = zoo[config.model], load(RECURRENCES[config.recurrence])
+        composition = zoo[config.model]
+        check_config(config, composition)
+        cell = recurrence_of(config, composition)
         self.embedding = nn.Embedding(config.vocabulary, config.embed)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
@@ -124,10 +134,9 @@ class DocumentLM(nn.Module):
             over_words = cell(config.embed, config.hidden, config.layers)
         self.fusion = fusion_of(config, composition, self.context, over_words)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
-        head = composition.head if config.head is None else HEADS[config.head]
-        self.head: Head = load(head)(
-            config.hidden, self.fusion.output_columns, self.embedding, tied=config.tied
-        )
+        columns = sizes.width, self.fusion.output_columns
+        self.head: Head = head_of(config, composition, columns, self.embedding)
+        self.recurrence.initialise(self.embedding)
 
     @classmethod
     def seeded(cls, config: Config, seed: int, zoo: Zoo = ZOO) -> DocumentLM:

@@ -1,18 +1,62 @@
-"""Context and fusion of a model as its configuration names them."""
+"""The parts of a model, as its composition or its configuration names them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
 from lm.contexts import Context
 from lm.fusions import Fusion
+from lm.heads import Head
 from lm.recurrence import Recurrence
-from lm.zoo import FUSIONS, Composition, fact, load
+from lm.zoo import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
 
 if TYPE_CHECKING:
     from lm.model import Config
+
+# Fields of a configuration that makers of parts may take, and what a model lacks that has no use
+# for the value found.
+OPTIONS = {
+    "attention": "attention, found a size {} of it",
+    "hash_size": "hashed features, found a size {} of their table",
+    "hash_order": "hashed n-grams of words, found a length {} of them",
+}
+
+
+def check_config(config: Config, composition: Composition) -> None:
+    """ValueError for a choice that the equations of a composition leave no room for."""
+    model = repr(config.model)
+    if composition.recurrence is not None and config.recurrence is not None:
+        raise ValueError(
+            f"{model} has a recurrence of its own, found {config.recurrence!r}; leave that out"
+        )
+    if composition.tied is not None and config.tied not in (None, composition.tied):
+        own, other = ("tied", "untied") if composition.tied else ("untied", "tied")
+        raise ValueError(f"{model} has {own} embeddings, found {other} ones; leave that out")
+    for kind, name in (("fusion", config.fusion), ("head", config.head)):
+        if composition.fixed and name is not None:
+            raise ValueError(f"{model} has a {kind} of its own, found {name!r}; leave that out")
+    if composition.one_size and config.embed != config.hidden:
+        raise ValueError(
+            f"{model} has no embeddings beside its hidden layers: expected as many columns as "
+            f"hidden units, found {config.embed} and {config.hidden}; give one size for both"
+        )
+    taken = options_of(config, composition)
+    for name, fault in OPTIONS.items():
+        if (value := getattr(config, name)) is not None and name not in taken:
+            raise ValueError(f"{model} has no {fault.format(value)}; leave that out")
+
+
+def options_of(config: Config, composition: Composition) -> set[str]:
+    """Fields of a configuration that the parts of the composition take."""
+    parts = composition.context, _fusion(config, composition), _head(config, composition)
+    return {name for part in parts for name in _options(part)}
+
+
+def recurrence_of(config: Config, composition: Composition) -> Any:
+    """The maker of the composition's own recurrence, or else of the one configured."""
+    return load(composition.recurrence or RECURRENCES[config.recurrence or "lstm"])
 
 
 def context_of(
@@ -20,18 +64,9 @@ def context_of(
 ) -> Context:
     """The context of a composition; sizes: a recurrence of the word level's kind and size.
 
-    ValueError if it needs side information, or has no attention of the size configured.
+    ValueError if it needs side information.
     """
-    maker = load(composition.context)
-    options: dict[str, int | None] = {}
-    if fact(maker, "per_word"):
-        options["attention"] = config.attention
-    elif config.attention is not None:
-        raise ValueError(
-            f"{config.model!r} has no attention, found a size {config.attention} of it; leave "
-            "that out"
-        )
-    context: Context = maker(embedding, sizes, **options)
+    context: Context = _made(composition.context, config, embedding, sizes)
     if missing := ", ".join(context.side_information):
         raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
     return context
@@ -44,15 +79,43 @@ def fusion_of(
 
     ValueError if the context has nothing that the fusion configured could use.
     """
-    maker = load(composition.fusion if config.fusion is None else FUSIONS[config.fusion])
+    part = _fusion(config, composition)
     if config.fusion is not None and context.sentences == 0:
         raise ValueError(
             f"{config.model!r} has no context, found the fusion {config.fusion!r}; leave that out"
         )
-    if config.fusion is not None and fact(maker, "needs_state") and not context.carries_state:
+    if config.fusion is not None and fact(load(part), "needs_state") and not context.carries_state:
         raise ValueError(
             f"the fusion {config.fusion!r} needs a context that carries a recurrent state, which "
             f"that of {config.model!r} does not; choose another fusion"
         )
-    fusion: Fusion = maker(context.width, over_words)
+    fusion: Fusion = _made(part, config, context.width, over_words)
     return fusion
+
+
+def head_of(
+    config: Config, composition: Composition, columns: tuple[int, int], embedding: nn.Embedding
+) -> Head:
+    """The head configured, or else that of the composition, over columns H and D."""
+    tied = next(t for t in (composition.tied, config.tied, True) if t is not None)
+    head: Head = _made(_head(config, composition), config, *columns, embedding, tied=tied)
+    return head
+
+
+def _fusion(config: Config, composition: Composition) -> Part:
+    return composition.fusion if config.fusion is None else FUSIONS[config.fusion]
+
+
+def _head(config: Config, composition: Composition) -> Part:
+    return composition.head if config.head is None else HEADS[config.head]
+
+
+def _options(part: Part) -> tuple[str, ...]:
+    """Fields of `Config` that the maker of a part takes."""
+    return fact(load(part), "options") or ()
+
+
+def _made(part: Part, config: Config, *args: object, **named: object) -> Any:
+    """A part, made with those fields of the configuration that it takes."""
+    own = {name: getattr(config, name) for name in _options(part)}
+    return load(part)(*args, **named, **{n: v for n, v in own.items() if v is not None})

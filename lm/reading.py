@@ -26,15 +26,19 @@ from lm.sentences import Positions, ReadSentences
 class Reading:
     """A segment's features (N, R), targets (N,), auxiliary loss, and contexts (B rows) after it.
 
-    sentences: (N,) index in the corpus of each target's sentence; parts: the positions of the
-    features, some at a time, and the contexts that these refer to.
+    auxiliary_loss: the sum that training minimises; auxiliary_nats: Σ −log p by the same
+    predictions, without gradient. sentences: (N,) index in the corpus of each target's sentence;
+    lengths: (N,) number of its words; parts: the positions of the features, some at a time, and
+    the contexts that these refer to.
     """
 
     features: Tensor
     targets: Tensor
     contexts: Rows
     auxiliary_loss: Tensor
+    auxiliary_nats: Tensor
     sentences: Tensor
+    lengths: Tensor
     parts: Sequence[tuple[Positions, Rows]]
 
 
@@ -67,8 +71,8 @@ def _sentence_by_sentence(
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
     drop = noise.features if noise else _unchanged
-    features, targets, sentences_of = [], [], []
-    loss = torch.zeros((), device=contexts.device)
+    features, targets, sentences_of, lengths = [], [], [], []
+    losses = torch.zeros(2, device=contexts.device)
     parts: list[tuple[Positions, Rows]] = []
     for row in grid:
         index, true, given = _given(model, row, contexts, noise)
@@ -79,11 +83,12 @@ def _sentence_by_sentence(
         features.append(model.features(sentences, given, drop))
         targets.append(batch.targets)
         sentences_of.append(_sentences(batch, row))
+        lengths.append(batch.lengths)
         parts.append((sentences.positions, given))
-        loss = loss + model.context.auxiliary_loss(true, batch)
+        losses = losses + _auxiliary(model, true, batch)
         contexts = contexts.put(index, model.context.advance(true, summary))
-    columns = torch.cat(features), torch.cat(targets), contexts, loss
-    return Reading(*columns, torch.cat(sentences_of), parts)
+    columns = torch.cat(features), torch.cat(targets), contexts, losses[0], losses[1].detach()
+    return Reading(*columns, torch.cat(sentences_of), torch.cat(lengths), parts)
 
 
 def _all_sentences(
@@ -110,9 +115,18 @@ def _all_sentences(
         done += len(index)
     joined = Rows.cat(all_given)
     features = model.features(sentences, joined, drop)
-    loss = model.context.auxiliary_loss(Rows.cat(all_true), batch)
-    parts = [(sentences.positions, joined)]
-    return Reading(features, batch.targets, contexts, loss, _sentences(batch, grid), parts)
+    loss, nats = _auxiliary(model, Rows.cat(all_true), batch)
+    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
+    return Reading(*columns, batch.lengths, [(sentences.positions, joined)])
+
+
+def _auxiliary(model: DocumentLM, contexts: Rows, batch: PackedBatch) -> Tensor:
+    """(2,): sums of what training minimises of the context's own loss, and of its nats."""
+    nll = model.context.auxiliary_nll(contexts, batch)
+    if nll is None:
+        return torch.zeros(2, device=contexts.device)
+    minimised = nll / batch.lengths.clamp(min=1) if model.context.averaged else nll
+    return torch.stack([minimised.sum(), nll.sum()])
 
 
 def _given(

@@ -105,7 +105,7 @@ _WANG_CHO: Values = {
 
 # Lin et al. 2015, §§4–5: 30 hidden units, SGD 0.1, halved when an epoch gains little, about 30
 # epochs, the sentence level first. Ours: clipping, and gradients over segments of 5 sentences,
-# whose contexts are carried on.
+# whose contexts are carried on. Recurrences and initial weights are the models' own.
 _LIN: Values = {
     **_PAPERS,
     "embed": 30,
@@ -118,10 +118,14 @@ _LIN: Values = {
     "levels": "two-step",
 }
 
+# The other training of §5.2: both levels at once, by both losses.
+_LIN_DUAL: Values = {**_LIN, "levels": "together"}
+
 FAMILIES: Mapping[str, Mapping[str, Values]] = {
     "ji": {"paper": _JI, "code": _JI_CODE},
     "wang-cho": {"paper": _WANG_CHO},
     "lin": {"paper": _LIN},
+    "lin-dual": {"paper": _LIN_DUAL},
 }
 NAMES = ("strong", "paper", "code")
 

@@ -45,9 +45,24 @@ class Recurrence(nn.Module):
     def __init__(self, inputs: int, hidden: int, layers: int) -> None:
         super().__init__()
         self.inputs, self.hidden, self.layers = inputs, hidden, layers
-        widths = [inputs] + [hidden] * (layers - 1)
-        self.lower = nn.ParameterList(uniform(self.gates * hidden, d) for d in widths)
-        self.bias = nn.ParameterList(torch.zeros(self.gates * hidden) for _ in widths)
+        self._add_lower()
+
+    def _add_lower(self) -> None:
+        """The layers' input matrices and biases."""
+        widths = [self.inputs] + [self.hidden] * (self.layers - 1)
+        self.lower = nn.ParameterList(uniform(self.gates * self.hidden, d) for d in widths)
+        self.bias = nn.ParameterList(torch.zeros(self.gates * self.hidden) for _ in widths)
+
+    @property
+    def width(self) -> int:
+        """Columns of `output`: H, unless there are no hidden states."""
+        return self.hidden
+
+    def initialise(self, embedding: nn.Embedding) -> None:
+        """Draw initial weights that depend on the vocabulary; here none.
+
+        Called on the recurrence of the words, with their embedding, once a model is made.
+        """
 
     def project(self, inputs: Tensor, first: int = 0) -> Tensor:
         """Share (B, gates · H) of input columns `first …` in layer 1's pre-activations.
@@ -72,8 +87,7 @@ class Recurrence(nn.Module):
         following: list[Tensor] = []
         for layer in range(self.layers):
             if layer:
-                below = following[-self.tensors]
-                projected = F.linear(below, self.lower[layer], self.bias[layer])
+                projected = self.project_below(layer, following[-self.tensors])
             own = slice(layer * self.tensors, (layer + 1) * self.tensors)
             if added is None or layer + 1 < self.layers:
                 following.extend(self.cell(layer, projected, state[own]))
@@ -81,6 +95,10 @@ class Recurrence(nn.Module):
                 c, o = self.memory(layer, projected, state[own])
                 following.extend((o * torch.tanh(c + added(c)), c))
         return tuple(following)
+
+    def project_below(self, layer: int, below: Tensor) -> Tensor:
+        """Pre-activations (B, gates · H) of a layer above the first, from the one below it."""
+        return F.linear(below, self.lower[layer], self.bias[layer])
 
     def cell(self, layer: int, projected: Tensor, state: State) -> State:
         """State of one layer after one input: (h, c), or (h,), each (B, H)."""
@@ -103,8 +121,8 @@ class Recurrence(nn.Module):
             states.append(state)
         return tuple(torch.cat(column) for column in zip(*states, strict=True))
 
-    def zeros(self, batch: int) -> State:
-        """State before any input."""
+    def start(self, batch: int) -> State:
+        """State before any input: zeros."""
         zero = self.bias[0].new_zeros(batch, self.hidden)
         return (zero,) * (self.tensors * self.layers)
 

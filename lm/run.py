@@ -72,7 +72,8 @@ class Report:
 
     training_nats: of the head's loss. log_z: on the validation text, if the head is not normalised.
     rate: learning rate of the last update. stage: its name; nats and perplexity of "sentences"
-    are those of the sentence level's words, without `</s>`.
+    are those of the sentence level's words. predicts_end: whether `</s>` is one of the tokens; it
+    is not of a sentence level, and of bags of words.
     """
 
     update: int
@@ -85,6 +86,7 @@ class Report:
     log_z: LogNormalisers | None = None
     rate: float = 0.0
     stage: str = "words"
+    predicts_end: bool = True
 
 
 @dataclass(slots=True)

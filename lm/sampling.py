@@ -56,8 +56,11 @@ def sample(
     The seed and a document's number decide its text. `together` documents are drawn at a time;
     another batch, device or number of threads changes a word only where a random number is
     within rounding, about 1e-6, of the border between two words. O(V R) time a word; together ·
-    V probabilities in memory. ScoreError if the model returns NaN, ValueError if it has no words.
+    V probabilities in memory. ScoreError if the model returns NaN, ValueError if it has no words
+    or does not predict `</s>`.
     """
+    if not model.head.predicts_end:
+        raise ValueError("a model of bags of words draws no sentences")
     if model.config.vocabulary <= len(SPECIAL):
         raise ValueError("a model without words has nothing to draw")
     model.eval()

@@ -1,7 +1,7 @@
 """A run of training as a list of stages: which losses count, which parameters are trained.
 
 Most models have one level, and their run is one stage. A hierarchical model has a sentence
-level, with a loss of its own (`Context.auxiliary_loss`), below whose states the word level is
+level, with a loss of its own (`Context.auxiliary_nll`), below whose states the word level is
 trained: with it, beside it, or after it.
 """
 

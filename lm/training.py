@@ -1,6 +1,7 @@
 """Training on segments of many documents side by side, stage by stage, with a validated best.
 
-The loss is −log p summed over a segment of L sentences, mean over the segments of an update. The
+The loss is −log p summed over a segment of L sentences, mean over the segments of an update; of
+bags of words it is the mean over a sentence's words that is summed. The
 recipes (`lm.recipes`) say which segments, optimiser and schedule: the strong one takes AdamW,
 dropout, an annealed rate, contexts carried (without gradient) between the segments of a document,
 and replaces some contexts by the null context, so that the model also scores without context.
@@ -20,7 +21,7 @@ from itertools import islice
 import numpy as np
 import torch
 from torch import Tensor
-from torch.optim import SGD, Optimizer
+from torch.optim import Optimizer
 
 from lm.averaging import WeightAverage
 from lm.batches import SEGMENTS, Segment
@@ -29,7 +30,7 @@ from lm.corruption import Corruption
 from lm.evaluation import perplexity, sentence_level_nats
 from lm.model import DocumentLM
 from lm.noise import Noise, word_factors
-from lm.optimisers import OPTIMISERS, SPARSE_RATE, clip, sparse_parameters
+from lm.optimisers import OPTIMISERS, clip, sparse_parameters
 from lm.processes import ALONE, Processes
 from lm.reading import Reading, read
 from lm.run import Progress as Progress
@@ -69,6 +70,7 @@ class Trainer:
             raise ValueError(f"{processes.number} processes cannot share {self.streams} streams")
         self.progress = Progress()
         self.device = model.embedding.weight.device
+        self.sparse = {id(parameter) for parameter in sparse_parameters(model)}
         self.kept: dict[str, Tensor] = {}
         counts = np.bincount(train.tokens, minlength=model.config.vocabulary)
         counts[END] = train.n_sentences
@@ -83,9 +85,7 @@ class Trainer:
         trained = {id(parameter) for parameter in self.stage.parameters}
         for parameter in self.model.parameters():
             parameter.requires_grad_(id(parameter) in trained)
-        self.optimiser = self.optimiser_of(stage)
-        sparse = [p for p in sparse_parameters(self.model) if id(p) in trained]
-        self.sparse_optimiser = SGD(sparse, lr=SPARSE_RATE) if sparse else None
+        self.optimiser, self.sparse_optimiser = self.optimisers_of(stage)
         share = range(self.streams)[self.processes.share(self.streams)]
         self.contexts = self.model.context.start(len(share)).detach().clone()
         self.kept = {}
@@ -97,13 +97,18 @@ class Trainer:
         """The model that is validated, and that is to be kept: with averaged weights, if any."""
         return self.model if self.average is None else self.average.model
 
-    def optimiser_of(self, stage: int) -> Optimizer:
-        """A new optimiser of the parameters of a stage that are not sparse."""
-        settings, sparse = self.settings, {id(p) for p in sparse_parameters(self.model)}
-        dense = [p for p in self.stages[stage].parameters if id(p) not in sparse]
-        create = OPTIMISERS[settings.optimiser].create
-        words = self.model.config.vocabulary
-        return create(dense, settings.learning_rate, settings.weight_decay, words)
+    def optimisers_of(self, stage: int) -> tuple[Optimizer, Optimizer | None]:
+        """New optimisers of the parameters of a stage: of all but sparse ones, and of these."""
+        settings, row = self.settings, OPTIMISERS[self.settings.optimiser]
+        parameters = self.stages[stage].parameters
+        dense = [p for p in parameters if id(p) not in self.sparse]
+        sparse = [p for p in parameters if id(p) in self.sparse]
+        rate, words = settings.learning_rate, self.model.config.vocabulary
+        of_dense = row.create(dense, rate, settings.weight_decay, words)
+        if not sparse:
+            return of_dense, None
+        divisor = self.streams * settings.accumulate
+        return of_dense, row.sparse(sparse, row.sparse_rate * rate, divisor)
 
     def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
         """The segments of each update of an epoch."""
@@ -193,7 +198,8 @@ class Trainer:
                 self.contexts = reading.contexts.detach()
                 nats += float(own_nats.detach())
                 targets = reading.targets
-                predictions += len(targets) if self.stage.words else int((targets != END).sum())
+                ends = self.stage.words and self.model.head.predicts_end
+                predictions += len(targets) if ends else int((targets != END).sum())
         self._step()
         nats, predictions = processes.totals(nats, predictions)
         progress.nats += nats
@@ -225,19 +231,20 @@ class Trainer:
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             reading = read(model, self.train, segment, self.contexts, noise)
             if not stage.words:
-                return reading, reading.auxiliary_loss, reading.auxiliary_loss
+                return reading, reading.auxiliary_loss, reading.auxiliary_nats
             nll = model.head.loss(reading.features, reading.targets, self.sampler, noise.generator)
-        nats = nll.sum()
-        return reading, nats + reading.auxiliary_loss if stage.sentences else nats, nats
+        loss = (nll / reading.lengths.clamp(min=1) if model.head.averaged else nll).sum()
+        return reading, loss + reading.auxiliary_loss if stage.sentences else loss, nll.sum()
 
     def _step(self) -> None:
         """Clip the gradients of all processes and let the optimisers move the weights."""
+        settings, factor = self.settings, OPTIMISERS[self.settings.optimiser].sparse_rate
         self.processes.add_gradients(self.stage.parameters)
         for parameters in self.stage.groups:
-            clip(parameters, self.settings.clip)
+            clip([p for p in parameters if id(p) not in self.sparse], settings.clip)
         for optimiser, peak in (
-            (self.optimiser, self.settings.learning_rate),
-            (self.sparse_optimiser, SPARSE_RATE),
+            (self.optimiser, settings.learning_rate),
+            (self.sparse_optimiser, factor * settings.learning_rate),
         ):
             if optimiser is not None:
                 for group in optimiser.param_groups:
@@ -289,6 +296,7 @@ class Trainer:
             log_z=log_z,
             rate=self.optimiser.param_groups[0]["lr"],
             stage=self.stage.name,
+            predicts_end=self.stage.words and self.model.head.predicts_end,
         )
         progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
         return report, nats

@@ -2,8 +2,8 @@
 
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
-`<unk>`, `<s>` and `</s>`, and A is the size of the attention's hidden layer. Addresses
-`module:attribute` keep the table free of torch.
+`<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
+hashed features. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -33,11 +33,15 @@ class Composition:
     """A named choice of context, fusion and head, with its source and parameter formula.
 
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
-    `lm.heads.softmax`. fusion, head: unless the configuration of a model names another one of
-    `FUSIONS` or `HEADS`. order: shown in listings; `DocumentLM.order` derives it for use. shape:
-    name of the recurrence of the paper, and number of its layers, for which `parameters` holds.
-    recipe: family of papers in `lm.recipes.FAMILIES` that says how the model was trained; None if
-    no paper does.
+    `lm.heads.softmax`, and keywords for those fields of `lm.model.Config` that their attribute
+    `options` names. fusion, head: unless the configuration of a model names another one of
+    `FUSIONS` or `HEADS`, which it cannot if `fixed`. order: shown in listings;
+    `DocumentLM.order` derives it for use. shape: recurrence of the paper, and number of its
+    layers, for which `parameters` holds: a name of `RECURRENCES`, or else the maker of one that
+    is the composition's own, so that the configuration names none. tied: whether the output
+    matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
+    have no embedding of a size of their own, so that `embed` equals `hidden`. recipe: family of
+    papers in `lm.recipes.FAMILIES` that says how the model was trained; None if no paper does.
     """
 
     context: Part
@@ -46,8 +50,26 @@ class Composition:
     parameters: str
     head: Part = "lm.heads:softmax"
     order: int | None = None
-    shape: tuple[str, int] = ("cifg", 2)
+    shape: tuple[Part, int] = ("cifg", 2)
+    tied: bool | None = None
+    one_size: bool = False
+    fixed: bool = False
     recipe: str | None = None
+
+    @property
+    def recurrence(self) -> Part | None:
+        """The maker of the composition's own recurrence; None where it takes any."""
+        return None if self.shape[0] in RECURRENCES else self.shape[0]
+
+    def adapted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of a configuration, changed where the composition leaves no choice.
+
+        None where it decides; `embed` is `hidden` if words have no size of their own.
+        """
+        own: dict[str, Any] = {"embed": values["hidden"]} if self.one_size else {}
+        decided = {"recurrence": self.recurrence, "tied": self.tied}
+        own |= {name: None for name, value in decided.items() if value is not None}
+        return {**values, **own}
 
 
 RECURRENCES: Mapping[str, Part] = {
@@ -56,6 +78,7 @@ RECURRENCES: Mapping[str, Part] = {
     "cifg-2015": "lm.recurrence:CIFG2015",
     "rnn": "lm.simple_rnn:SimpleRNN",
     "gru": "lm.gru:GRU",
+    "htanh": "lm.htanh:HTanh",
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",
@@ -72,6 +95,7 @@ HEADS: Mapping[str, Part] = {
     "classes": "lm.class_softmax:ClassSoftmax",
     "self-normalised": "lm.self_normalised:SelfNormalised",
     "unbiased": "lm.heads:unbiased_softmax",
+    "hashed": "lm.hashed_softmax:HashedSoftmax",
 }
 
 
@@ -85,11 +109,11 @@ def load(part: Part) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def fact(maker: Any, name: str) -> bool:
-    """A fact that the class of a part states, before the part is made; False where it does not."""
+def fact(maker: Any, name: str) -> Any:
+    """A fact that the class of a part states, before the part is made; None where it does not."""
     while isinstance(maker, partial):
         maker = maker.func
-    return bool(getattr(maker, name, False))
+    return getattr(maker, name, None)
 
 
 Zoo: TypeAlias = Mapping[str, Composition]
@@ -133,6 +157,8 @@ class ZooWithFamilies(Zoo):
 
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
+_LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
+_WORDS_OF_LIN = "lm.htanh:OneHotHTanh", 1
 _MODELS: Zoo = {
     "rnnlm": Composition(
         "lm.contexts:NoContext",
@@ -194,6 +220,52 @@ _MODELS: Zoo = {
         order=0,
         shape=("lstm", 1),
         recipe="wang-cho",
+    ),
+    "rnnslm": Composition(
+        "lm.contexts.sentence_bags:SentenceBags",
+        "lm.fusions:Output",
+        _LIN + ", eqs. 4–9 (sentence level alone: bags of words, no </s>)",
+        "H² + 2VH + S",
+        "lm.hashed_softmax:HashedBagSoftmax",
+        shape=("lm.no_recurrence:NoRecurrence", 1),
+        tied=False,
+        one_size=True,
+        fixed=True,
+        recipe="lin",
+    ),
+    "rnnlm-lin": Composition(
+        "lm.contexts:NoContext",
+        "lm.fusions:NoFusion",
+        _LIN + ", §5.1 (word level alone) and §6.2 (baseline)",
+        "H² + 2VH + S",
+        "lm.hashed_softmax:LinSoftmax",
+        order=0,
+        shape=_WORDS_OF_LIN,
+        tied=False,
+        one_size=True,
+        recipe="lin",
+    ),
+    "hrnnlm-lin": Composition(
+        "lm.contexts.sentence_bags:SentenceLevel",
+        "lm.fusions:Input",
+        _LIN + ", eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
+        "3H² + 4VH + 2S",
+        "lm.hashed_softmax:LinSoftmax",
+        shape=_WORDS_OF_LIN,
+        tied=False,
+        one_size=True,
+        recipe="lin",
+    ),
+    "hrnnlm-lin-dual": Composition(
+        "lm.contexts.sentence_bags:DualSentenceLevel",
+        "lm.fusions:Input",
+        _LIN + ", eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
+        "3H² + 4VH + 2S",
+        "lm.hashed_softmax:LinSoftmax",
+        shape=_WORDS_OF_LIN,
+        tied=False,
+        one_size=True,
+        recipe="lin-dual",
     ),
 }
 

@@ -87,7 +87,8 @@ def model_listing(sizes: Sizes) -> Listing:
     """The listing of the models with numbers of parameters, which take no memory to count.
 
     A built-in model that has none of these sizes, or a family of models, has no number, but the
-    reason. Models of other packages are not loaded.
+    reason. Where the equations of a model decide a size, that is counted and told. Models of other
+    packages are not loaded.
     """
     found = listing("models")
     note = f"number of parameters: with {sizes.to_text()}"
@@ -101,12 +102,20 @@ def _counted(row: Row, sizes: Sizes) -> Row:
     from lm.model import Config, DocumentLM, n_parameters
     from lm.vocabulary import SPECIAL
 
-    shape = asdict(sizes) | {"vocabulary": sizes.vocabulary + len(SPECIAL)}
+    name, given = str(row["name"]), asdict(sizes)
+    own = MODELS.builtin[name].adapted(given) if name in MODELS.builtin else given
+    shape = own | {"vocabulary": sizes.vocabulary + len(SPECIAL)}
     try:
-        model = DocumentLM.without_memory(Config(str(row["name"]), **shape), MODELS.builtin)
+        model = DocumentLM.without_memory(Config(name, **shape), MODELS.builtin)
     except ValueError as fault:
         return {**row, "number of parameters": None, "not counted": str(fault)}
-    return {**row, "number of parameters": n_parameters(model), "sizes": asdict(sizes)}
+    changed = (
+        f"{size} {'its own' if value is None else value}"
+        for size, value in own.items()
+        if value != given[size]
+    )
+    told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
+    return {**row, **told, "sizes": own}
 
 
 def listing(kind: str) -> Listing:
@@ -170,11 +179,17 @@ def _models() -> Iterable[Row]:
             "order": unknown if model.order is None else model.order,
             "exact decoders": [row.name for row in DECODERS.builtin.values() if _exact(row, model)],
             "context": str(model.context).partition(":")[2],
-            "fusion": f"{str(model.fusion).partition(':')[2]} (others: train-lm --fusion)",
-            "head": f"{str(model.head).partition(':')[2]} (others: train-lm --head)",
+            "fusion": _part(model.fusion, "fusion", model),
+            "head": _part(model.head, "head", model),
             "source": model.source,
             "parameters": model.parameters,
         }
+
+
+def _part(part: object, option: str, model: Composition) -> str:
+    """Name of a part, and the option that replaces it."""
+    name = str(part).partition(":")[2]
+    return name if model.fixed else f"{name} (others: train-lm --{option})"
 
 
 def _exact(decoder: Decoder, model: Composition) -> bool:

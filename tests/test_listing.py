@@ -1,7 +1,7 @@
 """What `rerank list` shows is what the tables hold, and what other packages bring."""
 
 import inspect
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -14,6 +14,7 @@ from rerank.cli import cli
 from rerank.listing import KINDS, Sizes, flags, listing, model_listing
 from rerank.registry import FLAGS, FORMATS, METRICS, MODELS, SCORE_FILES, SCORERS
 
+LIN = ("rnnslm", "rnnlm-lin", "hrnnlm-lin", "hrnnlm-lin-dual")  # which have sizes of their own
 every_decoder = pytest.mark.parametrize("row", DECODERS.values(), ids=DECODERS)
 
 
@@ -83,8 +84,9 @@ def test_the_heads_to_choose_from_are_those_of_the_table_and_the_models_name_the
     assert own["adclm"]["head"] == "unbiased_softmax (others: train-lm --head)"
     (option,) = (p for p in cli.commands["train-lm"].params if p.name == "head")
     assert list(option.type.choices) == list(HEADS)  # type: ignore[attr-defined]
-    rest = {row["head"] for name, row in own.items() if name != "adclm"}
-    assert rest == {"softmax (others: train-lm --head)"}
+    assert own["codclm"]["head"] == "softmax (others: train-lm --head)"
+    assert own["rnnlm-lin"]["head"] == "LinSoftmax (others: train-lm --head)"
+    assert (own["rnnslm"]["head"], own["rnnslm"]["fusion"]) == ("HashedBagSoftmax", "Output")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -123,9 +125,19 @@ def test_numbers_of_parameters_are_those_of_models_that_are_made(sizes: Sizes) -
     for row in model_listing(sizes).rows:
         if row["name"] in ZOO.families:
             continue
-        shape = (sizes.embed, sizes.hidden, sizes.recurrence, sizes.layers, sizes.tied)
-        model = DocumentLM(Config(str(row["name"]), sizes.vocabulary + 3, *shape))
+        name, given = str(row["name"]), asdict(sizes)
+        shape = ZOO[name].adapted(given) | {"vocabulary": sizes.vocabulary + 3}
+        model = DocumentLM.without_memory(Config(name, **shape))
         assert row["number of parameters"] == n_parameters(model)
+        assert bool(row["counted with"]) == (name in LIN)
+        assert (row["sizes"] == given) == (name not in LIN)
+
+
+def test_where_a_model_has_sizes_of_its_own_they_are_told() -> None:
+    text = model_listing(Sizes(vocabulary=20)).to_text()
+    of_lin = text[text.index("\nrnnslm\n") :]
+    assert "counted with          embed 256, recurrence its own, tied its own\n" in of_lin
+    assert "counted with" not in text[: text.index("\nrnnslm\n")]
 
 
 def test_the_sizes_are_those_of_training_if_not_given() -> None:
@@ -140,7 +152,7 @@ def test_parameters_are_counted_without_memory() -> None:
     found = [
         row
         for row in model_listing(Sizes(embed=1 << 16, vocabulary=1 << 30)).rows
-        if row["name"] not in ZOO.families
+        if row["name"] not in (*ZOO.families, *LIN)
     ]
     assert all(int(str(row["number of parameters"])) > 1 << 46 for row in found)
 

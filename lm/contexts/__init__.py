@@ -27,12 +27,15 @@ class Context(nn.Module):
     recurrent states, and has one for a sentence to begin in. reads_layers: whether what it takes
     and its queries are hidden states of all layers, not of the top one. per_word: whether fusion
     receives a value for each word, by attention, or one for the sentence. averages: whether a
-    weighted mean of contexts is a context. side_information: what it needs beside target
-    sentences, such as the source sentence. width: D, columns of a value.
+    weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
+    equal contexts, as `sentence_key` says. side_information: what it needs beside target
+    sentences, such as the source sentence. end_to_end: whether the loss of the words reaches the
+    auxiliary parameters, if there are any. averaged: whether training minimises the mean of
+    `auxiliary_nll` over a sentence's words, instead of the sum. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
-    and size, for their sizes; with a value for each word, also the keyword `attention`: size A
-    of the attention's hidden layer, None for H.
+    and size, for their sizes, and keywords for the fields of `lm.model.Config` that `options`
+    names, unless they are None.
     """
 
     sentences: int | None = 1
@@ -41,7 +44,11 @@ class Context(nn.Module):
     reads_layers: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
     averages: ClassVar[bool] = True
+    merges_sentences: ClassVar[bool] = False
     side_information: ClassVar[tuple[str, ...]] = ()
+    end_to_end: ClassVar[bool] = True
+    averaged: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
@@ -85,12 +92,16 @@ class Context(nn.Module):
         raise TypeError("only a context that carries a recurrent state can be an initial state")
 
     def auxiliary_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the sentence level: those that `auxiliary_loss` trains; here none."""
+        """Parameters of the sentence level: those that `auxiliary_nll` trains; here none."""
         return []
 
-    def auxiliary_loss(self, contexts: Rows, batch: PackedBatch) -> Tensor:
-        """Additional training loss, in nats, of sentences read in these contexts; here 0."""
-        return self.get_buffer("empty").new_zeros(())
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor | None:
+        """−log p (N,) of the targets under a loss of the context's own, in nats; here None.
+
+        contexts: those in which the sentences are read, in the caller's order. 0 for what is not
+        predicted, such as `</s>`.
+        """
+        return None
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """Bytes that are equal for sentences which leave equal contexts; here the words."""

@@ -26,6 +26,7 @@ class Attention(Context):
 
     per_word = True
     averages = False
+    options = ("attention",)
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, attention: int | None = None

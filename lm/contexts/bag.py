@@ -24,6 +24,7 @@ class BagOfWords(Context):
     """
 
     averages = False
+    merges_sentences = True
 
     def __init__(
         self, embedding: nn.Embedding, recurrence: Recurrence, *, sentences: int = 1

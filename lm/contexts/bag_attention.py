@@ -25,6 +25,7 @@ class BagAttention(BagSequence):
     """
 
     per_word = True
+    options = ("attention",)
 
     def __init__(
         self,

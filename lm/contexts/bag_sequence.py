@@ -43,7 +43,7 @@ class BagSequence(BagOfWords):
 
     def read(self, reader: Recurrence, inputs: Tensor, mask: Tensor) -> list[Tensor]:
         """Top states (B, H) after each of n inputs (n, B, K), unchanged where the mask is false."""
-        state, outputs = reader.zeros(inputs.shape[1]), []
+        state, outputs = reader.start(inputs.shape[1]), []
         for projected, present in zip(reader.project(inputs), mask, strict=True):
             state = _where(present, reader.step(projected, state), state)
             outputs.append(reader.output(state))

@@ -19,7 +19,7 @@ class CarriedState(Context):
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__(embedding, recurrence)
-        self.widths = [tensor.shape[1] for tensor in recurrence.zeros(1)]
+        self.widths = [tensor.shape[1] for tensor in recurrence.start(1)]
         self.width = sum(self.widths)
 
     def start(self, batch: int) -> Rows:

@@ -37,7 +37,7 @@ def _config(model: str, shape: str) -> Config:
     size, _, words = shape.partition("/")
     try:
         vocabulary = int(words.removesuffix("k")) * (1000 if words.endswith("k") else 1)
-        return Config(model, vocabulary, int(size), int(size))
+        return Config(model, vocabulary, int(size), int(size), "lstm", tied=True)
     except ValueError:
         raise click.UsageError(f"expected a shape such as 128/10k, found {shape!r}") from None
 

@@ -120,7 +120,15 @@ documents_option = click.option(
     help="Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "
     "large 512, 1024, 2 [default: those of --recipe].",
 )
-@count_option("--embed", most=WIDEST, **of_recipe("128", "Size of the word embeddings"))
+@count_option(
+    "--embed",
+    most=WIDEST,
+    **of_recipe(
+        "128",
+        "Size of the word embeddings; that of the hidden layers in the models of Lin et al., whose "
+        "default it is",
+    ),
+)
 @count_option("--hidden", most=WIDEST, **of_recipe("256", "Size of the hidden layers"))
 @count_option("--layers", most=64, **of_recipe("1", "Number of recurrent layers"))
 @click.option(
@@ -130,7 +138,8 @@ documents_option = click.option(
         "lstm",
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
         "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
-        "without a peephole at the first word; rnn is the simple cell with a sigmoid",
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid, htanh the "
+        "clipped linear one of Lin et al., whose own models have it in their form",
     ),
 )
 @click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
@@ -153,7 +162,20 @@ documents_option = click.option(
     help="How words are predicted: unbiased is the softmax without a bias; classes is a softmax "
     "over classes of words and one over the words of a class (exact, scores faster); "
     "self-normalised is trained so that its logits are scores without a normaliser (fastest, error "
-    "stated) [default: that of the model].",
+    "stated); hashed adds maximum-entropy n-gram features to the softmax (exact) [default: that of "
+    "the model].",
+)
+@count_option(
+    "--hash-size",
+    most=2**31 - 1,
+    help="Numbers in a table of hashed features, 4 bytes each, 12 and gradients in training; "
+    "hrnnlm-lin has two tables [default: 10000000].",
+)
+@count_option(
+    "--hash-order",
+    least=2,
+    most=3,
+    help="Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
 )
 @click.option(
     "--backward",
@@ -191,7 +213,8 @@ def train_lm(
     def report(r: Report) -> None:
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
-            f"train {r.training_nats:.3f} nats  valid perplexity {r.valid_perplexity:.2f}"
+            f"train {r.training_nats:.3f} nats  valid {'' if r.predicts_end else 'bag-of-words '}"
+            f"perplexity {r.valid_perplexity:.2f}"
             f"{'' if r.stage == 'words' else f' of {r.stage}'}"
             f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )

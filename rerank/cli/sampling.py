@@ -61,7 +61,8 @@ def sample(
     """Write text drawn from a language model: a sentence per line, blank lines between documents.
 
     Each sentence is drawn in the context of those before it. <unk> is never drawn, nor an empty
-    sentence: the other probabilities are scaled up. The same seed gives the same text.
+    sentence: the other probabilities are scaled up. The same seed gives the same text. Not for
+    rnnslm, which predicts bags of words.
 
     \b
     Example:

@@ -167,7 +167,7 @@ _OPTIONS = (
         **of_recipe(
             "1024",
             "Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-            "--head classes",
+            "--head classes or hashed",
         ),
     ),
     click.option(

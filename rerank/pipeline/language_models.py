@@ -18,7 +18,7 @@ from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.processes import processes
-from rerank.pipeline.recipes import check_memory, completed, described, settings_of
+from rerank.pipeline.recipes import check_memory, completed, described, fitting, settings_of
 from rerank.pipeline.training import validations
 from rerank.pipeline.training_texts import corpora
 from rerank.registry import MODELS
@@ -57,6 +57,8 @@ class Recipe:
     backward: bool | None = None
     fusion: str | None = None
     attention: int | None = None
+    hash_size: int | None = None
+    hash_order: int | None = None
     documents: str = "blank"
     unknown: str | None = None
     initialisation: str | None = None
@@ -175,8 +177,9 @@ def _trainer(
     from lm.model import Config, DocumentLM
     from lm.training import Trainer
 
-    config = Config(**recipe.values(Config) | {"vocabulary": words})
-    model = DocumentLM.seeded(config, recipe.seed, MODELS)
+    with fitting(recipe):
+        config = Config(**recipe.values(Config) | {"vocabulary": words})
+        model = DocumentLM.seeded(config, recipe.seed, MODELS)
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)

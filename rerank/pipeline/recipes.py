@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -18,26 +20,29 @@ if TYPE_CHECKING:
 
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 AVERAGING_BYTES = 4  # for each parameter: its average
+WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
 
 
 def completed(recipe: Recipe) -> Recipe:
     """The recipe with the values of its name, for the family of its model, where none is given.
 
-    The values of a size go before those of the recipe's name.
+    The values of a size go before those of the recipe's name, and what the equations of the model
+    decide before both.
     """
     from lm.recipes import recipe as values_of
     from lm.sizes import SIZES
 
+    model = MODELS.named(recipe.model)
     try:
-        values = values_of(recipe.recipe, MODELS.named(recipe.model).recipe)
+        values = values_of(recipe.recipe, model.recipe)
     except ValueError as fault:
         raise UsageError(
             f"--recipe {recipe.recipe} --model {recipe.model}: {fault}; choose one of these"
         ) from None
     if recipe.size is not None:
         values = {**values, **asdict(SIZES[recipe.size])}
-    missing = {name: value for name, value in values.items() if getattr(recipe, name) is None}
-    return replace(recipe, **missing)  # type: ignore[arg-type]  # the table has their types
+    given = {name: value for name in values if (value := getattr(recipe, name)) is not None}
+    return replace(recipe, **{**model.adapted({**values, **given}), **given})
 
 
 def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
@@ -58,12 +63,24 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
         raise UsageError(
             f"--levels {given.levels}: this model has no sentence level; leave the option out"
         )
+    if given.backward and not model.head.predicts_end:
+        raise UsageError(
+            f"--backward: {given.model} predicts bags of words, which have no order; leave the "
+            "option out"
+        )
+    unused = () if model.recurrence.width else WORD_NOISE
+    for name in unused:
+        if value := getattr(given, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} {value:g}: {given.model} has no states of words; "
+                "leave the option out"
+            )
     if given.context_noise and not model.fusion.uses_context:
         raise UsageError(
             f"--context-noise {given.context_noise:g}: {given.model} reads no context; "
             "leave the option out"
         )
-    settings = Settings(**recipe.values(Settings))
+    settings = Settings(**{**recipe.values(Settings), **dict.fromkeys(unused, 0.0)})
     if not model.head.sampled:
         settings = replace(settings, negatives=0)
     if given.context_dropout is None and model.context.carries_state:
@@ -83,6 +100,15 @@ def described(recipe: str, settings: Settings) -> str:
     return f"recipe {recipe}: {', '.join(values)}"
 
 
+@contextmanager
+def fitting(recipe: Recipe) -> Iterator[None]:
+    """UsageError for a shape that the model of a recipe does not have."""
+    try:
+        yield
+    except ValueError as fault:
+        raise UsageError(f"--model {recipe.model}: {fault}") from None
+
+
 def check_memory(recipe: Recipe, device: torch.device) -> None:
     """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
     import torch
@@ -90,19 +116,18 @@ def check_memory(recipe: Recipe, device: torch.device) -> None:
     from lm.model import Config, DocumentLM, n_parameters
     from lm.vocabulary import SPECIAL
 
-    config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
     try:
-        with torch.device("meta"):  # no numbers
+        with fitting(recipe), torch.device("meta"):  # no numbers
+            config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
             n = n_parameters(DocumentLM(config, MODELS))
-    except ValueError as fault:
-        raise UsageError(f"--model {recipe.model}: {fault}") from None
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     each = TRAINING_BYTES + (AVERAGING_BYTES if recipe.averaging else 0)
     needed, held = each * n, memory_bytes(device)
     if needed > held:
+        table = "" if recipe.hash_size is None else f" --hash-size {recipe.hash_size}"
         raise UsageError(
-            f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}: training "
-            f"needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; choose "
-            "smaller sizes"
+            f"--embed {recipe.embed} --hidden {recipe.hidden} --layers {recipe.layers}{table}: "
+            f"training needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; "
+            "choose smaller sizes"
         )

@@ -74,6 +74,11 @@ def sample(
     check_outputs((out,), () if start is None else (start,))
     saved = open_model(lm, device, threads)
     vocabulary = saved.vocabulary
+    if not saved.model.head.predicts_end:
+        raise UsageError(
+            f"{lm}: this model predicts bags of words, without order and </s>, of which no "
+            "sentence can be drawn; give another one"
+        )
     if not vocabulary.words:
         raise UsageError(f"{lm}: this model knows no word that could be drawn; train another")
     before = None if start is None else read_corpus(start, saved, notices)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lm.evaluation import Perplexity
 
-_COLUMNS = {  # of the table for people: heading, decimals
+_COLUMNS = {  # of the table for people: heading, decimals; those that the figures have
     "document": ("document", 0),
     "sentences": ("sentences", 0),
     "tokens": ("words", 0),
@@ -16,6 +16,7 @@ _COLUMNS = {  # of the table for people: heading, decimals
     "nats_per_token": ("nats per token", 4),
     "perplexity": ("perplexity", 2),
     "perplexity_without_eos": ("without </s>", 2),
+    "nats_per_word_of_a_bag": ("nats per word of a bag", 4),
 }
 
 
@@ -46,12 +47,23 @@ class PerplexityReport:
     def to_text(self) -> str:
         """One line for the text, after a table of the documents."""
         found = self.text
-        text = (
-            f"perplexity {found.perplexity:.2f} (without </s> {found.perplexity_without_eos:.2f}), "
-            f"{found.nats_per_token:.4f} nats per token over {found.tokens:,} words "
-            f"({found.oov:,} out of vocabulary) in {found.sentences:,} sentences"
-            f"{', the last word of each twice' if self.duplicate_last_word else ''}\n"
+        counts = (
+            f"{found.tokens:,} words ({found.oov:,} out of vocabulary) in "
+            f"{found.sentences:,} sentences"
+            f"{', the last word of each twice' if self.duplicate_last_word else ''}"
         )
+        if found.predicts_end:
+            text = (
+                f"perplexity {found.perplexity:.2f} (without </s> "
+                f"{found.perplexity_without_eos:.2f}), {found.nats_per_token:.4f} nats per token "
+                f"over {counts}\n"
+            )
+        else:
+            text = (
+                f"{found.nats_per_token:.4f} nats per word of a bag of words over {counts}; word "
+                "order and </s> are not predicted: not comparable with perplexities of other "
+                "models\n"
+            )
         if found.log_z is not None:
             text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
         return text if found.documents is None else f"{self._table()}\n\n{text}"
@@ -62,11 +74,13 @@ class PerplexityReport:
     def _table(self) -> str:
         from tabulate import tabulate
 
+        found = self._rows()
+        columns = {name: column for name, column in _COLUMNS.items() if name in found[0]}
         rows = [
-            [f"{row[name]:,.{decimals}f}" for name, (_, decimals) in _COLUMNS.items()]
-            for row in self._rows()
+            [f"{row[name]:,.{decimals}f}" for name, (_, decimals) in columns.items()]
+            for row in found
         ]
-        headings = [heading for heading, _ in _COLUMNS.values()]
+        headings = [heading for heading, _ in columns.values()]
         align = ["right"] * len(headings)
         table: str = tabulate(rows, headings, colalign=align, disable_numparse=True)
         return table

@@ -23,6 +23,7 @@ from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
 from rerank.scorers.following import advanced, follow, read
 from rerank.scorers.histories import (
     KEY_BYTES,
+    AllKeys,
     AllSentences,
     Histories,
     Key,
@@ -64,11 +65,14 @@ class ContextualProblem(DocumentProblem):
         self._table = _table(kept)
         self._noted: dict[tuple[int, Key], Rows] = {}
         self._grown = False
-        self._keys: AllSentences | LastSentences
-        if order is None:
+        self._keys: AllSentences | AllKeys | LastSentences
+        context = engine.model.context
+        if order is None and context.merges_sentences:
+            self._keys = AllKeys(context, lambda: self.lists)
+        elif order is None:
             self._keys = AllSentences([text.split(b"\n") for text in kept.requested.lists()])
         else:
-            self._keys = LastSentences(order, engine.model.context, lambda: self.lists)
+            self._keys = LastSentences(order, context, lambda: self.lists)
 
     @cached_property
     def lists(self) -> Candidates:

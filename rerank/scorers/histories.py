@@ -42,6 +42,24 @@ class AllSentences:
 
 
 @dataclass(frozen=True, slots=True)
+class AllKeys:
+    """Keys of histories that differ in any sentence as the context reads it, such as in a bag."""
+
+    context: Context
+    lists: Callable[[], Candidates]
+    first: Key = (bytes(KEY_BYTES),)
+
+    def after(self, key: Key, t: int, choice: int) -> Key:
+        """Digest of the key and the sentence's."""
+        words = self.lists().one(t, choice).tokens
+        return (digest(key[0] + self.context.sentence_key(words)),)
+
+    def score_key(self, key: Key) -> bytes:
+        """The key itself."""
+        return key[0]
+
+
+@dataclass(frozen=True, slots=True)
 class LastSentences:
     """Keys of histories that differ in their last `order` sentences, as the context reads them."""
 

@@ -76,7 +76,10 @@ FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and w
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
     "keep|free|RATIO": ("0.97", 0.97),
 }
-FIGURES = ("perplexity", "perplexity_without_eos", "nats_per_token", "tokens", "oov", "sentences")
+FIGURES = (
+    *("perplexity", "perplexity_without_eos", "nats_per_token", "tokens", "oov", "sentences"),
+    "predicts_end",
+)
 
 
 def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -101,8 +104,9 @@ def distinct_value(option: click.Option, number: int) -> tuple[list[str], object
         return [option.opts[-1], str(number)], number / 100
     if isinstance(option.type, click.types.FloatParamType):
         return [option.opts[-1], f"0.{number:02}5"], float(f"0.{number:02}5")
-    if isinstance(option.type, click.types.IntParamType):
-        return [option.opts[-1], str(number + 2)], number + 2
+    if isinstance(option.type, click.IntRange):
+        whole = number + 2 if option.type.max is None else min(number + 2, int(option.type.max))
+        return [option.opts[-1], str(whole)], whole
     if option.metavar == "NAME=DIR":
         return [option.opts[-1], f"n{number}=d{number}"], ((f"n{number}", Path(f"d{number}")),)
     if option.metavar == "[NAME=]FILE":
@@ -243,6 +247,7 @@ REFUSED: dict[str, float] = {
     "minutes": 0,
 }
 REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1}
+REFUSED |= {"hash-size": 0, "hash-order": 4}
 REFUSED |= {"locked-dropout": 1, "word-dropout": -0.1, "weight-dropout": 0.96}
 REFUSED |= {"context-noise": 1.1, "averaging": -1}
 
@@ -548,3 +553,22 @@ def test_scores_that_are_not_normalised_are_said_to_be_so_with_their_error(
     assert line == "scores of this model are not normalised: log Z -0.026 ± 0.289 a word"
     assert run(["perplexity", "--lm", "m", str(Path(__file__)), "--format", "json"]) == 0
     assert '"log_z_mean": -0.0261, "log_z_sd": 0.2894' in capsys.readouterr().out
+
+
+def test_nats_of_bags_of_words_are_not_shown_as_a_perplexity(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from lm.evaluation import Perplexity
+
+    found = Perplexity(2, 8, 1, 20.0, 20.0, predicts_end=False)
+    monkeypatch.setattr(pipeline, "perplexity", lambda *given, **named: found)
+    assert run(["perplexity", "--lm", "m", str(Path(__file__))]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "2.5000 nats per word of a bag of words over 8 words (1 out of vocabulary) in 2 sentences; "
+        "word order and </s> are not predicted: not comparable with perplexities of other models"
+    ]
+    assert run(["perplexity", "--lm", "m", str(Path(__file__)), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        **{"schema": 1, "sentences": 2, "tokens": 8, "oov": 1},
+        **{"nats": 20.0, "nats_per_word_of_a_bag": 2.5, "duplicate_last_word": False},
+    }

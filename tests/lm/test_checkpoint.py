@@ -15,6 +15,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save
+from support.models import config_of
 from torch import Tensor
 
 from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
@@ -39,7 +40,8 @@ def model_of(
     seed: int = 0,
     head: str | None = None,
 ) -> DocumentLM:
-    return DocumentLM.seeded(Config(name, words + 3, 4, 5, tied=tied, head=head), seed)
+    shape = config_of(name, words + 3, 4, 5, recurrence="lstm", tied=tied, head=head)
+    return DocumentLM.seeded(shape, seed)
 
 
 def words_of(n: int = 9, letter: str = "é") -> Vocabulary:
@@ -385,7 +387,7 @@ def trainer_of(
 ) -> Trainer:
     vocabulary = Vocabulary((b"a", b"b", b"c"))
     train, valid = encode(text.split(b"\n"), vocabulary), encode([b"a c"], vocabulary)
-    model = DocumentLM.seeded(Config("ccdclm", len(vocabulary), 4, 5), weights)
+    model = DocumentLM.seeded(Config("ccdclm", len(vocabulary), 4, 5, "lstm", tied=True), weights)
     return Trainer(model, train, valid, settings=replace(SETTINGS, **changes))
 
 

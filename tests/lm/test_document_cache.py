@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from support.models import enlarged
+from support.models import config_of, enlarged
 
 from lm.corpus import encode
-from lm.document_cache import WithDocumentCache
+from lm.document_cache import CachedWords, WithDocumentCache
 from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
 from lm.laws import (
@@ -21,7 +21,7 @@ from lm.laws import (
     context_after,
     read_by_words,
 )
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import after, independent
 from lm.trie import Candidates
@@ -35,7 +35,7 @@ every_model = pytest.mark.parametrize("name", sorted(ZOO))
 
 
 def model_of(name: str, head: str | None = None) -> DocumentLM:
-    return enlarged(DocumentLM.seeded(Config(name, V, 5, 4, head=head), 1), 2.0).eval()
+    return enlarged(DocumentLM.seeded(config_of(name, V, 5, 4, head=head), 1), 2.0).eval()
 
 
 @torch.no_grad()
@@ -47,6 +47,8 @@ def truth(model: DocumentLM, before: Sequence[Sequence[int]], words: Sequence[in
     counts = Counter(w for sentence in before for w in sentence if w != UNKNOWN)
     n, total = sum(counts.values()), 0.0
     for word, log_p in zip([*words, END], plain.tolist(), strict=True):
+        if word == END and not model.head.predicts_end:
+            continue
         p = math.exp(log_p)
         total += math.log((1 - SHARE) * p + SHARE * counts[word] / n) if n else log_p
     return total
@@ -98,6 +100,18 @@ def test_the_laws_of_compositions_hold(name: str) -> None:
         check(cached)
 
 
+def test_what_a_context_trains_and_merges_is_that_of_the_other_context() -> None:
+    model = model_of("hrnnlm-lin")
+    own, cached = model.context, CachedWords(model.context)
+    assert {*map(id, cached.auxiliary_parameters())} == {*map(id, own.auxiliary_parameters())}
+    assert (cached.end_to_end, cached.averaged, cached.merges_sentences) == (False, True, True)
+    keys = [cached.sentence_key(np.array(words, np.int32)) for words in ([3, 4], [4, 3], [4, 4])]
+    assert keys[0] == keys[1] != keys[2]
+    ordered = CachedWords(model_of("ccdclm").context)
+    keys = [ordered.sentence_key(np.array(words, np.int32)) for words in ([3, 4], [4, 3])]
+    assert keys[0] != keys[1]
+
+
 def test_the_model_itself_stays_as_it_is() -> None:
     model = model_of("codclm")
     context, names = model.context, [name for name, _ in model.named_parameters()]
@@ -139,7 +153,8 @@ def test_perplexity_is_that_of_the_scores_with_the_cache_emptied_for_each_docume
         found = perplexity(WithDocumentCache(model, SHARE), corpus, streams=streams, length=length)
         assert found.nats == pytest.approx(-total, rel=1e-5)
         ends = found.nats - found.word_nats
-        assert 0 < ends < found.nats
+        assert (0 < ends < found.nats) == model.head.predicts_end
+        assert ends == 0 or model.head.predicts_end
 
 
 def test_log_normalisers_are_still_those_of_the_head() -> None:

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from support.models import without_padding
+from support.models import config_of, without_padding
 
 from lm.backend import Backend
 from lm.engine import ScoringEngine
 from lm.heads import LinearPredictor
 from lm.laws import context_after, read_by_words
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.trie import Candidates, build
 from lm.vocabulary import END
@@ -19,7 +19,7 @@ LISTS = [[[3, 4, 5], [3, 4], [6]], [[], [3, 7]]]
 
 
 def engine_of(name: str) -> ScoringEngine:
-    return ScoringEngine.of(DocumentLM.seeded(Config(name, 9, 5, 4), 1))
+    return ScoringEngine.of(DocumentLM.seeded(config_of(name, 9, 5, 4), 1))
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from support.models import config_of
 
 from lm.corpus import Corpus, encode
 from lm.evaluation import Perplexity, perplexity, perplexity_by_document
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.scoring import ScoreError
 from lm.vocabulary import END, Vocabulary
 from lm.zoo import ZOO
@@ -24,7 +25,7 @@ def text() -> Corpus:
 
 def model_of(name: str = "ccdclm") -> DocumentLM:
     torch.manual_seed(0)
-    return DocumentLM(Config(name, len(VOCABULARY), 4, 5))
+    return DocumentLM(config_of(name, len(VOCABULARY), 4, 5))
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
@@ -34,9 +35,23 @@ def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(n
         for parameter in model.parameters():
             parameter.zero_()
     result = perplexity(model, text())
-    assert result.perplexity == pytest.approx(7, rel=1e-6)
-    assert result.perplexity_without_eos == pytest.approx(7, rel=1e-6)
-    assert result.nats == pytest.approx((14 + 6) * math.log(7), rel=1e-6)
+    ends = model.head.predicts_end  # else </s> has no probability, and is not counted
+    assert result.perplexity == pytest.approx(6 + ends, rel=1e-6)
+    assert result.perplexity_without_eos == pytest.approx(6 + ends, rel=1e-6)
+    assert result.nats == pytest.approx((14 + 6 * ends) * math.log(6 + ends), rel=1e-6)
+
+
+def test_without_the_end_of_sentences_there_are_nats_per_word_of_a_bag_alone() -> None:
+    result = perplexity(model_of("rnnslm"), text())
+    assert not result.predicts_end
+    assert result.nats == result.word_nats
+    assert result.as_json() == {
+        "sentences": 6,
+        "tokens": 14,
+        "oov": 2,
+        "nats": result.nats,
+        "nats_per_word_of_a_bag": result.nats / 14,
+    }
 
 
 def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
@@ -97,12 +112,12 @@ def test_nothing_but_words_and_ends_enters_the_mean() -> None:
     assert figures.perplexity_without_eos == math.exp(2.0)
 
 
-@pytest.mark.parametrize("head", ["softmax", "self-normalised"])
+@pytest.mark.parametrize("head", [None, "self-normalised"])
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_documents_have_the_perplexity_of_each_alone_and_add_up_to_the_text(
-    name: str, head: str
+    name: str, head: str | None
 ) -> None:
-    model = DocumentLM.seeded(Config(name, len(VOCABULARY), 4, 5, head=head), 3)
+    model = DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5, head=head), 3)
     found = perplexity_by_document(model, text(), streams=2, length=2)
     assert found.documents is not None
     assert replace(found, documents=None) == perplexity(model, text(), streams=2, length=2)
@@ -113,7 +128,8 @@ def test_documents_have_the_perplexity_of_each_alone_and_add_up_to_the_text(
         assert (own.sentences, own.tokens, own.oov) == (alone.sentences, alone.tokens, alone.oov)
         assert own.nats == pytest.approx(alone.nats, rel=1e-6)
         assert own.word_nats == pytest.approx(alone.word_nats, rel=1e-6)
-        assert (own.log_z is None) == (head == "softmax")
+        assert own.predicts_end == alone.predicts_end
+        assert (own.log_z is None) == model.head.normalised
         if own.log_z is not None and alone.log_z is not None:
             assert own.log_z.mean == pytest.approx(alone.log_z.mean, abs=1e-5)
             assert own.log_z.sd == pytest.approx(alone.log_z.sd, abs=1e-5)

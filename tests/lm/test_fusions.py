@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from support.models import config_of
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
@@ -66,7 +67,7 @@ def test_an_initial_state_is_the_carried_tensors_in_their_order() -> None:
 def test_an_initial_state_is_refused_from_a_context_without_one_whatever_its_size() -> None:
     cell = HTanh(3, 4, 1)
     context = LastHidden(nn.Embedding(3, 2), cell)
-    assert context.width == sum(tensor.shape[1] for tensor in cell.zeros(1))
+    assert context.width == sum(tensor.shape[1] for tensor in cell.start(1))
     with pytest.raises(TypeError, match="only a context that carries a recurrent state"):
         InitialState(context.width, cell).initial(cell, context, context.start(2))
 
@@ -162,7 +163,7 @@ def test_a_fusion_receives_the_embeddings_of_the_words_that_the_positions_have_r
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(name: str) -> None:
     torch.manual_seed(1)
-    model = DocumentLM(Config(name, 9, 3, 4))
+    model = DocumentLM(config_of(name, 9, 3, 4))
     sentence = Corpus(np.array([3, 7, 5], dtype=np.int32), np.array([0, 3]), np.array([0, 1]))
     batch = PackedBatch.of(sentence, np.zeros(1, dtype=np.int64))
     contexts = (context_after(model, [[3, 8, word]]) for word in (5, 6))

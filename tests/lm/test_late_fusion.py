@@ -26,7 +26,7 @@ def test_only_the_top_hidden_state_sees_the_context(kind: type[LSTM | CIFG], lay
     torch.manual_seed(0)
     cells = kind(3, 4, layers)
     fusion = LateFusion(5, cells)
-    before = tuple(torch.randn(2, 4) for _ in cells.zeros(2))
+    before = tuple(torch.randn(2, 4) for _ in cells.start(2))
     words, value = cells.project(torch.randn(2, 3)), torch.randn(2, 5)
     plain = cells.step(words, before)
     *others, h, c = fusion.step(cells, words, before, fusion.share(cells, value))
@@ -45,8 +45,8 @@ def test_without_context_the_output_is_that_of_the_recurrence(kind: type[LSTM | 
     cells = kind(3, 4, 1)
     fusion, sizes = LateFusion(5, cells), (2, 2, 1)
     words, share = cells.project(torch.randn(5, 3)), fusion.share(cells, torch.zeros(5, 5))
-    found = fusion.unroll(cells, words, cells.zeros(2), sizes=sizes, share=share)
-    torch.testing.assert_close(found, cells.unroll(words, cells.zeros(2), sizes))
+    found = fusion.unroll(cells, words, cells.start(2), sizes=sizes, share=share)
+    torch.testing.assert_close(found, cells.unroll(words, cells.start(2), sizes))
 
 
 def test_what_does_not_depend_on_the_words_is_computed_once_for_a_sentence() -> None:
@@ -61,5 +61,5 @@ def test_what_does_not_depend_on_the_words_is_computed_once_for_a_sentence() -> 
     share: Tensor = fusion.share(cells, torch.randn(2, 5))
     words = cells.project(torch.randn(6, 3))
     rows = share[torch.tensor([0, 1, 0, 1, 0, 1])]
-    fusion.unroll(cells, words, cells.zeros(2), sizes=(2, 2, 2), share=rows)
+    fusion.unroll(cells, words, cells.start(2), sizes=(2, 2, 2), share=rows)
     assert len(calls) == 2

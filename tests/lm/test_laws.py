@@ -1,6 +1,7 @@
 """The shipped laws, on parts of other authors, and on parts that break them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,32 +13,19 @@ from torch.nn import functional as F
 from lm.backend import Backend
 from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
+from lm.contexts.sentence_bags import DualSentenceLevel
+from lm.contexts.sentence_recurrence import SentenceRecurrence
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
+from lm.hashed_softmax import HashedBagSoftmax
 from lm.heads import Head, LinearPredictor, Predictor, Softmax
 from lm.laws import BrokenLaw, check_composition, tiny_model
 from lm.normalisers import Pair
-from lm.recurrence import Recurrence, State
+from lm.recurrence import Recurrence
 from lm.rows import Rows
 from lm.self_normalised import SelfNormalised
 from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import END
-from lm.zoo import RECURRENCES, ZOO, Composition
-
-
-class HTanh(Recurrence):
-    """The cell of Lin et al. 2015, a clipped linear one: its state is one tensor a layer."""
-
-    gates = 1
-    tensors = 1
-
-    def __init__(self, inputs: int, hidden: int, layers: int = 1) -> None:
-        super().__init__(inputs, hidden, layers)
-        self.recurrent = nn.ParameterList(
-            [nn.Parameter(torch.randn(hidden, hidden) / hidden) for _ in range(layers)]
-        )
-
-    def cell(self, layer: int, projected: Tensor, state: State) -> State:
-        return (F.hardtanh(projected + F.linear(state[0], self.recurrent[layer])),)
+from lm.zoo import ZOO, Composition
 
 
 class LastTwoHidden(Context):
@@ -106,11 +94,10 @@ class BigramPredictor:
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("name", sorted(ZOO))
+@pytest.mark.parametrize("name", sorted(name for name in ZOO if ZOO[name].recurrence is None))
 def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
-    name: str, layers: int, monkeypatch: pytest.MonkeyPatch
+    name: str, layers: int
 ) -> None:
-    monkeypatch.setitem(RECURRENCES, "htanh", HTanh)
     check_composition(ZOO[name], recurrence="htanh", layers=layers)
 
 
@@ -165,6 +152,46 @@ class Untrained(LastHidden):
 
     def start(self, batch: int) -> Rows:
         return super().start(batch).detach()
+
+
+class Undeclared(SentenceRecurrence):
+    """Does not say which parameters its own loss trains."""
+
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        return [self.first]
+
+
+class Detached(DualSentenceLevel):
+    """States that the words' loss ends at the sentence level."""
+
+    end_to_end = False
+
+    def value(self, contexts: Rows) -> Tensor:
+        return contexts.tensors[-2]
+
+
+@pytest.mark.parametrize(
+    ("name", "context", "law"),
+    [
+        ("hrnnlm", Undeclared, "auxiliary parameters: expected .*first.*, found .*next_words"),
+        ("hrnnlm-lin", Detached, "end to end False: the loss of the words reaches .*level"),
+    ],
+)
+def test_a_level_that_breaks_a_law_is_named(name: str, context: type[Context], law: str) -> None:
+    with pytest.raises(BrokenLaw, match=law):
+        check_composition(replace(ZOO[name], context=context))
+
+
+class Endless(HashedBagSoftmax):
+    """Has a score of `</s>`, although it does not predict it."""
+
+    def nll(self, features: Tensor, targets: Tensor) -> Tensor:
+        return super().nll(features, targets) + 0.5 * (targets == END)
+
+
+def test_a_head_of_bags_that_scores_ends_is_named() -> None:
+    with pytest.raises(BrokenLaw, match="no score of </s>"):
+        check_composition(replace(ZOO["rnnslm"], head=Endless))
 
 
 class Boastful(SelfNormalised):

@@ -1,10 +1,11 @@
 """Recipes by name and family."""
 
 from dataclasses import fields
+from typing import Any
 
 import pytest
 
-from lm.model import Config
+from lm.model import Config, DocumentLM
 from lm.recipes import FAMILIES, NAMES, STRONG, recipe
 from lm.run import Settings
 from lm.zoo import ZOO
@@ -12,9 +13,12 @@ from rerank.pipeline import Recipe
 
 
 def test_the_shape_of_the_strong_recipe_is_that_of_a_model_by_default() -> None:
-    for field in fields(Config):
-        if field.name in STRONG and field.name != "vocabulary":
-            assert field.default == STRONG[field.name], field.name
+    names = [f.name for f in fields(Config) if f.name in STRONG and f.name != "vocabulary"]
+    shape: dict[str, Any] = {name: STRONG[name] for name in names}
+    both = Config("codclm", 9), Config("codclm", 9, **shape)
+    by_default, strong = (DocumentLM.without_memory(config).state_dict() for config in both)
+    assert {n: t.shape for n, t in by_default.items()} == {n: t.shape for n, t in strong.items()}
+    assert {"embed", "hidden", "layers", "recurrence", "tied"} == {*names}
 
 
 def test_settings_have_by_default_what_runs_had_before_a_setting_existed() -> None:

@@ -20,7 +20,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=list(RECURRENCES))
 def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -> None:
     torch.manual_seed(6)
     cell = CIFG2015(3, 4, 2)
-    fresh, x = cell.zeros(1), cell.project(torch.randn(1, 3))
+    fresh, x = cell.start(1), cell.project(torch.randn(1, 3))
     begun = cell.step(cell.project(torch.randn(1, 3)), fresh)
     both = tuple(torch.cat(rows) for rows in zip(fresh, begun, strict=True))
     together = cell.step(x.expand(2, -1), both)
@@ -35,12 +35,12 @@ def test_the_hidden_states_of_all_layers_are_those_that_feed_the_layer_above(
 ) -> None:
     torch.manual_seed(9)
     cell = kind(3, 4, 2)
-    state = cell.step(cell.project(torch.randn(2, 3)), cell.zeros(2))
+    state = cell.step(cell.project(torch.randn(2, 3)), cell.start(2))
     hidden = cell.hidden_states(state)
     assert hidden.shape == (2, 8)
     assert torch.equal(hidden[:, 4:], cell.output(state))
     below = cell.cell(
-        1, F.linear(hidden[:, :4], cell.lower[1], cell.bias[1]), cell.zeros(2)[: cell.tensors]
+        1, F.linear(hidden[:, :4], cell.lower[1], cell.bias[1]), cell.start(2)[: cell.tensors]
     )
     torch.testing.assert_close(below[0], cell.output(state))
 
@@ -82,7 +82,7 @@ def test_the_lstm_equals_torchs_own() -> None:
                 blocks = source.chunk(4)
                 getattr(theirs, f"{kind}_l{layer}").copy_(torch.cat([blocks[b] for b in order]))
             getattr(theirs, f"bias_hh_l{layer}").zero_()
-    x, state = torch.randn(6, 2, 3), ours.zeros(2)
+    x, state = torch.randn(6, 2, 3), ours.start(2)
     expected, (h, c) = theirs(x)
     for n in range(6):
         state = ours.step(ours.project(x[n]), state)
@@ -123,7 +123,7 @@ def test_unrolled_sentences_pass_through_the_states_of_their_own_steps(
     cell = kind(3, 4, layers)
     lengths = [5, 3, 3, 1]
     rows = [[row for row, length in enumerate(lengths) if length > n] for n in range(5)]
-    x, start = torch.randn(sum(lengths), 3), tuple(map(torch.randn_like, cell.zeros(4)))
+    x, start = torch.randn(sum(lengths), 3), tuple(map(torch.randn_like, cell.start(4)))
     ours = cell.unroll(cell.project(x), start, tuple(map(len, rows)))
     place = {
         (row, n): i for i, (n, row) in enumerate((n, r) for n, rs in enumerate(rows) for r in rs)

@@ -25,7 +25,7 @@ from lm.zoo import HEADS, ZOO, Composition
 
 WORDS = range(len(SPECIAL), 10)  # of the tiny models
 COMPOSITIONS = {
-    **ZOO,
+    **{name: composition for name, composition in ZOO.items() if name != "rnnslm"},
     "attention": Composition(PreviousWords, Input, "", ""),
     "attention on the logits": Composition(PreviousWords, Output, "", ""),
     "classes": Composition(LastHidden, Output, "", "", HEADS["classes"]),
@@ -138,6 +138,11 @@ def test_the_batch_changes_nothing(name: str) -> None:
 
 def hashable(document: SampledDocument) -> SampledDocument:
     return SampledDocument(tuple(map(tuple, document.sentences)), document.cut)  # type: ignore[arg-type]
+
+
+def test_a_model_of_bags_of_words_is_refused() -> None:
+    with pytest.raises(ValueError, match="a model of bags of words draws no sentences"):
+        texts(tiny_model(ZOO["rnnslm"]), 1)
 
 
 def test_a_head_that_reads_the_words_before_sees_those_that_were_drawn() -> None:

@@ -10,7 +10,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.models import enlarged, without_padding
+from support.hashing import first_slot
+from support.models import config_of, enlarged, without_padding
 from torch import Tensor
 
 from lm.backend import HELD, Backend
@@ -21,9 +22,10 @@ from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
 from lm.fusions import Input, Output
+from lm.hashed_softmax import HashedSoftmax
 from lm.heads import Head
 from lm.laws import context_after, read_by_words
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import ScoreError, after, independent, pairs
 from lm.trie import Candidates
@@ -52,12 +54,15 @@ def model_of(
     head: str | None = None,
 ) -> DocumentLM:
     torch.manual_seed(5)
-    config = Config(name, VOCABULARY, 6, 8, recurrence, layers, tied, head)
+    shape: dict[str, Any] = {"recurrence": recurrence, "layers": layers, "tied": tied, "head": head}
+    config = config_of(name, VOCABULARY, 6, 8, zoo=zoo, **shape)
     return enlarged(DocumentLM(config, zoo)).eval()
 
 
 def word_scores(head: Head, features: Tensor) -> Tensor:
     """Scores (N, V) of all words by the definition of the head, in float64."""
+    if isinstance(head, HashedSoftmax):
+        return hashed_scores(head, features)
     logits = (features @ head.weight().T + head.bias).double()
     if isinstance(head, ClassSoftmax):
         of_class = (features @ head.classes.T + head.class_bias).double().log_softmax(dim=1)
@@ -66,6 +71,20 @@ def word_scores(head: Head, features: Tensor) -> Tensor:
             logits[:, own] = logits[:, own].log_softmax(dim=1) + of_class[:, c : c + 1]
         return logits
     return logits.log_softmax(dim=1) if head.normalised else logits
+
+
+def hashed_scores(head: HashedSoftmax, features: Tensor) -> Tensor:
+    """Log-probabilities (N, V), with the row of each word that the last columns name, added."""
+    table, columns = head.hashes.weight.double(), head.columns
+    logits = (features[:, :columns] @ head.layer.weight().T + head.layer.bias).double()
+    for row, words in enumerate(features[:, columns:].int().tolist()):
+        for word in filter(None, words):
+            begin = first_slot([word - 1], len(table), VOCABULARY)
+            logits[row] += table[begin : begin + VOCABULARY]
+    found = logits.log_softmax(dim=1)
+    if not head.predicts_end:
+        found[:, END] = 0
+    return found
 
 
 @torch.no_grad()
@@ -85,7 +104,10 @@ def sentence_score(model: DocumentLM, words: list[int], context: Rows) -> tuple[
     entered = model.fusion.output(
         read.hidden, value, lambda: model.embedding(torch.tensor([START, *words]))
     )
-    scores = word_scores(head, head.features(*entered))
+    features = head.features(*entered)
+    if isinstance(head, HashedSoftmax):
+        features = head.at_positions(features, read.positions)
+    scores = word_scores(head, features)
     total = float(scores[range(len(scores)), [*words, END]].sum())
     return total, model.context.advance(context, model.context.summary(read))
 

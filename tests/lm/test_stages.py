@@ -2,10 +2,11 @@
 
 import pytest
 import torch
+from support.models import config_of
 
 from lm.batches import segments
 from lm.corpus import encode
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.reading import read
 from lm.stages import LEVELS
 from lm.vocabulary import Vocabulary
@@ -15,7 +16,7 @@ VOCABULARY = Vocabulary((b"a", b"b", b"c"))
 
 
 def model_of(name: str) -> DocumentLM:
-    return DocumentLM.seeded(Config(name, len(VOCABULARY), 4, 5, tied=False), 1)
+    return DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5, tied=False), 1)
 
 
 def names(model: DocumentLM, parameters: object) -> set[str]:

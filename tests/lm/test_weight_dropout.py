@@ -24,7 +24,7 @@ class Unrolled(nn.Module):
         self.cells = recurrence
 
     def forward(self, inputs: Tensor) -> Tensor:
-        start = self.cells.zeros(len(LENGTHS))
+        start = self.cells.start(len(LENGTHS))
         states = Recurrence.unroll(self.cells, self.cells.project(inputs), start, SIZES)
         return self.cells.output(states)
 
@@ -45,7 +45,7 @@ def test_gradients_are_those_of_autograd_through_the_masked_matrices(
             for n, p in Unrolled(cells).named_parameters()
             if ".recurrent." in n
         }
-        states = cells.unroll(cells.project(inputs), cells.zeros(len(LENGTHS)), SIZES)
+        states = cells.unroll(cells.project(inputs), cells.start(len(LENGTHS)), SIZES)
         torch.autograd.backward((cells.output(states) * direction).sum())
 
     assert len(masks) == layers

@@ -10,10 +10,19 @@ from hypothesis import strategies as st
 from torch import nn
 
 from lm.contexts.bag import BagOfWords
+from lm.contexts.sentence_bags import SentenceBags
+from lm.htanh import OneHotHTanh
 from lm.recurrence import LSTM
 from lm.rows import Rows
 from lm.trie import Candidates
-from rerank.scorers.histories import KEY_BYTES, AllSentences, Histories, Key, LastSentences
+from rerank.scorers.histories import (
+    KEY_BYTES,
+    AllKeys,
+    AllSentences,
+    Histories,
+    Key,
+    LastSentences,
+)
 
 
 def unknown(n: int) -> Histories:
@@ -48,6 +57,22 @@ def test_the_histories_before_are_let_go_when_all_contexts_are_known() -> None:
     assert histories.origin is not None
     histories.enter(np.array([1]), Rows.of(torch.ones(1, 3)))
     assert histories.origin is None
+
+
+def test_keys_of_all_bags_are_equal_where_each_bag_is() -> None:
+    context = SentenceBags(nn.Embedding(9, 4), OneHotHTanh(4, 4))
+    lists = Candidates.of([[[3, 4], [4, 3], [3]], [[5], [3, 4]]])
+    keys = AllKeys(context, lambda: lists)
+
+    def key(*path: int) -> Key:
+        found = keys.first
+        for t, choice in enumerate(path):
+            found = keys.after(found, t, choice)
+        return found
+
+    assert key(0, 0) == key(1, 0)
+    assert len({key(0), key(2), key(0, 0), key(2, 0), key(0, 1), keys.first}) == 6
+    assert len(keys.score_key(key(0, 1))) == KEY_BYTES
 
 
 def test_keys_of_all_sentences_are_of_one_size_and_differ_with_every_sentence() -> None:

@@ -27,8 +27,7 @@ from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers.language_model import LanguageModel
 
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
-ORDERS |= {"adclm": None, "dam": None}
+ORDERS = {name: ZOO[name].order for name in ZOO}  # checked in `tests/lm/test_zoo.py`
 WORDS = ["the", "lamp", "is", "lit", "it", "burns", "unheard", "<unk>", "</s>"]
 Lists = Sequence[Sequence[str]]
 every_model = pytest.mark.parametrize("name", sorted(ZOO))
@@ -113,6 +112,21 @@ def test_an_empty_candidate_costs_the_end_of_its_sentence(
         expected = -float(model.head.nll(features, torch.tensor([2]))[0])
     (scores,) = conditional_scores(problem_of(saved[name], [[""]]), (0,))
     assert scores[0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rnnslm", "hrnnlm-lin"])
+def test_histories_of_equal_bags_are_scored_once(name: str, saved: dict[str, SavedModel]) -> None:
+    """At unbounded order, too: the tries of sentence 1 stand after two of three histories."""
+    scorer = LanguageModel("lm", saved[name])
+    lists = [["the lamp", "lamp the", "it"], ["it", "a"]]
+    problem = scorer.score([("evening", kbest(lists))])[0].problem
+    _, successors = problem.extend(problem.initial(), 0)
+    states = problem.select(successors, np.zeros(3, np.intp), np.arange(3))
+    before = scorer.work.nodes
+    scores, _ = problem.extend(states, 1)
+    assert scorer.work.nodes - before == 2 * len(["<s>", "it", "a"])
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert abs(scores[0] - scores[2]).max() > 1e-3
 
 
 def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(

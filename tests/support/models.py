@@ -1,23 +1,49 @@
 """Language models with chance weights."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lm.checkpoint import save_model
 from lm.model import Config, DocumentLM
+from lm.optimisers import sparse_parameters
+from lm.parts import options_of
 from lm.rows import Rows
 from lm.vocabulary import Vocabulary
+from lm.zoo import ZOO, Zoo
 
 
 def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
-    """The model, all of its weights multiplied: so large that contexts matter."""
+    """The model, all of its weights multiplied: so large that contexts matter.
+
+    Tables of hashed features, which are zero, get numbers of their own.
+    """
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(factor)
+        for table in sparse_parameters(model):
+            table.copy_(torch.linspace(-1, 1, len(table)))
     return model
+
+
+def config_of(
+    name: str, vocabulary: int, embed: int, hidden: int, *, zoo: Zoo = ZOO, **others: Any
+) -> Config:
+    """A configuration with these values wherever the composition leaves a choice.
+
+    Tables of hashed features are small, so that pairs share slots.
+    """
+    composition = zoo[name]
+    if composition.fixed:
+        others["head"] = None
+    shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
+    config = Config(name, **composition.adapted(shape))
+    hashed = "hash_size" in options_of(config, composition)
+    return replace(config, hash_size=2 * vocabulary if hashed else None)
 
 
 def without_padding(contexts: Rows) -> list[Tensor]:
@@ -32,5 +58,6 @@ def save_models(
     """Write a model of each name, over these words, into its folder."""
     vocabulary = Vocabulary(tuple(word.encode() for word in words))
     for seed, (name, folder) in enumerate(folders.items()):
-        model = enlarged(DocumentLM.seeded(Config(name, len(vocabulary), embed, hidden), seed))
+        config = config_of(name, len(vocabulary), embed, hidden)
+        model = enlarged(DocumentLM.seeded(config, seed))
         save_model(folder, model, vocabulary, {"oov_rate": oov_rate})

@@ -22,7 +22,7 @@ def test_two_layers_equal_a_scalar_computation(name: str, carried: bool) -> None
     cell = load(RECURRENCES[name])(3, 4, 2).double()
     for bias in cell.bias:
         torch.nn.init.normal_(bias)
-    state = cell.zeros(1)
+    state = cell.start(1)
     if carried:
         state = tuple(map(torch.randn_like, state))
     states = by_layers(state, cell.tensors) if carried else None

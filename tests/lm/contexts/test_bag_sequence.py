@@ -26,7 +26,7 @@ def test_the_value_is_the_state_after_the_bags_that_hold_words(end: int) -> None
     model = tiny_model(SEQUENCE)
     context = model.context
     assert isinstance(context, BagSequence)
-    state = context.reader.zeros(1)
+    state = context.reader.start(1)
     for words in DOCUMENT[max(0, end - 3) : end]:
         if words:
             bag = context.table[words].mean(dim=0, keepdim=True)

@@ -78,7 +78,7 @@ def walk(context: Context, summaries: list[Tensor]) -> Rows:
 def test_a_sentence_recurrence_is_its_cell_run_over_the_sentences() -> None:
     context = hierarchical()
     summaries = list(torch.randn(3, 1, 3))
-    state = context.upper.zeros(1)
+    state = context.upper.start(1)
     for summary in summaries:
         state = context.upper.step(context.upper.project(summary), state)
     torch.testing.assert_close(context.value(walk(context, summaries)), context.upper.output(state))

@@ -1,0 +1,141 @@
+"""The sentence level of Lin et al. 2015: a recurrence over sentences as bags of words.
+
+hs_j = HTanh(U_s hs_{j−1} + W_s xs_j) (eq. 4), with xs_j the counts of the words of sentence j and
+hs_0 = (0.1, …, 0.1). y_{j+1} = softmax(V_s hs_j + Σ_{w ∈ xs_j} D[hash(w, ·)]) (eq. 8) are the
+probabilities of each word of the next sentence, whatever its place. The paper does not say whether
+a word that xs_j has twice adds its features twice; here it adds them once.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lm.batches import PackedBatch
+from lm.contexts import Context
+from lm.hashed_softmax import HashedBagSoftmax
+from lm.hashing import SIZE
+from lm.htanh import OneHotHTanh
+from lm.recurrence import Recurrence
+from lm.rows import Rows
+from lm.sentences import ReadSentences, embedding_sums
+
+
+class SentenceBags(Context):
+    """hs_j, and the words of sentence j (RNNSLM); W_s is the embedding of the words.
+
+    Value (B, H + M): hs_j, then the distinct words of the last sentence as 1 + id or 0, which
+    `HashedBagSoftmax` expects. Tensors of a context: the layers of hs (B, H) each, and the words
+    (B, M) in descending order as 1 + id, so that equal bags have equal bits; 0 where there is
+    none. U_s and W_s start in U(±1/V) (§4.3).
+    """
+
+    sentences = None
+    averages = False
+    merges_sentences = True
+
+    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = recurrence.hidden
+        if embedding.embedding_dim != self.width:
+            raise ValueError(
+                f"expected an embedding of {self.width} columns, found {embedding.embedding_dim}"
+            )
+        self.table = embedding
+        self.upper = OneHotHTanh(self.width, self.width, recurrence.layers)
+        self.upper.initialise(embedding)
+
+    def start(self, batch: int) -> Rows:
+        """hs_0 and empty bags."""
+        bags = self.get_buffer("empty").new_zeros(batch, 0, dtype=torch.long)
+        return Rows.of(*self.upper.start(batch), bags)
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The sorted words (B, M) of each sentence, as a context holds them."""
+        words, mask = sentences.words()
+        return Rows.of(((words + 1) * mask).sort(dim=1, descending=True).values)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """One step of the sentence level (eq. 4)."""
+        (bags,) = summary.tensors
+        sums = embedding_sums(self.table.weight, bags - 1, bags > 0)
+        return Rows.of(*self.upper.step(self.upper.project(sums), contexts.tensors[:-1]), bags)
+
+    def value(self, contexts: Rows) -> Tensor:
+        """hs_j and the distinct words of the last sentence, (B, H + M)."""
+        *states, bags = contexts.tensors
+        again = torch.zeros_like(bags, dtype=torch.bool)
+        again[:, 1:] = bags[:, 1:] == bags[:, :-1]
+        return torch.cat([states[-1].float(), bags.masked_fill(again, 0).float()], dim=1)
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The sorted words: equal bags leave equal contexts."""
+        return np.sort(words).tobytes()
+
+
+class SentenceLevel(Context):
+    """hs_j for the words of sentence j + 1 (HRNNLM), of a sentence level with its own W_s and loss.
+
+    The words' loss does not reach it: in the paper it is trained first, then fixed (§5.2). Here
+    both levels may also be trained side by side, each by its own loss.
+    """
+
+    sentences = None
+    averages = False
+    merges_sentences = True
+    end_to_end = False
+    averaged = True
+    options: ClassVar[tuple[str, ...]] = ("hash_size",)
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, hash_size: int = SIZE
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        self.width = recurrence.hidden
+        own = nn.Embedding(embedding.num_embeddings, self.width)
+        self.level = SentenceBags(own, recurrence)
+        self.next_words = HashedBagSoftmax(0, self.width, own, tied=False, hash_size=hash_size)
+
+    def start(self, batch: int) -> Rows:
+        """hs_0 and empty bags."""
+        return self.level.start(batch)
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The words of each sentence."""
+        return self.level.summary(sentences)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """One step of the sentence level."""
+        return self.level.advance(contexts, summary)
+
+    def value(self, contexts: Rows) -> Tensor:
+        """hs_j (B, H), without gradient unless the loss of the words trains the sentence level."""
+        state = contexts.tensors[-2]
+        return state if self.end_to_end else state.detach()
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """The sorted words: equal bags leave equal contexts."""
+        return self.level.sentence_key(words)
+
+    def auxiliary_nll(self, contexts: Rows, batch: PackedBatch) -> Tensor:
+        """−log y(w_t) (N,) of the words: the RNNSLM (eq. 9)."""
+        values = self.level.value(contexts.take(batch.order))
+        features = self.next_words.features(values[:, :0], values)[batch.rows]
+        return self.next_words.loss(features, batch.targets, None, torch.Generator())
+
+    def auxiliary_parameters(self) -> list[nn.Parameter]:
+        """All parameters of the sentence level."""
+        return list(self.parameters())
+
+
+class DualSentenceLevel(SentenceLevel):
+    """The sentence level trained by its own loss and by that of the words (dual objective, §5.2).
+
+    The gradient of the words' loss goes through hs_j, back to the beginning of the segment.
+    """
+
+    end_to_end = True
