@@ -1,7 +1,8 @@
 """Segments of documents read side by side, for training and perplexity.
 
-A segment has up to L sentences from each of B documents. Where the hidden states do not
-depend on the context, all L · B sentences are one batch.
+A segment has up to L sentences from each of B documents. All L · B sentences are one batch where
+the hidden states do not depend on the context, and where the context does not depend on hidden
+states; else B sentences are.
 """
 
 from __future__ import annotations
@@ -57,8 +58,11 @@ def read(
     """
     begins = torch.from_numpy(segment.begins).to(contexts.device)
     contexts = contexts.put(begins, model.context.start(len(contexts)).take(begins))
-    depends = model.fusion.hidden_depends_on_context
-    reader = _sentence_by_sentence if depends else _all_sentences
+    reader = _sentence_by_sentence
+    if not model.fusion.hidden_depends_on_context:
+        reader = _all_sentences
+    elif not model.context.reads_states:
+        reader = _contexts_first
     return reader(model, corpus, segment.sentences, contexts, noise)
 
 
@@ -103,6 +107,40 @@ def _all_sentences(
     batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
     null = model.context.start(len(batch.order))
     sentences, summary = _unrolled(model, corpus, grid[grid >= 0], batch, null, noise)
+    true, given, contexts = _contexts_of(model, grid, contexts, summary, noise)
+    features = model.features(sentences, given, drop)
+    loss, nats = _auxiliary(model, true, batch)
+    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
+    return Reading(*columns, batch.lengths, [(sentences.positions, given)])
+
+
+def _contexts_first(
+    model: DocumentLM,
+    corpus: Corpus,
+    grid: NDArray[np.int64],
+    contexts: Rows,
+    noise: Noise | None,
+) -> Reading:
+    """The contexts, which depend on words alone; then all L · B sentences in one batch."""
+    chosen = grid[grid >= 0]
+    batch = PackedBatch.of(corpus, chosen, contexts.device)
+    summary = _summary_of_words(model, corpus, chosen, batch, noise)
+    true, given, contexts = _contexts_of(model, grid, contexts, summary, noise)
+    sentences = model.unroll(batch, given, noise.inputs if noise else _unchanged)
+    features = model.features(sentences, given, noise.features if noise else _unchanged)
+    loss, nats = _auxiliary(model, true, batch)
+    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
+    return Reading(*columns, batch.lengths, [(sentences.positions, given)])
+
+
+def _contexts_of(
+    model: DocumentLM,
+    grid: NDArray[np.int64],
+    contexts: Rows,
+    summary: Rows,
+    noise: Noise | None,
+) -> tuple[Rows, Rows, Rows]:
+    """Contexts of all sentences of a grid, row by row: true, with noise; and those after it."""
     all_true, all_given, done = [], [], 0
     for row in grid:
         index, true, given = _given(model, row, contexts, noise)
@@ -113,11 +151,27 @@ def _all_sentences(
         own = summary.take(slice(done, done + len(index)))
         contexts = contexts.put(index, model.context.advance(true, own))
         done += len(index)
-    joined = Rows.cat(all_given)
-    features = model.features(sentences, joined, drop)
-    loss, nats = _auxiliary(model, Rows.cat(all_true), batch)
-    columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
-    return Reading(*columns, batch.lengths, [(sentences.positions, joined)])
+    return Rows.cat(all_true), Rows.cat(all_given), contexts
+
+
+def _summary_of_words(
+    model: DocumentLM,
+    corpus: Corpus,
+    chosen: NDArray[np.int64],
+    batch: PackedBatch,
+    noise: Noise | None,
+) -> Rows:
+    """What contexts that need no hidden states take from sentences, or from corrupted copies."""
+    nothing = model.embedding.weight.new_zeros(0)
+    corruption = noise.corruption if noise else None
+    if corruption is None:
+        read = ReadSentences(batch.positions, nothing.new_zeros(len(batch.inputs), 0))
+        return model.context.summary(read)
+    copies = corruption.copies(corpus, chosen)
+    both = PackedBatch.of(copies.text, np.arange(len(copies.sources)), nothing.device)
+    read = ReadSentences(both.positions, nothing.new_zeros(len(both.inputs), 0))
+    left = torch.from_numpy(copies.left).to(nothing.device)
+    return model.context.summary(read).take(left)
 
 
 def _auxiliary(model: DocumentLM, contexts: Rows, batch: PackedBatch) -> Tensor:

@@ -4,7 +4,8 @@
 
 Trains each model with the same sizes and the same budget, keeps the state with the best validation
 perplexity, and prints a table of validation and test perplexity. What is trained is not trained
-again; an interrupted training goes on where it was.
+again; an interrupted training goes on where it was. `--text 'bbc.{part}.txt'` takes other texts of
+DATA, such as those of `bbc.py`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Training:
     """What the models of a table share: data, folder of what is made, and options of `train-lm`."""
 
     data: Path
+    text: str
     work: Path
     size: int
     options: tuple[str, ...]
@@ -49,7 +51,7 @@ class Training:
         done = self.work / f"{label}.json"
         if not done.exists():
             command = ["train-lm", "--model", model, "--out", str(folder), "--resume"]
-            command += ["--train", str(self.text("train")), "--valid", str(self.text("valid"))]
+            command += ["--train", self.file("train"), "--valid", self.file("valid")]
             command += ["--embed", str(self.size), "--hidden", str(self.size)]
             command += ["--vocab", str(WORDS), "--seed", str(seed), *self.options]
             run([*command, "--curve", str(self.work / f"{label}.curve.tsv")])
@@ -63,13 +65,12 @@ class Training:
 
     def perplexity(self, folder: Path, part: str) -> dict[str, float]:
         """What `rerank perplexity --format json` prints."""
-        text = str(self.text(part))
-        printed = run(["perplexity", "--lm", str(folder), text, "--format", "json"])
+        printed = run(["perplexity", "--lm", str(folder), self.file(part), "--format", "json"])
         return dict(json.loads(printed))
 
-    def text(self, part: str) -> Path:
+    def file(self, part: str) -> str:
         """The training, validation or test text."""
-        return self.data / "ptb" / f"ptb.{part}.txt.gz"
+        return str(self.data / self.text.format(part=part))
 
 
 def run(command: Sequence[str]) -> bytes:
@@ -88,17 +89,24 @@ def spread(values: Sequence[float]) -> str:
 
 @click.command()
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
+@click.option("--text", default="ptb/ptb.{part}.txt.gz", show_default=True)
 @click.option("--work", type=click.Path(path_type=Path), default=HERE / "work")
 @click.option("--model", "models", multiple=True, default=MODELS)
 @click.option("--size", default=96, show_default=True, help="Embedding and hidden size.")
 @click.option("--seeds", default=1, show_default=True)
 @click.argument("options", nargs=-1, type=click.UNPROCESSED)
 def main(
-    data: Path, work: Path, models: tuple[str, ...], size: int, seeds: int, options: tuple[str, ...]
+    data: Path,
+    text: str,
+    work: Path,
+    models: tuple[str, ...],
+    size: int,
+    seeds: int,
+    options: tuple[str, ...],
 ) -> None:
     """Print the table; OPTIONS after -- are those of `rerank train-lm`, as `--recipe paper`."""
     work.mkdir(parents=True, exist_ok=True)
-    training = Training(data, work, size, options)
+    training = Training(data, text, work, size, options)
     print("| model | validation | test | test, without `</s>` | ÷ rnnlm |")
     print("|---|---|---|---|---|", flush=True)
     base: float | None = None

@@ -21,6 +21,9 @@ from typing import Any
 HERE = Path(__file__).parent
 MODELS = ("rnnlm", "codclm", "ccdclm")
 TRAINING = ["--embed", "128", "--hidden", "256", "--vocab", "10000", "--dropout", "0"]
+# the defaults of `train-lm` when the results were measured
+TRAINING += ["--optimiser", "adamw", "--learning-rate", "0.003", "--streams", "64"]
+TRAINING += ["--context-noise", "0"]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from lm.zoo import ZOO, Composition
 
 V = 13
 LENGTHS = [4, 1, 6, 2, 3]  # sentences of each document
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+LARGER = ["rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
+every_model = pytest.mark.parametrize("name", [*sorted(ZOO), *LARGER])
 
 
 def corpus() -> Corpus:

@@ -1,0 +1,140 @@
+"""Training speed: words a second of each model, beside a plain `nn.LSTM` language model.
+
+    python recipes/bench/training.py --data DATA [--model NAME …] [--size 128] [--updates 30]
+
+The plain model is what one writes first and well: packed sentences through `nn.LSTM`, a linear
+layer over all words, cross-entropy, fused AdamW; it sees no context. All models have the same
+embedding and hidden size, vocabulary, text and number of sentences in an update. Ours are timed
+twice: with the exact softmax and AdamW in float32, as the plain model, and with the recipe
+`strong`. Seconds are those of CPU, one thread, updates only; measured in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from time import process_time
+
+import click
+import numpy as np
+import torch
+from tabulate import tabulate
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
+
+from lm.batches import SEGMENTS
+from lm.corpus import Corpus, build_vocabulary, intern, renumber
+from lm.model import Config, DocumentLM
+from lm.recipes import STRONG
+from lm.run import Settings
+from lm.training import Trainer
+from lm.vocabulary import END, START
+from rerank.files.lines import read_lines
+from rerank.notices import Notices
+
+MODELS = ("rnnlm", "codclm", "ccdclm", "adclm")
+TEXT, LINES, WORDS = "tvsub-zh-en/lm.train.en.gz", 200_000, 10_000
+WARM_UP, TURNS = 5, 3
+
+
+class PlainLM(nn.Module):
+    """Embedding, one `nn.LSTM` layer, and a linear layer over V words."""
+
+    def __init__(self, words: int, size: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, size)
+        self.lstm = nn.LSTM(size, size)
+        self.output = nn.Linear(size, words)
+
+    def loss(self, inputs: PackedSequence, targets: PackedSequence) -> torch.Tensor:
+        """Mean −log p of the targets."""
+        hidden, _ = self.lstm(inputs._replace(data=self.embedding(inputs.data)))
+        return nn.functional.cross_entropy(self.output(hidden.data), targets.data)
+
+
+def plain_updates(corpus: Corpus, size: int, vocabulary: int, settings: Settings) -> Iterator[int]:
+    """Updates of the plain model: the words predicted by each."""
+    model = PlainLM(vocabulary, size)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3, fused=True)
+    segments = SEGMENTS["carried"](
+        corpus, streams=settings.streams, length=settings.segment, seed=1, epoch=0
+    )
+    for segment in segments:
+        chosen = segment.sentences[segment.sentences >= 0]
+        bounds = zip(corpus.sentences[chosen], corpus.sentences[chosen + 1], strict=True)
+        words = [torch.from_numpy(corpus.tokens[a:b].astype(np.int64)) for a, b in bounds]
+        start, end = torch.tensor([START]), torch.tensor([END])
+        inputs = pack_sequence([torch.cat([start, w]) for w in words], enforce_sorted=False)
+        targets = pack_sequence([torch.cat([w, end]) for w in words], enforce_sorted=False)
+        optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward(model.loss(inputs, targets))
+        nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
+        optimiser.step()
+        yield len(targets.data)
+
+
+def our_updates(corpus: Corpus, config: Config, settings: Settings) -> Iterator[int]:
+    """Updates of one of our models: the words predicted by each."""
+    once = replace(settings, validations=1)  # at the end of an epoch, which is not reached
+    trainer = Trainer(DocumentLM.seeded(config, 1), corpus, corpus, settings=once)
+    before = 0
+    for _ in trainer.run():
+        yield trainer.progress.predictions - before
+        before = trainer.progress.predictions
+
+
+def rate(updates: Iterator[int], number: int) -> float:
+    """Words a second of CPU of the next updates."""
+    began = process_time()
+    words = sum(islice(updates, number))
+    return words / (process_time() - began)
+
+
+def read_text(data: Path) -> Corpus:
+    """The beginning of the subtitles, in ids."""
+    lines = islice(read_lines(data / TEXT, Notices()), LINES)
+    words, corpus = intern(lines)
+    return renumber(corpus, words, build_vocabulary(words, corpus, WORDS))
+
+
+@click.command()
+@click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
+@click.option("--model", "models", multiple=True, default=MODELS)
+@click.option("--size", default=128, show_default=True, help="Embedding and hidden size.")
+@click.option("--updates", default=30, show_default=True, help="Updates in a turn, of three.")
+def main(data: Path, models: tuple[str, ...], size: int, updates: int) -> None:
+    """Print words a second of CPU, and times the plain model's time a word."""
+    torch.set_num_threads(1)
+    corpus = read_text(data)
+    vocabulary = WORDS + 3
+    own = {name: value for name, value in STRONG.items() if name in Settings.__dataclass_fields__}
+    strong = Settings(**{**own, "precision": "bfloat16"})  # type: ignore[arg-type]
+    exact = Settings(streams=strong.streams, negatives=0, dropout=0.0, context_dropout=0.0)
+    runs: dict[tuple[str, str], Callable[[], Iterator[int]]] = {
+        ("nn.LSTM, plain", "exact softmax"): lambda: plain_updates(corpus, size, vocabulary, exact)
+    }
+    for name in models:
+        for label, settings, tied in (("exact softmax", exact, False), ("strong", strong, True)):
+            config = Config(name, vocabulary, size, size, tied=tied)
+            used = replace(settings, context_noise=0.0) if name == "rnnlm" else settings
+            runs[name, label] = lambda config=config, used=used: our_updates(corpus, config, used)
+    started = {key: make() for key, make in runs.items()}
+    for updates_of in started.values():
+        rate(updates_of, WARM_UP)
+    rates: dict[tuple[str, str], list[float]] = {key: [] for key in started}
+    for _ in range(TURNS):
+        for key, updates_of in started.items():
+            rates[key].append(rate(updates_of, updates))
+    plain = float(np.median(rates["nn.LSTM, plain", "exact softmax"]))
+    rows = [
+        [name, label, f"{np.median(found):,.0f}", f"{plain / np.median(found):.2f}"]
+        for (name, label), found in rates.items()
+    ]
+    headings = ["model", "training", "words/s", "time ÷ plain"]
+    print(tabulate(rows, headings, tablefmt="github", colalign=("left", "left", "right", "right")))
+
+
+if __name__ == "__main__":
+    main()
