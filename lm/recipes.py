@@ -15,8 +15,9 @@ Values: TypeAlias = Mapping[str, bool | int | float | str]
 # Chosen on 1.8 M words of subtitles: one epoch of rnnlm without dropout has perplexity 38.0 in 71 s
 # of a CPU, where AdamW at 0.003 with 64 streams and dropout had 65.7 in 97 s. On 16 M words twenty
 # minutes of one core give 36.6 (rnnlm) and 34.8 (codclm), where an epoch of AdamW in half an hour
-# gave 39.6 and 35.8. Averages of the weights gain nothing where the rate falls to zero. Corrupted contexts cost codclm nothing in clean ones (48.0 and 48.1), and bring 0.9 % in
-# corrupted ones (49.2 and 48.8).
+# gave 39.6 and 35.8. Averages of the weights gain nothing where the rate falls to zero. Corrupted
+# contexts cost codclm nothing in clean ones (48.0 and 48.1), and bring 0.9 % in corrupted ones
+# (49.2 and 48.8).
 STRONG: Values = {
     "embed": 128,
     "hidden": 256,
