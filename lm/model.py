@@ -7,7 +7,7 @@ recurrence, over packed sentences, for training.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
+from lm.config import Config as Config
 from lm.contexts import Prepared
 from lm.heads import Head
 from lm.parts import context_of, decided, fusion_of, head_of, recurrence_of
@@ -22,64 +23,10 @@ from lm.recurrence import Recurrence, select
 from lm.recurrence import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import Positions, PositionStates, ReadSentences
-from lm.vocabulary import SPECIAL, START
-from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO, Zoo
+from lm.vocabulary import START
+from lm.zoo import ZOO, Zoo
 
 Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """Shape of a model. `vocabulary` is V, the three special words included.
-
-    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
-    stands for the part of the composition; recurrence and tied of a model are None only where that
-    decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
-    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
-    whether the model reads sentences from right to left (`lm.direction`).
-    """
-
-    model: str
-    vocabulary: int
-    embed: int = 128
-    hidden: int = 256
-    recurrence: str | None = None
-    layers: int = 1
-    tied: bool | None = None
-    head: str | None = None
-    backward: bool | None = None
-    fusion: str | None = None
-    attention: int | None = None
-    hash_size: int | None = None
-    hash_order: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.recurrence is not None and self.recurrence not in RECURRENCES:
-            raise ValueError(f"no recurrence {self.recurrence!r} is known")
-        if self.head is not None and self.head not in HEADS:
-            raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
-        if self.fusion is not None and self.fusion not in FUSIONS:
-            raise ValueError(f"no fusion {self.fusion!r} is known; there are {', '.join(FUSIONS)}")
-        units = self.hidden if self.attention is None else self.attention
-        sizes = (self.vocabulary, self.embed, self.hidden, self.layers, units)
-        if not all(isinstance(size, int) for size in sizes):
-            raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
-        if self.vocabulary < len(SPECIAL):
-            raise ValueError(f"a model has at least 3 words, not {self.vocabulary}")
-        if self.vocabulary >= 1 << 31:
-            raise ValueError("a model has at most 2,147,483,647 words")
-        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden, units)):
-            raise ValueError("a model has sizes of 1 to 65,536")
-        if not 1 <= self.layers <= 64:
-            raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
-        if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
-            raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
-        if self.hash_order not in (None, 2, 3):
-            raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
-
-    def as_json(self) -> dict[str, object]:
-        """The fields by name, without those that are None."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import nn
 
+from lm.config import Config
 from lm.contexts import Context
 from lm.fusions import Fusion
 from lm.heads import Head
 from lm.recurrence import Recurrence
 from lm.zoo import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
-
-if TYPE_CHECKING:
-    from lm.model import Config
 
 # Fields of a configuration that makers of parts may take, and what a model lacks that has no use
 # for the value found.

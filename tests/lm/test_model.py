@@ -1,7 +1,5 @@
 """The composed model: word by word and all at once are the same recurrence."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -83,33 +81,6 @@ def test_tied_weights_are_counted_once() -> None:
     tied = n_parameters(DocumentLM(Config("rnnlm", 10, 3, 4, tied=True)))
     untied = n_parameters(DocumentLM(Config("rnnlm", 10, 3, 4, tied=False)))
     assert untied - tied == 10 * 4 - 3 * 4
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"model": "rnn"}, "no model 'rnn'"),
-        ({"recurrence": "gnu"}, "no recurrence 'gnu'"),
-        ({"fusion": "late"}, "no fusion 'late' is known; there are input, input-sum, output"),
-        ({"fusion": "input"}, "'rnnlm' has no context, found the fusion 'input'"),
-        ({"model": "ccdclm", "fusion": "initial"}, "needs a context that carries a recurrent"),
-        ({"model": "adclm", "fusion": "initial"}, "needs a context that carries a recurrent"),
-        ({"model": "codclm", "attention": 8}, "'codclm' has no attention, found a size 8 of it"),
-        ({"model": "adclm", "attention": 0}, "sizes of 1 to 65,536"),
-        ({"model": "adclm", "attention": 2.5}, "whole numbers"),
-        ({"vocabulary": 2}, "at least 3 words, not 2"),
-        ({"hidden": 0}, "sizes of 1 to 65,536"),
-        ({"embed": -1}, "sizes of 1 to 65,536"),
-        ({"hidden": 10**12}, "sizes of 1 to 65,536"),
-        ({"hidden": 5.0}, "whole numbers"),
-        ({"layers": 0}, "1 to 64 layers, not 0"),
-        ({"layers": 10**9}, "1 to 64 layers"),
-    ],
-    ids=str,
-)
-def test_shapes_that_no_model_has_are_refused(fields: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
-        DocumentLM(Config(**{"model": "rnnlm", "vocabulary": 10, **fields}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])

@@ -1,0 +1,62 @@
+"""The configuration of a model: which parts it has, and their sizes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from lm.vocabulary import SPECIAL
+from lm.zoo import FUSIONS, HEADS, RECURRENCES
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Shape of a model. `vocabulary` is V, the three special words included.
+
+    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
+    stands for the part of the composition; recurrence and tied of a model are None only where that
+    decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
+    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
+    whether the model reads sentences from right to left (`lm.direction`).
+    """
+
+    model: str
+    vocabulary: int
+    embed: int = 128
+    hidden: int = 256
+    recurrence: str | None = None
+    layers: int = 1
+    tied: bool | None = None
+    head: str | None = None
+    backward: bool | None = None
+    fusion: str | None = None
+    attention: int | None = None
+    hash_size: int | None = None
+    hash_order: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.recurrence is not None and self.recurrence not in RECURRENCES:
+            raise ValueError(f"no recurrence {self.recurrence!r} is known")
+        if self.head is not None and self.head not in HEADS:
+            raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
+        if self.fusion is not None and self.fusion not in FUSIONS:
+            raise ValueError(f"no fusion {self.fusion!r} is known; there are {', '.join(FUSIONS)}")
+        units = self.hidden if self.attention is None else self.attention
+        sizes = (self.vocabulary, self.embed, self.hidden, self.layers, units)
+        if not all(isinstance(size, int) for size in sizes):
+            raise ValueError(f"a model has sizes that are whole numbers, not {sizes}")
+        if self.vocabulary < len(SPECIAL):
+            raise ValueError(f"a model has at least 3 words, not {self.vocabulary}")
+        if self.vocabulary >= 1 << 31:
+            raise ValueError("a model has at most 2,147,483,647 words")
+        if not all(1 <= size <= 1 << 16 for size in (self.embed, self.hidden, units)):
+            raise ValueError("a model has sizes of 1 to 65,536")
+        if not 1 <= self.layers <= 64:
+            raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
+        if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
+            raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
+        if self.hash_order not in (None, 2, 3):
+            raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
+
+    def as_json(self) -> dict[str, object]:
+        """The fields by name, without those that are None."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
