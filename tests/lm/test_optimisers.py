@@ -87,7 +87,7 @@ def test_an_optimisers_state_has_the_shapes_that_it_states(name: str) -> None:
 
 
 class Hashed(nn.Module):
-    """A sparse table beside a layer that is none."""
+    """A sparse table beside a dense layer."""
 
     sparse: ClassVar[bool] = True
 

@@ -123,7 +123,7 @@ class Forks:
         return self.wait(self.start(*arguments, **options))
 
     def _hear(self) -> tuple[int, bool]:
-        """The process that is told of, and whether it has ended."""
+        """The process named in the next message, and whether it has ended."""
         assert self._server.stdout
         process, code = json.loads(self._server.stdout.readline())
         if code is not None:
