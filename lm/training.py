@@ -2,7 +2,7 @@
 
 The loss is −log p summed over a segment of L sentences, mean over the segments of an update; of
 bags of words it is the mean over a sentence's words that is summed. The
-recipes (`lm.recipes`) say which segments, optimiser and schedule: the strong one takes AdamW,
+recipes (`lm.recipes`) say which segments, optimiser and schedule: the strong one takes Muon,
 dropout, an annealed rate, contexts carried (without gradient) between the segments of a document,
 and replaces some contexts by the null context, so that the model also scores without context.
 

@@ -148,8 +148,9 @@ documents_option = click.option(
     type=TableName("lm.zoo:FUSIONS"),
     help="Where the context enters: input concatenates it to every word, input-sum adds a "
     "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
-    "output, input-merge is both, input-residual feeds tanh(h + Q c + P x), initial begins "
-    "sentences in a carried state (drnnlm) [default: that of the model].",
+    "output, input-merge is input and merge, input-residual feeds tanh(h + Q c + P x), gate adds a "
+    "gated projection to the memory cell's output (late fusion), initial begins sentences in a "
+    "carried state (drnnlm) [default: that of the model].",
 )
 @count_option(
     "--attention",
