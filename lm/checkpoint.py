@@ -24,9 +24,7 @@ from torch.optim import Optimizer
 from lm.corpus import Corpus, encode
 from lm.direction import in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
-from lm.optimisers import OPTIMISERS
 from lm.rows import Rows
-from lm.run import Progress, Settings
 from lm.shards import ModelError as ModelError
 from lm.shards import (
     is_digest,
@@ -38,7 +36,9 @@ from lm.shards import (
     sweep,
     write_tensors,
 )
-from lm.training import Trainer
+from lm.training.optimisers import OPTIMISERS
+from lm.training.settings import Progress, Settings
+from lm.training.trainer import Trainer
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from lm.batches import PackedBatch
 from lm.contexts import Context, Prepared
 from lm.model import DocumentLM
-from lm.recurrence import State
+from lm.recurrences import State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.vocabulary import END, UNKNOWN

@@ -18,12 +18,12 @@ from lm.batches import PackedBatch, segments
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
-from lm.optimisers import sparse_parameters
 from lm.parts import options_of
 from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
 from lm.vocabulary import END, START
 from lm.zoo import Composition

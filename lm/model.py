@@ -19,8 +19,8 @@ from lm.config import Config as Config
 from lm.contexts import Prepared
 from lm.heads import Head
 from lm.parts import context_of, decided, fusion_of, head_of, recurrence_of
-from lm.recurrence import Recurrence, select
-from lm.recurrence import State as RecurrentState
+from lm.recurrences import Recurrence, select
+from lm.recurrences import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import Positions, PositionStates, ReadSentences
 from lm.vocabulary import START

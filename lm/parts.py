@@ -11,7 +11,7 @@ from lm.config import Config
 from lm.contexts import Context
 from lm.fusions import Fusion
 from lm.heads import Head
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.zoo import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
 
 # Fields of a configuration that makers of parts may take, and what a model lacks that has no use

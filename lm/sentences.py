@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lm.recurrence import State, select
+from lm.recurrences import State, select
 
 
 @dataclass(frozen=True, slots=True, eq=False)

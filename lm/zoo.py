@@ -41,7 +41,8 @@ class Composition:
     is the composition's own, so that the configuration names none. tied: whether the output
     matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
     have no embedding of a size of their own, so that `embed` equals `hidden`. recipe: family of
-    papers in `lm.recipes.FAMILIES` that says how the model was trained; None if no paper does.
+    papers in `lm.training.recipes.FAMILIES` that says how the model was trained; None if no
+    paper does.
     """
 
     context: Part
@@ -73,12 +74,12 @@ class Composition:
 
 
 RECURRENCES: Mapping[str, Part] = {
-    "lstm": "lm.recurrence:LSTM",
-    "cifg": "lm.recurrence:CIFG",
-    "cifg-2015": "lm.recurrence:CIFG2015",
-    "rnn": "lm.simple_rnn:SimpleRNN",
-    "gru": "lm.gru:GRU",
-    "htanh": "lm.htanh:HTanh",
+    "lstm": "lm.recurrences:LSTM",
+    "cifg": "lm.recurrences:CIFG",
+    "cifg-2015": "lm.recurrences:CIFG2015",
+    "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
+    "gru": "lm.recurrences.gru:GRU",
+    "htanh": "lm.recurrences.htanh:HTanh",
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",
@@ -88,14 +89,14 @@ FUSIONS: Mapping[str, Part] = {
     "input-merge": "lm.fusions:InputMerge",
     "input-residual": "lm.fusions:InputResidual",
     "initial": "lm.fusions:InitialState",
-    "gate": "lm.late_fusion:LateFusion",
+    "gate": "lm.fusions.late_fusion:LateFusion",
 }
 HEADS: Mapping[str, Part] = {
     "softmax": "lm.heads:softmax",
-    "classes": "lm.class_softmax:ClassSoftmax",
-    "self-normalised": "lm.self_normalised:SelfNormalised",
+    "classes": "lm.heads.class_softmax:ClassSoftmax",
+    "self-normalised": "lm.heads.self_normalised:SelfNormalised",
     "unbiased": "lm.heads:unbiased_softmax",
-    "hashed": "lm.hashed_softmax:HashedSoftmax",
+    "hashed": "lm.heads.hashed_softmax:HashedSoftmax",
 }
 
 
@@ -158,7 +159,7 @@ class ZooWithFamilies(Zoo):
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
 _LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
-_WORDS_OF_LIN = "lm.htanh:OneHotHTanh", 1
+_WORDS_OF_LIN = "lm.recurrences.htanh:OneHotHTanh", 1
 _MODELS: Zoo = {
     "rnnlm": Composition(
         "lm.contexts:NoContext",
@@ -226,8 +227,8 @@ _MODELS: Zoo = {
         "lm.fusions:Output",
         _LIN + ", eqs. 4–9 (sentence level alone: bags of words, no </s>)",
         "H² + 2VH + S",
-        "lm.hashed_softmax:HashedBagSoftmax",
-        shape=("lm.no_recurrence:NoRecurrence", 1),
+        "lm.heads.hashed_softmax:HashedBagSoftmax",
+        shape=("lm.recurrences.no_recurrence:NoRecurrence", 1),
         tied=False,
         one_size=True,
         fixed=True,
@@ -238,7 +239,7 @@ _MODELS: Zoo = {
         "lm.fusions:NoFusion",
         _LIN + ", §5.1 (word level alone) and §6.2 (baseline)",
         "H² + 2VH + S",
-        "lm.hashed_softmax:LinSoftmax",
+        "lm.heads.hashed_softmax:LinSoftmax",
         order=0,
         shape=_WORDS_OF_LIN,
         tied=False,
@@ -250,7 +251,7 @@ _MODELS: Zoo = {
         "lm.fusions:Input",
         _LIN + ", eq. 10, the sentence level trained by eq. 9 alone (§5.2)",
         "3H² + 4VH + 2S",
-        "lm.hashed_softmax:LinSoftmax",
+        "lm.heads.hashed_softmax:LinSoftmax",
         shape=_WORDS_OF_LIN,
         tied=False,
         one_size=True,
@@ -261,7 +262,7 @@ _MODELS: Zoo = {
         "lm.fusions:Input",
         _LIN + ", eq. 10, the sentence level trained by both losses (§5.2, dual objective)",
         "3H² + 4VH + 2S",
-        "lm.hashed_softmax:LinSoftmax",
+        "lm.heads.hashed_softmax:LinSoftmax",
         shape=_WORDS_OF_LIN,
         tied=False,
         one_size=True,
@@ -277,7 +278,7 @@ def _larger_context(context: str, fusion: str, parameters: str) -> Composition:
     return Composition(context, fusion, source, total, shape=("lstm", 1), recipe="wang-cho")
 
 
-_EARLY, _LATE = "lm.fusions:InputSum", "lm.late_fusion:LateFusion"
+_EARLY, _LATE = "lm.fusions:InputSum", "lm.fusions.late_fusion:LateFusion"
 _BAG, _SEQUENCE = "lm.contexts.bag:WordFrequencies", "lm.contexts.bag_sequence:BagSequence"
 _ATTENTION = "lm.contexts.bag_attention:BagAttention"
 _FAMILIES: Zoo = {

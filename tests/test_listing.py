@@ -8,7 +8,7 @@ import pytest
 
 from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
 from lm.model import Config, DocumentLM, n_parameters
-from lm.recipes import STRONG
+from lm.training.recipes import STRONG
 from lm.zoo import HEADS, ZOO
 from rerank.cli import cli
 from rerank.listing import KINDS, Sizes, flags, listing, model_listing

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
-from lm.recurrence import Recurrence, State
+from lm.recurrences import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from lm.attention import Memory
 from lm.contexts import Context
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.rows import Rows
 
 MOST_ENTRIES = 1 << 22  # of (positions, states, size of the attention) at once

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.contexts import Context
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences, embedding_sums
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lm.contexts.bag_sequence import BagSequence
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.rows import Rows
 
 MOST_ENTRIES = 1 << 22  # of (positions, sentences, attention) at once

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from lm.contexts import Context
 from lm.contexts.bag import BagOfWords
-from lm.recurrence import Recurrence, State
+from lm.recurrences import Recurrence, State
 from lm.rows import Rows
 
 

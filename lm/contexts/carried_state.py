@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from lm.contexts import Context
-from lm.recurrence import Recurrence, State
+from lm.recurrences import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 

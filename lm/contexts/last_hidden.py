@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from lm.contexts import Context, learned_start
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 

@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from lm.batches import PackedBatch
 from lm.contexts import Context
-from lm.hashed_softmax import HashedBagSoftmax
-from lm.hashing import SIZE
-from lm.htanh import OneHotHTanh
-from lm.recurrence import Recurrence
+from lm.heads.hashed_softmax import HashedBagSoftmax
+from lm.heads.hashing import SIZE
+from lm.recurrences import Recurrence
+from lm.recurrences.htanh import OneHotHTanh
 from lm.rows import Rows
 from lm.sentences import ReadSentences, embedding_sums
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from lm.batches import PackedBatch
 from lm.contexts import Context, learned_start
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences, embedding_sums
 from lm.vocabulary import END

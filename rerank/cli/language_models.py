@@ -24,7 +24,7 @@ from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
-    from lm.run import Report
+    from lm.training.settings import Report
 
 WIDEST = 1 << 16  # layer that `lm.model.Config` allows
 

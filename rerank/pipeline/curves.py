@@ -11,7 +11,7 @@ from rerank.files.outputs import atomic
 from rerank.files.paths import display
 
 if TYPE_CHECKING:
-    from lm.run import Report
+    from lm.training.settings import Report
     from rerank.notices import Notices
 
 COLUMNS = ("update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage")

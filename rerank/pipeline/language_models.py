@@ -29,20 +29,21 @@ if TYPE_CHECKING:
 
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
-    from lm.processes import Processes
-    from lm.run import Report, Settings
-    from lm.training import Trainer
+    from lm.training.processes import Processes
+    from lm.training.settings import Report, Settings
+    from lm.training.trainer import Trainer
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the value of the recipe (`lm.recipes`); fusion, head: None for those of the
-    model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for
-    unknown words. backward: whether sentences are read from right to left; longest: most words of
-    a sentence to train on, None for any number; across_documents: whether contexts cross the ends
-    of documents. size: a name of `lm.sizes`, whose values go before those of the recipe.
+    None stands for the value of the recipe (`lm.training.recipes`); fusion, head: None for those
+    of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
+    for unknown words. backward: whether sentences are read from right to left; longest: most words
+    of a sentence to train on, None for any number; across_documents: whether contexts cross the
+    ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
+    recipe.
     """
 
     model: str
@@ -173,9 +174,9 @@ def _trainer(
     group: Processes,
 ) -> Trainer:
     """A new model of so many words and its trainer, by a recipe and by what it was before."""
-    from lm.initialisation import INITIALISATIONS
     from lm.model import Config, DocumentLM
-    from lm.training import Trainer
+    from lm.training.initialisation import INITIALISATIONS
+    from lm.training.trainer import Trainer
 
     with fitting(recipe):
         config = Config(**recipe.values(Config) | {"vocabulary": words})

@@ -13,7 +13,7 @@ from rerank.errors import UsageError
 if TYPE_CHECKING:
     import torch
 
-    from lm.processes import Processes
+    from lm.training.processes import Processes
 
 
 def is_first_process() -> bool:
@@ -32,7 +32,7 @@ def processes(
     """
     import torch
 
-    from lm.processes import joined
+    from lm.training.processes import joined
 
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "TORCHELASTIC_RUN_ID" in os.environ
     if several and "-" in map(str, inputs):

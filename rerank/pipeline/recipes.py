@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from lm.model import DocumentLM
-    from lm.run import Settings
+    from lm.training.settings import Settings
     from rerank.pipeline.language_models import Recipe
 
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
@@ -29,8 +29,8 @@ def completed(recipe: Recipe) -> Recipe:
     The values of a size go before those of the recipe's name, and what the equations of the model
     decide before both.
     """
-    from lm.recipes import recipe as values_of
-    from lm.sizes import SIZES
+    from lm.training.recipes import recipe as values_of
+    from lm.training.sizes import SIZES
 
     model = MODELS.named(recipe.model)
     try:
@@ -52,7 +52,7 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
     would be lost for the rest of the document, no context is dropped unless it is asked for.
     UsageError for a value that this model cannot use.
     """
-    from lm.run import Settings
+    from lm.training.settings import Settings
 
     if given.negatives and not model.head.sampled:
         raise UsageError(

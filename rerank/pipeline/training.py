@@ -13,8 +13,8 @@ from rerank.files.interrupts import Interrupts
 from rerank.pipeline.progress import progress
 
 if TYPE_CHECKING:
-    from lm.run import Report
-    from lm.training import Trainer
+    from lm.training.settings import Report
+    from lm.training.trainer import Trainer
     from lm.vocabulary import Vocabulary
     from rerank.pipeline.curves import LearningCurve
 

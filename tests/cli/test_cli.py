@@ -255,7 +255,7 @@ REFUSED |= {"context-noise": 1.1, "averaging": -1}
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """From tables without torch, or written out, because help must not wait for torch."""
     from lm.corpus import DOCUMENTS
-    from lm.sizes import SIZES
+    from lm.training.sizes import SIZES
     from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO
 
     def names(command: str, option: str) -> set[str]:

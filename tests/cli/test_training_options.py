@@ -6,11 +6,11 @@ import click
 import pytest
 
 from lm.batches import SEGMENTS
-from lm.initialisation import INITIALISATIONS
-from lm.optimisers import OPTIMISERS
-from lm.recipes import NAMES, STRONG
-from lm.schedules import SCHEDULES
-from lm.stages import LEVELS
+from lm.training.initialisation import INITIALISATIONS
+from lm.training.optimisers import OPTIMISERS
+from lm.training.recipes import NAMES, STRONG
+from lm.training.schedules import SCHEDULES
+from lm.training.stages import LEVELS
 from rerank.cli import cli
 
 OPTIONS = {option.name: option for option in cli.commands["train-lm"].params}

@@ -24,7 +24,7 @@ from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.scoring import after
 from lm.shards import read_tensors, write_tensors
-from lm.training import Settings, Trainer
+from lm.training.trainer import Settings, Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
 from lm.zoo import HEADS, ZOO

@@ -16,13 +16,13 @@ from lm.contexts.last_hidden import LastHidden
 from lm.contexts.sentence_bags import DualSentenceLevel
 from lm.contexts.sentence_recurrence import SentenceRecurrence
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
-from lm.hashed_softmax import HashedBagSoftmax
 from lm.heads import Head, LinearPredictor, Predictor, Softmax
+from lm.heads.hashed_softmax import HashedBagSoftmax
+from lm.heads.self_normalised import SelfNormalised
 from lm.laws import BrokenLaw, check_composition, tiny_model
 from lm.normalisers import Pair
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.rows import Rows
-from lm.self_normalised import SelfNormalised
 from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition

@@ -8,7 +8,7 @@ from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.fusions import Fusion, Input, Output
 from lm.model import Config, DocumentLM
-from lm.recurrence import Recurrence
+from lm.recurrences import Recurrence
 from lm.zoo import FUSIONS, ZOO, Composition, load
 
 

@@ -15,15 +15,15 @@ from support.models import config_of, enlarged, without_padding
 from torch import Tensor
 
 from lm.backend import HELD, Backend
-from lm.class_softmax import ClassSoftmax
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
 from lm.fusions import Input, Output
-from lm.hashed_softmax import HashedSoftmax
 from lm.heads import Head
+from lm.heads.class_softmax import ClassSoftmax
+from lm.heads.hashed_softmax import HashedSoftmax
 from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
 from lm.rows import Rows

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lm.run import Report
+from lm.training.settings import Report
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.curves import COLUMNS, LearningCurve

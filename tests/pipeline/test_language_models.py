@@ -18,7 +18,7 @@ from support.language_models import QUICK, SMALL, trained, with_texts
 
 from lm.checkpoint import load_model, save_model
 from lm.model import Config
-from lm.training import Report
+from lm.training.trainer import Report
 from lm.zoo import ZOO, Composition
 from rerank.cli import run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError

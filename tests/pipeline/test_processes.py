@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lm.processes import ALONE
+from lm.training.processes import ALONE
 from rerank.errors import UsageError
 from rerank.pipeline.processes import is_first_process, processes
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lm.model import Config, DocumentLM
-from lm.recipes import FAMILIES, STRONG
-from lm.run import Settings
+from lm.training.recipes import FAMILIES, STRONG
+from lm.training.settings import Settings
 from rerank.errors import UsageError
 from rerank.pipeline import Recipe
 from rerank.pipeline.recipes import completed, described, settings_of

@@ -9,8 +9,8 @@ from support.training import TRAIN, VALID, VOCABULARY
 from lm.checkpoint import load_model
 from lm.evaluation import LogNormalisers
 from lm.model import Config, DocumentLM
-from lm.run import Report
-from lm.training import Settings, Trainer
+from lm.training.settings import Report
+from lm.training.trainer import Settings, Trainer
 from rerank.errors import RerankError, StoppedEarly
 from rerank.files.interrupts import Interrupts
 from rerank.pipeline.curves import LearningCurve

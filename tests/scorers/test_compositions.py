@@ -24,7 +24,7 @@ from lm.corpus import encode
 from lm.fusions import Output
 from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
-from lm.training import Settings, Trainer
+from lm.training.trainer import Settings, Trainer
 from lm.vocabulary import END, Vocabulary
 from lm.zoo import Composition
 from rerank.cache import Cache

@@ -11,8 +11,8 @@ from torch import nn
 
 from lm.contexts.bag import BagOfWords
 from lm.contexts.sentence_bags import SentenceBags
-from lm.htanh import OneHotHTanh
-from lm.recurrence import LSTM
+from lm.recurrences import LSTM
+from lm.recurrences.htanh import OneHotHTanh
 from lm.rows import Rows
 from lm.trie import Candidates
 from rerank.scorers.histories import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lm.training import Report
+from lm.training.trainer import Report
 from rerank.notices import Notices
 from rerank.pipeline import Recipe, train_lm
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from lm.checkpoint import save_model
 from lm.model import Config, DocumentLM
-from lm.optimisers import sparse_parameters
 from lm.parts import options_of
 from lm.rows import Rows
+from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO, Zoo
 

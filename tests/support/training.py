@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lm.checkpoint import load_training, save_training
 from lm.corpus import Corpus, encode
-from lm.training import Report, Trainer
+from lm.training.trainer import Report, Trainer
 from lm.vocabulary import Vocabulary
 
 WORDS = tuple(b"w%d" % i for i in range(21))

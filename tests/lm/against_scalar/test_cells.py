@@ -4,7 +4,7 @@ import pytest
 import torch
 from support.scalar.names import CELLS, stack
 
-from lm.recurrence import State
+from lm.recurrences import State
 from lm.zoo import RECURRENCES, load
 
 

@@ -17,7 +17,7 @@ from support.scalar.comparison import (
 from support.scalar.ji import Document, Scores
 
 from lm.contexts.sentence_bags import SentenceLevel
-from lm.hashed_softmax import HashedSoftmax
+from lm.heads.hashed_softmax import HashedSoftmax
 from lm.model import Config, DocumentLM
 
 

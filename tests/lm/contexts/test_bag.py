@@ -10,7 +10,7 @@ from torch import nn
 from lm.contexts.bag import BagOfWords, WordFrequencies
 from lm.fusions import Fusion, Input, Output
 from lm.laws import check_composition, context_after, tiny_model
-from lm.recurrence import LSTM
+from lm.recurrences import LSTM
 from lm.zoo import Composition
 
 DOCUMENT = [[3, 4, 3], [5], [], [6, 4]]

@@ -11,7 +11,7 @@ from lm.contexts.bag_sequence import BagSequence
 from lm.fusions import InputSum
 from lm.laws import context_after, tiny_model
 from lm.model import n_parameters
-from lm.recurrence import LSTM
+from lm.recurrences import LSTM
 from lm.rows import Rows
 from lm.zoo import Composition, LastSentences
 

@@ -9,7 +9,7 @@ from lm.contexts.carried_state import CarriedState
 from lm.contexts.last_hidden import LastHidden
 from lm.contexts.sentence_recurrence import SentenceRecurrence
 from lm.model import n_parameters
-from lm.recurrence import CIFG, LSTM
+from lm.recurrences import CIFG, LSTM
 from lm.rows import Rows
 
 WORDS = nn.Embedding(11, 3)

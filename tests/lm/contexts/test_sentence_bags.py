@@ -14,7 +14,7 @@ from lm.batches import PackedBatch, segments
 from lm.contexts.sentence_bags import SentenceBags, SentenceLevel
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
-from lm.hashed_softmax import HashedBagSoftmax
+from lm.heads.hashed_softmax import HashedBagSoftmax
 from lm.laws import DOCUMENT, context_after, last_score, tiny_model
 from lm.model import Config, DocumentLM
 from lm.reading import read

@@ -6,7 +6,7 @@ import torch
 from support.scalar.lin import Hash
 from support.scalar.names import Tensors, part, stack, tensors
 
-from lm.hashing import HashTable
+from lm.heads.hashing import HashTable
 from lm.model import DocumentLM
 
 

@@ -1,0 +1,181 @@
+"""Where a context enters the model.
+
+A fusion receives the context's value, for each sentence or for each word. Order and way of
+scoring follow from the facts that it states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from lm.contexts import Context
+from lm.recurrences import Recurrence, State
+from lm.recurrences.unrolled import Sizes
+from lm.rows import Rows
+
+Value = Callable[[], Tensor]
+
+
+class Fusion(nn.Module):
+    """Base of the fusions; width: D, columns of a value.
+
+    hidden_depends_on_context: whether hidden states depend on the context; adds_to_logits:
+    whether logits are additive in the context; uses_context: whether it enters at all.
+    needs_state: whether the context must carry a recurrent state. input_columns: columns that a
+    value adds to the inputs; output_columns: to the features. Constructors receive the width and
+    a recurrence over the embeddings (K inputs), for its sizes: it may have no memory; and
+    keywords, as those of `lm.contexts.Context`. ValueError for a recurrence that does not suit the
+    fusion.
+    """
+
+    uses_context: ClassVar[bool] = True
+    hidden_depends_on_context: ClassVar[bool] = False
+    adds_to_logits: ClassVar[bool] = False
+    needs_state: ClassVar[bool] = False
+    options: ClassVar[tuple[str, ...]] = ()
+    input_columns = 0
+    output_columns = 0
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__()
+
+    def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
+        """Recurrent states in which sentences begin."""
+        return recurrence.start(len(contexts))
+
+    def share(self, recurrence: Recurrence, value: Tensor) -> Tensor | None:
+        """What `step` needs of values (B, D), with B rows, or None."""
+        return None
+
+    def step(self, cells: Recurrence, words: Tensor, state: State, share: Tensor | None) -> State:
+        """States after one more word each, given the projections of the words."""
+        return cells.step(words if share is None else words + share, state)
+
+    def unroll(
+        self, cells: Recurrence, words: Tensor, state: State, *, sizes: Sizes, share: Tensor | None
+    ) -> State:
+        """States after every word of packed sentences; share: N rows in packed order."""
+        return cells.unroll(words if share is None else words + share, state, sizes)
+
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
+        """Hidden states (N, …) and values (N, D), or None, as the head receives them.
+
+        words: gives the embeddings (N, K) of the words that the positions have read last.
+        """
+        return hidden, None
+
+
+class NoFusion(Fusion):
+    """The context enters nowhere."""
+
+    uses_context = False
+
+
+class InitialState(Fusion):
+    """The sentence begins in the state that the context carries (document RNNLM)."""
+
+    hidden_depends_on_context = True
+    needs_state = True
+
+    def initial(self, recurrence: Recurrence, context: Context, contexts: Rows) -> State:
+        """The carried state."""
+        return context.state(contexts)
+
+
+class Input(Fusion):
+    """The value is concatenated to every input: [x; c] (Ji et al. 2016, eqs. 4–5)."""
+
+    hidden_depends_on_context = True
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.input_columns = width
+
+    def share(self, recurrence: Recurrence, value: Tensor) -> Tensor:
+        """W_c c: computed once for a sentence, unless it has a value for each word."""
+        return recurrence.project(value, first=recurrence.inputs - self.input_columns)
+
+
+class Output(Fusion):
+    """The value is added to the logits through a separate matrix (Ji et al. 2016, eq. 7)."""
+
+    adds_to_logits = True
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.output_columns = width
+
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
+        """Both, unchanged."""
+        return hidden, value()
+
+
+class InputSum(Fusion):
+    """A projection of the value is added to every input: x + W_p p, D · K parameters.
+
+    The early fusion of Wang & Cho 2015, arXiv:1511.03729, §3.2; another s(x, c) of Ji et al.
+    2016, eq. 4.
+    """
+
+    hidden_depends_on_context = True
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.projection = nn.Linear(width, recurrence.inputs, bias=False)
+
+    def share(self, recurrence: Recurrence, value: Tensor) -> Tensor:
+        """W_x W c: computed once for a sentence, unless it has a value for each word."""
+        return recurrence.project_sum(self.projection(value))
+
+
+class Merge(Fusion):
+    """The head receives tanh(W_h h + W_c c + b), H units (Ji et al. 2016, eq. 12).
+
+    H(H + D + 1) parameters. Hidden states do not see the context: with the last hidden state the
+    order is 1, as with `Output`, but logits are not additive in the context.
+    """
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.of_hidden = nn.Linear(recurrence.hidden, recurrence.hidden)
+        self.of_value = nn.Linear(width, recurrence.hidden, bias=False)
+
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
+        """The merged units alone."""
+        return torch.tanh(self.of_hidden(hidden) + self.of_value(value())), None
+
+
+class InputMerge(Input):
+    """The value is concatenated to every input, and merged: `Input` with `Merge`.
+
+    The fusion of the attentional model of Ji et al. 2016, eqs. 11–12.
+    """
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.merge = Merge(width, recurrence)
+
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
+        """The merged units alone."""
+        return self.merge.output(hidden, value, words)
+
+
+class InputResidual(Input):
+    """The value is concatenated to every input, and the head receives tanh(h + Q c + P x).
+
+    The fusion of the attention program `dam` in the authors' code of Ji et al. 2016, where x is
+    the embedding of the word read last. H(D + K) parameters.
+    """
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.of_value = nn.Linear(width, recurrence.hidden, bias=False)
+        self.of_word = nn.Linear(recurrence.inputs, recurrence.hidden, bias=False)
+
+    def output(self, hidden: Tensor, value: Value, words: Value) -> tuple[Tensor, Tensor | None]:
+        """The H units alone."""
+        return torch.tanh(hidden + self.of_value(value()) + self.of_word(words())), None

@@ -1,0 +1,1 @@
+"""The training of language models: settings, optimisers, and the run itself."""

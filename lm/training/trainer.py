@@ -1,0 +1,320 @@
+"""Training on segments of many documents side by side, stage by stage, with a validated best.
+
+The loss is −log p summed over a segment of L sentences, mean over the segments of an update; of
+bags of words it is the mean over a sentence's words that is summed. The recipes
+(`lm.training.recipes`) say which segments, optimiser and schedule: the strong one takes Muon,
+dropout, an annealed rate, contexts carried (without gradient) between the segments of a document,
+and replaces some contexts by the null context, so that the model also scores without context.
+
+Everything random is a function of the seed and the update's number, so that a resumed run
+makes the updates of an uninterrupted one, unless it has a time limit, which the learning
+rate follows too. Several processes (`lm.training.processes`) share the streams of an update.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from lm.batches import SEGMENTS, Segment
+from lm.corpus import Corpus
+from lm.corruption import Corruption
+from lm.evaluation import perplexity, sentence_level_nats
+from lm.model import DocumentLM
+from lm.noise import Noise, word_factors
+from lm.reading import Reading, read
+from lm.training.averaging import WeightAverage
+from lm.training.optimisers import OPTIMISERS, clip, sparse_parameters
+from lm.training.processes import ALONE, Processes
+from lm.training.schedules import MOST_HALVINGS, SCHEDULES, Position, fell
+from lm.training.settings import Progress as Progress
+from lm.training.settings import Report as Report
+from lm.training.settings import Settings as Settings
+from lm.training.stages import LEVELS
+from lm.training.weight_dropout import dropped_weights
+from lm.vocabulary import END
+
+
+class Trainer:
+    """One training run over a corpus; `run` makes its updates.
+
+    kept: parameters of the best validation so far, by name, of a stage with another one after it.
+    contexts: of this process's share of the streams.
+    """
+
+    def __init__(
+        self,
+        model: DocumentLM,
+        train: Corpus,
+        valid: Corpus,
+        *,
+        settings: Settings,
+        processes: Processes = ALONE,
+    ) -> None:
+        if not train.n_sentences or not valid.n_sentences:
+            raise ValueError("training and validation need at least one sentence each")
+        self.processes = processes
+        self.model, self.train, self.valid, self.settings = model, train, valid, settings
+        self.stages, self.schedule = LEVELS[settings.levels](model), SCHEDULES[settings.schedule]
+        longest = int(np.diff(train.documents).max())
+        self.length = min(settings.segment, longest)
+        self.streams = max(1, min(settings.streams, train.n_documents // 4))
+        if processes.number > self.streams:
+            raise ValueError(f"{processes.number} processes cannot share {self.streams} streams")
+        self.progress = Progress()
+        self.device = model.embedding.weight.device
+        self.sparse = {id(parameter) for parameter in sparse_parameters(model)}
+        self.kept: dict[str, Tensor] = {}
+        counts = np.bincount(train.tokens, minlength=model.config.vocabulary)
+        counts[END] = train.n_sentences
+        on_device = torch.from_numpy(counts).to(self.device)
+        self.sampler = model.head.sampler(on_device, settings.negatives)
+        self.updates_per_epoch = sum(1 for _ in self._updates(0))
+        self.enter(self.progress.stage)
+
+    def enter(self, stage: int) -> None:
+        """Begin a stage: its parameters are trained, by a new optimiser, from new contexts."""
+        self.stage = self.stages[stage]
+        trained = {id(parameter) for parameter in self.stage.parameters}
+        for parameter in self.model.parameters():
+            parameter.requires_grad_(id(parameter) in trained)
+        self.optimiser, self.sparse_optimiser = self.optimisers_of(stage)
+        share = range(self.streams)[self.processes.share(self.streams)]
+        self.contexts = self.model.context.start(len(share)).detach().clone()
+        self.kept = {}
+        averaging = self.settings.averaging
+        self.average = WeightAverage(self.model, averaging) if averaging else None
+
+    @property
+    def validated(self) -> DocumentLM:
+        """The model that is validated, and that is to be kept: with averaged weights, if any."""
+        return self.model if self.average is None else self.average.model
+
+    def optimisers_of(self, stage: int) -> tuple[Optimizer, Optimizer | None]:
+        """New optimisers of the parameters of a stage: of all but sparse ones, and of these."""
+        settings, row = self.settings, OPTIMISERS[self.settings.optimiser]
+        parameters = self.stages[stage].parameters
+        dense = [p for p in parameters if id(p) not in self.sparse]
+        sparse = [p for p in parameters if id(p) in self.sparse]
+        rate, words = settings.learning_rate, self.model.config.vocabulary
+        of_dense = row.create(dense, rate, settings.weight_decay, words)
+        if not sparse:
+            return of_dense, None
+        divisor = self.streams * settings.accumulate
+        return of_dense, row.sparse(sparse, row.sparse_rate * rate, divisor)
+
+    def _updates(self, epoch: int) -> Iterator[tuple[Segment, ...]]:
+        """The segments of each update of an epoch."""
+        settings = self.settings
+        found = SEGMENTS[settings.segments](
+            self.train,
+            streams=self.streams,
+            length=self.length,
+            seed=settings.seed,
+            epoch=epoch,
+        )
+        while group := tuple(islice(found, settings.accumulate)):
+            yield group
+
+    def run(self) -> Iterator[Report | None]:
+        """Train to the end of the budget: an item after every update, a report if it validated.
+
+        Between two items the run may be saved or abandoned.
+        """
+        progress = self.progress
+        while not progress.finished:
+            epoch = progress.epoch
+            for segments in islice(self._updates(epoch), progress.position, None):
+                started = time.perf_counter()
+                self._update(segments)
+                progress.seconds += self.processes.first(time.perf_counter() - started)
+                yield self._after_update()
+                if progress.finished:
+                    return
+                if progress.epoch != epoch:  # of a new stage
+                    break
+            else:
+                progress.epoch += 1
+                progress.position = 0
+
+    def share_done(self) -> float:
+        """Share of the stage's budget that is spent, by updates or by the clock.
+
+        Stages have equal parts of a time limit; what one leaves goes to the next.
+        """
+        progress, minutes = self.progress, self.settings.minutes
+        share = (progress.update - progress.first_update) / self._stage_updates
+        if minutes is not None:
+            limit = 60 * minutes * (progress.stage + 1) / len(self.stages)
+            time_left = limit - progress.first_seconds
+            spent = progress.seconds - progress.first_seconds
+            share = max(share, spent / time_left if time_left > 0 else 1.0)
+        return min(share, 1.0)
+
+    def updates_left(self) -> int:
+        """Updates to the end of the run, if no stage ends early."""
+        progress = self.progress
+        stages = len(self.stages) - progress.stage
+        return stages * self._stage_updates - (progress.update - progress.first_update)
+
+    @property
+    def _stage_updates(self) -> int:
+        return self.settings.epochs * self.updates_per_epoch
+
+    def _rate(self, peak: float) -> float:
+        """Learning rate of the next update."""
+        progress, share = self.progress, self.share_done()
+        made = progress.update - progress.first_update
+        return self.schedule.rate(
+            peak, Position(made, self._stage_updates, share, progress.halvings)
+        )
+
+    def _update(self, segments: Sequence[Segment]) -> None:
+        """One update of the weights; contexts and progress move on."""
+        settings, progress = self.settings, self.progress
+        generator = torch.Generator(self.device)
+        processes = self.processes
+        number = progress.update * processes.number + processes.rank
+        generator.manual_seed((settings.seed << 32) + number)
+        noise = self._noise(generator, number)
+        active, nats, predictions = sum(segment.active for segment in segments), 0.0, 0.0
+        self.model.train()
+        self.model.zero_grad(set_to_none=True)
+        with dropped_weights(self.model, settings.weight_dropout, generator):
+            for segment in segments:
+                own = segment.of_streams(processes.share(self.streams))
+                if not own.active:
+                    continue
+                reading, loss, own_nats = self._loss(own, noise)
+                if loss.requires_grad:
+                    torch.autograd.backward(loss / active)
+                self.contexts = reading.contexts.detach()
+                nats += float(own_nats.detach())
+                targets = reading.targets
+                ends = self.stage.words and self.model.head.predicts_end
+                predictions += len(targets) if ends else int((targets != END).sum())
+        self._step()
+        nats, predictions = processes.totals(nats, predictions)
+        progress.nats += nats
+        progress.predictions += int(predictions)
+        progress.update += 1
+        if self.average is not None:
+            self.average.add(self.model, progress.update - progress.first_update)
+        progress.position += 1
+
+    def _noise(self, generator: torch.Generator, number: int) -> Noise:
+        """Noise of the next update; number: of the update and the process."""
+        settings, corruption = self.settings, None
+        if settings.context_noise:
+            rng = np.random.default_rng((settings.seed, number, 1))  # 1: not that of an epoch
+            corruption = Corruption(settings.context_noise, rng)
+        return Noise(
+            settings.dropout,
+            settings.context_dropout,
+            generator,
+            locked_dropout=settings.locked_dropout,
+            words=word_factors(self.model.config.vocabulary, settings.word_dropout, generator),
+            corruption=corruption,
+        )
+
+    def _loss(self, segment: Segment, noise: Noise) -> tuple[Reading, Tensor, Tensor]:
+        """A segment's reading, the sum of the losses that count, and the one that is reported."""
+        model, stage = self.model, self.stage
+        half = self.settings.precision == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+            reading = read(model, self.train, segment, self.contexts, noise)
+            if not stage.words:
+                return reading, reading.auxiliary_loss, reading.auxiliary_nats
+            nll = model.head.loss(reading.features, reading.targets, self.sampler, noise.generator)
+        loss = (nll / reading.lengths.clamp(min=1) if model.head.averaged else nll).sum()
+        return reading, loss + reading.auxiliary_loss if stage.sentences else loss, nll.sum()
+
+    def _step(self) -> None:
+        """Clip the gradients of all processes and let the optimisers move the weights."""
+        settings, factor = self.settings, OPTIMISERS[self.settings.optimiser].sparse_rate
+        self.processes.add_gradients(self.stage.parameters)
+        for parameters in self.stage.groups:
+            clip([p for p in parameters if id(p) not in self.sparse], settings.clip)
+        for optimiser, peak in (
+            (self.optimiser, settings.learning_rate),
+            (self.sparse_optimiser, factor * settings.learning_rate),
+        ):
+            if optimiser is not None:
+                for group in optimiser.param_groups:
+                    group["lr"] = self._rate(peak)
+                optimiser.step()
+
+    def _after_update(self) -> Report | None:
+        """Validate if it is time to, and end the stage if its budget or its patience is spent."""
+        progress, settings, n = self.progress, self.settings, self.updates_per_epoch
+        spent = self.share_done() >= 1.0
+        epoch_ends = self.schedule.halves and progress.position == n
+        every = max(1, n // settings.validations)
+        if not (spent or epoch_ends or progress.update % every == 0):
+            return None
+        report, nats = self._validate()
+        if epoch_ends:
+            progress.halvings += not fell(progress.epoch_nats, nats)
+            progress.epoch_nats = nats
+        impatient = 0 < settings.patience <= progress.failures
+        if spent or impatient or progress.halvings >= MOST_HALVINGS:
+            self._end_stage()
+        return report
+
+    def _validate(self) -> tuple[Report, float]:
+        """A report, and the nats per token by which it is judged."""
+        progress, log_z = self.progress, None
+        if self.stage.words:
+            result = perplexity(self.validated, self.valid)
+            nats, log_z = result.nats_per_token, result.log_z
+        else:
+            nats = sentence_level_nats(self.validated, self.valid)
+        nats = self.processes.first(nats)
+        best = progress.best is None or nats < progress.best
+        progress.failures = 0 if best else progress.failures + 1
+        if best:
+            progress.best = nats
+        if best and self.stage is not self.stages[-1]:
+            trained = {n for n, p in self.model.named_parameters() if p.requires_grad}
+            found = self.validated.named_parameters()
+            self.kept = {name: p.detach().clone() for name, p in found if name in trained}
+        report = Report(
+            update=progress.update,
+            epoch=progress.update / self.updates_per_epoch,
+            seconds=progress.seconds,
+            words_per_second=progress.predictions / (progress.seconds - progress.reported),
+            training_nats=progress.nats / max(1, progress.predictions),
+            valid_perplexity=math.exp(nats),
+            best=best,
+            log_z=log_z,
+            rate=self.optimiser.param_groups[0]["lr"],
+            stage=self.stage.name,
+            predicts_end=self.stage.words and self.model.head.predicts_end,
+        )
+        progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
+        return report, nats
+
+    @torch.no_grad()
+    def _end_stage(self) -> None:
+        """Begin the next stage from the best weights of this one, or finish the run."""
+        progress = self.progress
+        if self.stage is self.stages[-1]:
+            progress.finished = True
+            return
+        self.model.load_state_dict(self.kept, strict=False)
+        progress.stage, progress.epoch, progress.position = (
+            progress.stage + 1,
+            progress.epoch + 1,
+            0,
+        )
+        progress.first_update, progress.first_seconds = progress.update, progress.seconds
+        progress.best = progress.epoch_nats = None
+        progress.failures = progress.halvings = 0
+        self.enter(progress.stage)
