@@ -1,6 +1,7 @@
 """Models and training states on disk: safetensors and JSON, never pickles.
 
-A model folder holds `config.json`, a vocabulary and weight shards (`lm.shards`). A training
+A model folder holds `config.json`, a vocabulary, those of side information, and weight shards
+(`lm.shards`). A training
 state is the model, the optimisers' moments, the contexts of the documents that are being read
 and, in a run of several stages, the best weights of the present one, in a separate folder. After
 any failure a folder holds either the old state or the new.
@@ -11,8 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
@@ -36,6 +38,7 @@ from lm.shards import (
     sweep,
     write_tensors,
 )
+from lm.side_information import KINDS, SideText
 from lm.training.optimisers import OPTIMISERS
 from lm.training.settings import Progress, Settings
 from lm.training.trainer import Trainer
@@ -43,17 +46,22 @@ from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo
 
 T = TypeVar("T")
+NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
 _VOCABULARY_BYTES = 16 << 20  # and 256 a word, far more than words have in the mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedModel:
-    """A model read back: digest identifies weights, vocabulary and shape together."""
+    """A model read back: digest identifies weights, vocabularies and shape together.
+
+    side: vocabulary of each kind of side information that the model needs.
+    """
 
     model: DocumentLM
     vocabulary: Vocabulary
     digest: str
     about: Mapping[str, object]
+    side: Mapping[str, Vocabulary] = field(default_factory=dict)
 
     def encode_lines(self, text: bytes) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Ids (N,) of the words of LF-ended lines as the model reads them, and lines' offsets."""
@@ -67,22 +75,34 @@ class SavedModel:
         corpus = encode(lines, self.vocabulary, documents)
         return in_reading_order(corpus, backward=self.model.config.backward)
 
+    def encode_side(self, kind: str, text: bytes) -> SideText:
+        """Side information as the model reads it, of LF-ended lines: a sentence each."""
+        return SideText(*self.side[kind].encode_lines(text))
+
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
         """The words of a sentence as the model reads them; or from that order to the usual one."""
         return list(reversed(sentence)) if self.model.config.backward else list(sentence)
 
 
 def save_model(
-    folder: Path, model: DocumentLM, vocabulary: Vocabulary, about: Mapping[str, object]
+    folder: Path,
+    model: DocumentLM,
+    vocabulary: Vocabulary,
+    about: Mapping[str, object],
+    side: Mapping[str, Vocabulary] = NOTHING,
 ) -> None:
-    """Write a model folder, replacing the model that is there in one rename."""
-    words = json.dumps([word.decode() for word in vocabulary.words], ensure_ascii=False)
-    raw = words.encode() + b"\n"
-    digest = sha256(raw)
-    replace(folder / _vocabulary_name(digest), raw)
+    """Write a model folder, replacing the model that is there in one rename.
+
+    side: vocabulary of each kind of side information that the model needs.
+    """
+    digest = _write_vocabulary(folder, vocabulary)
     content = {"config": model.config.as_json(), "vocabulary": digest, "about": dict(about)}
+    beside = {kind: _write_vocabulary(folder, words) for kind, words in side.items()}
+    if beside:
+        content["side"] = beside
     write_tensors(folder / "config.json", "weights", _own(model), content)
-    sweep(folder, "vocabulary-*.json", {_vocabulary_name(digest)})
+    kept = {_vocabulary_name(digest) for digest in (digest, *beside.values())}
+    sweep(folder, "vocabulary-*.json", kept)
 
 
 def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO) -> SavedModel:
@@ -109,15 +129,23 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
             f"found {held:,}; copy the folder again"
         )
     vocabulary = _read_vocabulary(folder, content.get("vocabulary"), config.vocabulary, held // 4)
+    digests = content.get("side", {})
+    sizes = {kind: getattr(config, size) for kind, size in KINDS.items()}
+    side = {
+        kind: _read_vocabulary(folder, _entry(digests, kind), size, held // 4)
+        for kind, size in sizes.items()
+        if size is not None
+    }
     state = manifest.tensors()
     _check_shapes(shape, state, path)
     model = DocumentLM(config, zoo)
     model.load_state_dict(state, strict=False)
     identity = [content["config"], content["shards"], content["vocabulary"]]
+    identity += [digests] if side else []
     digest = sha256(json.dumps(identity, sort_keys=True).encode())
     about = content.get("about")
     about = about if isinstance(about, dict) else {}
-    return SavedModel(model.to(device).eval(), vocabulary, digest[:16], about)
+    return SavedModel(model.to(device).eval(), vocabulary, digest[:16], about, side)
 
 
 def save_training(folder: Path, trainer: Trainer) -> None:
@@ -291,6 +319,20 @@ def _checked(record: type[T], values: Any) -> T:
 
 def _vocabulary_name(digest: str) -> str:
     return f"vocabulary-{digest[:12]}.json"
+
+
+def _write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
+    """Write a vocabulary under its digest."""
+    words = json.dumps([word.decode() for word in vocabulary.words], ensure_ascii=False)
+    raw = words.encode() + b"\n"
+    digest = sha256(raw)
+    replace(folder / _vocabulary_name(digest), raw)
+    return digest
+
+
+def _entry(found: object, name: str) -> object:
+    """An entry of a JSON object; None where there is no object or no such entry."""
+    return found.get(name) if isinstance(found, dict) else None
 
 
 def _read_vocabulary(folder: Path, digest: object, size: int, numbers: int) -> Vocabulary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from lm.side_information import KINDS
 from lm.vocabulary import SPECIAL
 from lm.zoo import FUSIONS, HEADS, RECURRENCES
 
@@ -16,7 +17,9 @@ class Config:
     stands for the part of the composition; recurrence and tied of a model are None only where that
     decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
     for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
-    whether the model reads sentences from right to left (`lm.direction`).
+    whether the model reads sentences from right to left (`lm.direction`). source_words,
+    relation_labels: sizes of the vocabularies of side information, the three special words
+    included (`lm.side_information.KINDS`); None for models that have none of that kind.
     """
 
     model: str
@@ -32,6 +35,8 @@ class Config:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    source_words: int | None = None
+    relation_labels: int | None = None
 
     def __post_init__(self) -> None:
         if self.recurrence is not None and self.recurrence not in RECURRENCES:
@@ -54,6 +59,9 @@ class Config:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
         if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
             raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
+        for size in (getattr(self, field) for field in KINDS.values()):
+            if size is not None and not len(SPECIAL) <= size < 1 << 31:
+                raise ValueError(f"side information has 3 to 2,147,483,647 words, not {size}")
         if self.hash_order not in (None, 2, 3):
             raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
 

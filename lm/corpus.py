@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from lm.rows import Rows
+from lm.side_information import SideTexts
 from lm.vocabulary import UNKNOWN, Vocabulary, words_of
 
 
@@ -17,12 +20,13 @@ class Corpus:
     """Documents of sentences of word ids (without `<s>` and `</s>`).
 
     tokens: (N,) int32 ids; sentences: (S + 1,) offsets into tokens; documents: (D + 1,)
-    offsets into sentences.
+    offsets into sentences; side: side information of all sentences, by kind.
     """
 
     tokens: NDArray[np.int32]
     sentences: NDArray[np.int64]
     documents: NDArray[np.int64]
+    side: SideTexts = field(default_factory=dict)
 
     @classmethod
     def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> Corpus:
@@ -61,7 +65,8 @@ class Corpus:
         sentences = np.concatenate([[0], np.cumsum(lengths[kept])])
         before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each one
         tokens = self.tokens[np.repeat(kept, lengths)]
-        return Corpus(tokens, sentences, np.unique(before[self.documents]))
+        side = {kind: text.where(kept) for kind, text in self.side.items()}
+        return Corpus(tokens, sentences, np.unique(before[self.documents]), side)
 
     def in_stretches(self, number: int) -> Corpus:
         """The corpus as one text, whatever its documents, in `number` stretches of equal length.
@@ -70,12 +75,20 @@ class Corpus:
         and there are no more of them than sentences.
         """
         bounds = np.arange(number + 1) * self.n_sentences // number
-        return Corpus(self.tokens, self.sentences, np.unique(bounds))
+        return replace(self, documents=np.unique(bounds))
+
+    def side_rows(
+        self, kinds: Sequence[str], chosen: NDArray[np.int64], device: torch.device
+    ) -> Rows:
+        """Side information (B rows) of the sentences `chosen`: a tensor for each of the kinds."""
+        return Rows.of(*(self.side[kind].rows(chosen, device) for kind in kinds))
 
     def digest(self) -> str:
-        """Digest of the ids and of the boundaries of sentences and documents."""
+        """Digest of the ids, of the boundaries of sentences and documents, and of `side`."""
         state = hashlib.sha256()
-        for column in (self.documents, self.sentences, self.tokens):
+        beside = [(text.sentences, text.tokens) for _, text in sorted(self.side.items())]
+        columns = (self.documents, self.sentences, self.tokens)
+        for column in (*columns, *(column for pair in beside for column in pair)):
             state.update(len(column).to_bytes(8))
             state.update(np.ascontiguousarray(column).data)
         return state.hexdigest()[:16]
@@ -135,8 +148,7 @@ def encode(lines: Iterable[bytes], vocabulary: Vocabulary, documents: str = "bla
 def renumber(corpus: Corpus, words: list[bytes], vocabulary: Vocabulary) -> Corpus:
     """An interned corpus in a vocabulary's ids."""
     ids = np.asarray(vocabulary.encode(words), dtype=np.int32)
-    tokens = ids[corpus.tokens] if len(ids) else corpus.tokens
-    return Corpus(tokens, corpus.sentences, corpus.documents)
+    return replace(corpus, tokens=ids[corpus.tokens] if len(ids) else corpus.tokens)
 
 
 def build_vocabulary(
@@ -161,4 +173,4 @@ def with_last_words_twice(corpus: Corpus) -> Corpus:
     times = np.ones(len(corpus.tokens), dtype=np.int64)
     times[corpus.sentences[1:][filled] - 1] = 2
     sentences = np.concatenate([[0], np.cumsum(lengths + filled)])
-    return Corpus(np.repeat(corpus.tokens, times), sentences, corpus.documents)
+    return replace(corpus, tokens=np.repeat(corpus.tokens, times), sentences=sentences)

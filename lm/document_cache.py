@@ -64,6 +64,15 @@ class CachedWords(Context):
         words = torch.cat([contexts.tensors[-1], summary.tensors[-1]], dim=1)
         return Rows.of(*inner.tensors, _packed(words))
 
+    def encoded(self, side: Rows) -> Rows:
+        """What the other context takes."""
+        return self.inner.encoded(side)
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The other context's sentences entered."""
+        inner = self.inner.enter(_inner(contexts), encoded)
+        return Rows.of(*inner.tensors, contexts.tensors[-1])
+
     def value(self, contexts: Rows) -> Tensor:
         """That of the other context."""
         return self.inner.value(_inner(contexts))

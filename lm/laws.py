@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import chain, permutations
 
 import numpy as np
 import torch
@@ -23,10 +23,11 @@ from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.side_information import KINDS, SideText, SideTexts
 from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
-from lm.vocabulary import END, START
-from lm.zoo import Composition
+from lm.vocabulary import END, SPECIAL, START
+from lm.zoo import Composition, fact, load
 
 Sentence = list[int]
 DOCUMENT: tuple[Sentence, ...] = ([3, 4, 5], [6, 7], [8, 3, 9, 4], [5, 6, 8], [9, 7, 3], [4, 8])
@@ -54,6 +55,7 @@ def check_composition(
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied, scale=scale)
     check_shapes(model, composition)
     checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
+    check_side_information(model)
     for check in (*checks, check_levels, check_predictions, check_pairs):
         check(model)
 
@@ -71,6 +73,8 @@ def tiny_model(
     config = Config("composition", 10, embed, 8, recurrence, layers, tied)
     hashed = "hash_size" in options_of(config, composition)
     config = replace(config, hash_size=13 if hashed else None)  # with collisions
+    kinds = fact(load(composition.context), "side_information") or ()
+    config = replace(config, **{KINDS[kind]: 8 for kind in kinds})
     model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
     sparse = {id(parameter) for parameter in sparse_parameters(model)}
     generator = torch.Generator().manual_seed(4)
@@ -81,6 +85,27 @@ def tiny_model(
             else:
                 parameter.mul_(scale)
     return model
+
+
+def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
+    """Side information of sentences by number, three words each that follow from the number."""
+    words = np.arange(3) * np.arange(1, 4)
+    tokens = [len(SPECIAL) + (7 * n + words) % 5 for n in sentences]
+    text = SideText(_ids(list(chain(*tokens))), np.arange(len(tokens) + 1) * len(words))
+    return dict.fromkeys(model.context.side_information, text)
+
+
+def entered(model: DocumentLM, contexts: Rows, number: int, *, other: bool = False) -> Rows:
+    """Contexts in which sentence `number` of a document is read, given its side information.
+
+    other: given that of another sentence.
+    """
+    kinds = model.context.side_information
+    if not kinds:
+        return contexts
+    corpus = _corpus([[]], side_of(model, [number + 3 * other]))
+    side = corpus.side_rows(kinds, np.zeros(len(contexts), dtype=np.int64), contexts.device)
+    return model.context.enter(contexts, model.context.encoded(side))
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
@@ -96,11 +121,11 @@ def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> 
 
 @torch.no_grad()
 def context_after(model: DocumentLM, document: Sequence[Sentence]) -> Rows:
-    """The context after a document's sentences."""
-    context = model.context.start(1)
-    for sentence in document:
+    """The context after a document's sentences, in which the next one is read."""
+    context = entered(model, model.context.start(1), 0)
+    for t, sentence in enumerate(document, 1):
         summary = model.context.summary(read_by_words(model, sentence, context))
-        context = model.context.advance(context, summary)
+        context = entered(model, model.context.advance(context, summary), t)
     return context
 
 
@@ -132,7 +157,7 @@ def check_unroll(model: DocumentLM) -> None:
     found = model.unroll(batch, joined)
     log_probs = _log_probs(model, model.features(found, joined))
     summary = model.context.summary(found)
-    following = model.context.advance(joined, summary)
+    following = entered(model, model.context.advance(joined, summary), len(DOCUMENT))
     for n, (sentence, context) in enumerate(zip(SENTENCES, contexts, strict=True)):
         truth = read_by_words(model, sentence, context)
         own = batch.order[batch.rows] == n
@@ -140,6 +165,7 @@ def check_unroll(model: DocumentLM) -> None:
         expected = _log_probs(model, model.features(truth, context))
         _close("unroll equals step: probabilities", n, log_probs[own], expected)
         then = model.context.advance(context, model.context.summary(truth))
+        then = entered(model, then, len(DOCUMENT))
         ours, theirs = (_scores(model, rows) for rows in (following.take(slice(n, n + 1)), then))
         _close("unroll equals step: scores of the next sentence", n, ours, theirs)
 
@@ -152,12 +178,13 @@ def check_batches(model: DocumentLM) -> None:
     joined = Rows.cat(contexts)
     ((scores, summary),) = after(engine, [(lists, joined)])
     repeated = joined.repeat_interleave(len(SENTENCES))
-    then = _scores(model, model.context.advance(repeated, summary))
+    then = _scores(model, entered(model, model.context.advance(repeated, summary), 5))
     for n, context in enumerate(contexts):
         ((alone, taken),) = after(engine, [(lists, context)])
         _close("batch equals loop: scores", n, torch.tensor(scores[n]), torch.tensor(alone[0]))
         for k in range(len(SENTENCES)):
-            one = _scores(model, model.context.advance(context, taken.take(slice(k, k + 1))))
+            following = model.context.advance(context, taken.take(slice(k, k + 1)))
+            one = _scores(model, entered(model, following, 5))
             both = then[n * len(SENTENCES) + k], one[0]
             _close("batch equals loop: scores of the next sentence", n, *both)
 
@@ -175,6 +202,18 @@ def check_order(model: DocumentLM) -> None:
                 f"order {order}: expected the score {'' if depends else 'not '}to change with "
                 f"the sentence {distance} before, found a change of {change:.3g}"
             )
+
+
+def check_side_information(model: DocumentLM) -> None:
+    """The score of a sentence changes with its side information, if there is any."""
+    if not model.context.side_information:
+        return
+    scores = [
+        _scores(model, entered(model, model.context.start(1), 0, other=other))
+        for other in (False, True)
+    ]
+    if torch.equal(*scores):
+        raise BrokenLaw("side information: expected scores to change with it, found them equal")
 
 
 def check_keys(model: DocumentLM) -> None:
@@ -267,7 +306,10 @@ def check_pairs(model: DocumentLM) -> None:
     if model.order != 1:
         return
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
-    found = pairs(engine, lists, np.array([True, False]))[1]
+    corpus, kinds = _corpus([[], []], side_of(model, [0, 1])), model.context.side_information
+    device = model.embedding.weight.device
+    side = corpus.side_rows(kinds, np.arange(2), device) if kinds else None
+    found = pairs(engine, lists, np.array([True, False]), side)[1]
     for n, sentence in enumerate(SENTENCES):
         ((alone, _),) = after(engine, [(lists.part(1, 2), context_after(model, [sentence]))])
         _close("all pairs equal loop: scores", n, torch.tensor(found[n]), torch.tensor(alone[0]))
@@ -288,7 +330,8 @@ def _log_probs(model: DocumentLM, features: Tensor) -> Tensor:
 
 def _losses(model: DocumentLM) -> tuple[Tensor, Tensor]:
     """Loss of the words and auxiliary loss of one document."""
-    corpus = _corpus([list(s) for s in (*DOCUMENT, *SENTENCES) if s])
+    sentences = [list(s) for s in (*DOCUMENT, *SENTENCES) if s]
+    corpus = _corpus(sentences, side_of(model, range(len(sentences))))
     (segment,) = segments(corpus, [0], streams=1, length=corpus.n_sentences)
     reading = read(model, corpus, segment, model.context.start(1))
     loss = model.head.loss(reading.features, reading.targets, None, torch.Generator())
@@ -311,10 +354,11 @@ def _keys(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
     return [model.context.sentence_key(_ids(sentence)) for sentence in sentences]
 
 
-def _corpus(sentences: Sequence[Sentence]) -> Corpus:
+def _corpus(sentences: Sequence[Sentence], side: SideTexts | None = None) -> Corpus:
     """One document."""
     offsets, ends = np.cumsum([0, *map(len, sentences)]), np.array([0, len(sentences)])
-    return Corpus(_ids([word for sentence in sentences for word in sentence]), offsets, ends)
+    words = _ids([word for sentence in sentences for word in sentence])
+    return Corpus(words, offsets, ends, side or {})
 
 
 def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:

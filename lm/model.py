@@ -59,9 +59,9 @@ class State:
 class DocumentLM(nn.Module):
     """Language model of a sentence given the context of the sentences before it.
 
-    `zoo` holds the composition that the configuration names. ValueError if it does not, if the
-    composition needs side information, which no reader supplies yet, or if the configuration
-    names what the composition leaves no choice of or has no use for.
+    `zoo` holds the composition that the configuration names. ValueError if it does not, or if the
+    configuration lacks what the composition needs, or names what it leaves no choice of or has
+    no use for.
     """
 
     def __init__(self, config: Config, zoo: Zoo = ZOO) -> None:

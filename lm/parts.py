@@ -12,6 +12,7 @@ from lm.contexts import Context
 from lm.fusions import Fusion
 from lm.heads import Head
 from lm.recurrences import Recurrence
+from lm.side_information import KINDS
 from lm.zoo import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
 
 # Fields of a configuration that makers of parts may take, and what a model lacks that has no use
@@ -20,6 +21,8 @@ OPTIONS = {
     "attention": "attention, found a size {} of it",
     "hash_size": "hashed features, found a size {} of their table",
     "hash_order": "hashed n-grams of words, found a length {} of them",
+    "source_words": "source sentences, found a vocabulary of {} words of theirs",
+    "relation_labels": "discourse relations, found {} labels of them",
 }
 
 
@@ -74,11 +77,13 @@ def context_of(
 ) -> Context:
     """The context of a composition; sizes: a recurrence of the word level's kind and size.
 
-    ValueError if it needs side information.
+    ValueError if it needs side information of which the configuration does not say how many words
+    there are.
     """
+    needed = fact(load(composition.context), "side_information") or ()
+    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
+        raise ValueError(f"{config.model!r} needs side information: {', '.join(missing)}")
     context: Context = _made(composition.context, config, embedding, sizes)
-    if missing := ", ".join(context.side_information):
-        raise ValueError(f"the context of {config.model!r} needs {missing}: not supported yet")
     return context
 
 
@@ -90,7 +95,7 @@ def fusion_of(
     ValueError if the context has nothing that the fusion configured could use.
     """
     part = _fusion(config, composition)
-    if config.fusion is not None and context.sentences == 0:
+    if config.fusion is not None and not context.width and not context.carries_state:
         raise ValueError(
             f"{config.model!r} has no context, found the fusion {config.fusion!r}; leave that out"
         )

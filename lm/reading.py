@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -75,11 +76,12 @@ def _sentence_by_sentence(
 ) -> Reading:
     """B sentences at a time, once their contexts are known."""
     drop = noise.features if noise else _unchanged
+    sides = _sides(model, corpus, grid, contexts)
     features, targets, sentences_of, lengths = [], [], [], []
     losses = torch.zeros(2, device=contexts.device)
     parts: list[tuple[Positions, Rows]] = []
-    for row in grid:
-        index, true, given = _given(model, row, contexts, noise)
+    for row, side in zip(grid, sides, strict=True):
+        index, true, given = _given(model, row, contexts, side, noise)
         if not len(index):
             break
         batch = PackedBatch.of(corpus, row[row >= 0], contexts.device)
@@ -107,7 +109,8 @@ def _all_sentences(
     batch = PackedBatch.of(corpus, grid[grid >= 0], contexts.device)
     null = model.context.start(len(batch.order))
     sentences, summary = _unrolled(model, corpus, grid[grid >= 0], batch, null, noise)
-    true, given, contexts = _contexts_of(model, grid, contexts, summary, noise)
+    sides = _sides(model, corpus, grid, contexts)
+    true, given, contexts = _contexts_of(model, grid, contexts, summary, sides, noise)
     features = model.features(sentences, given, drop)
     loss, nats = _auxiliary(model, true, batch)
     columns = features, batch.targets, contexts, loss, nats.detach(), _sentences(batch, grid)
@@ -125,7 +128,8 @@ def _contexts_first(
     chosen = grid[grid >= 0]
     batch = PackedBatch.of(corpus, chosen, contexts.device)
     summary = _summary_of_words(model, corpus, chosen, batch, noise)
-    true, given, contexts = _contexts_of(model, grid, contexts, summary, noise)
+    sides = _sides(model, corpus, grid, contexts)
+    true, given, contexts = _contexts_of(model, grid, contexts, summary, sides, noise)
     sentences = model.unroll(batch, given, noise.inputs if noise else _unchanged)
     features = model.features(sentences, given, noise.features if noise else _unchanged)
     loss, nats = _auxiliary(model, true, batch)
@@ -138,12 +142,13 @@ def _contexts_of(
     grid: NDArray[np.int64],
     contexts: Rows,
     summary: Rows,
+    sides: Sequence[Rows | None],
     noise: Noise | None,
 ) -> tuple[Rows, Rows, Rows]:
     """Contexts of all sentences of a grid, row by row: true, with noise; and those after it."""
     all_true, all_given, done = [], [], 0
-    for row in grid:
-        index, true, given = _given(model, row, contexts, noise)
+    for row, side in zip(grid, sides, strict=True):
+        index, true, given = _given(model, row, contexts, side, noise)
         if not len(index):
             break
         all_true.append(true)
@@ -183,18 +188,41 @@ def _auxiliary(model: DocumentLM, contexts: Rows, batch: PackedBatch) -> Tensor:
     return torch.stack([minimised.sum(), nll.sum()])
 
 
+def _sides(
+    model: DocumentLM, corpus: Corpus, grid: NDArray[np.int64], contexts: Rows
+) -> list[Rows | None]:
+    """Side information of the sentences of each row of a grid, encoded all together."""
+    kinds, context = model.context.side_information, model.context
+    if not kinds:
+        return [None] * len(grid)
+    encoded = context.encoded(corpus.side_rows(kinds, grid[grid >= 0], contexts.device))
+    ends = np.cumsum((grid >= 0).sum(axis=1))
+    return [encoded.take(slice(a, b)) for a, b in pairwise([0, *ends.tolist()])]
+
+
 def _given(
-    model: DocumentLM, row: NDArray[np.int64], contexts: Rows, noise: Noise | None
+    model: DocumentLM,
+    row: NDArray[np.int64],
+    contexts: Rows,
+    side: Rows | None,
+    noise: Noise | None,
 ) -> tuple[Tensor, Rows, Rows]:
     """Streams with a sentence in this row of a grid, and the contexts of these sentences.
 
-    The true contexts, and those in which noise lets the sentences be read.
+    The true contexts, and those in which noise lets the sentences be read. side: of the sentences.
     """
     index = torch.from_numpy(np.flatnonzero(row >= 0)).to(contexts.device)
     true = contexts.take(index)
+    if side is not None:
+        true = model.context.enter(true, side)
     if noise is None:
         return index, true, true
-    return index, true, noise.forget(true, model.context.start(len(true)))
+    null = model.context.start(len(true))
+    return (
+        index,
+        true,
+        noise.forget(true, null if side is None else model.context.enter(null, side)),
+    )
 
 
 def _sentences(batch: PackedBatch, grid: NDArray[np.int64]) -> Tensor:

@@ -44,12 +44,16 @@ class ScoreError(ValueError):
         super().__init__(fault)
 
 
-def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
+def independent(engine: ScoringEngine, lists: Candidates, side: Rows | None = None) -> list[Scores]:
     """Scores (K_t,) of each list in the start context, which a model of order 0 always sees.
 
+    side: the lists' side information (T rows), of which the start context is told each list's own.
     Lists share one trie, as many as `Backend.tokens` allows. O(nodes · (H² + V R)) time.
     Errors: ScoreError, MemoryError.
     """
+    if side is not None:
+        alone = np.ones(len(lists), dtype=np.bool_)
+        return [scores[0] for scores in pairs(engine, lists, alone, side)]
 
     def attempt() -> list[Scores]:
         scores: list[Scores] = []
@@ -66,10 +70,17 @@ def independent(engine: ScoringEngine, lists: Candidates) -> list[Scores]:
     return [_checked(engine, scores, lists.part(t, t + 1), t) for t, scores in found]
 
 
-def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) -> list[Scores]:
-    """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 1).
+def pairs(
+    engine: ScoringEngine,
+    lists: Candidates,
+    first: NDArray[np.bool_],
+    side: Rows | None = None,
+) -> list[Scores]:
+    """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 0 or 1).
 
-    (1, K_t) after the start context where `first` (T,) says that a document begins. Candidates
+    (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
+    lists' side information (T rows), for a model that needs it; at order 0 all rows of a list's
+    scores are equal, and there may be only one. Candidates
     that leave equal contexts are one. Where contexts only add to the logits, one pass over the
     tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
     context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
@@ -79,26 +90,27 @@ def pairs(engine: ScoringEngine, lists: Candidates, first: NDArray[np.bool_]) ->
         matrices: list[Scores] = []
         context = engine.model.context
         start = last = context.start(1), np.zeros(1, dtype=np.int64)
+        encoded = None if side is None else context.encoded(side)
         for begin, end in _spans(engine, lists):
             part = lists.part(begin, end)
             forest = _shared(engine, part)
             sentences = engine.read(forest, start[0])
             summary = context.summary(sentences)
-            following = []
+            given = []
             for t, ends in enumerate(_split(forest.end, part)):
+                contexts, rows = start if first[begin + t] else last
+                if encoded is not None:
+                    contexts = _entered(context, contexts, encoded, begin + t)
+                given.append((contexts, rows))
                 own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
-                following.append(_distinct_after(context, part.part(t, t + 1), own, ends))
-            given = [
-                start if alone else before
-                for alone, before in zip(first[begin:end], [last, *following], strict=False)
-            ]
+                before = start[0] if encoded is None else contexts
+                last = _distinct_after(context, part.part(t, t + 1), own, ends, before)
             if engine.model.additive:
                 found = _products(engine, part, forest, sentences.hidden, given)
             else:
                 requests = [(part.part(t, t + 1), own) for t, (own, _) in enumerate(given)]
                 found = [scores for scores, _ in _all_after(engine, requests)]
             matrices += [sums[rows] for sums, (_, rows) in zip(found, given, strict=True)]
-            last = following[-1]
         return matrices
 
     found = enumerate(engine.timed(attempt))
@@ -120,16 +132,26 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]
     ]
 
 
+def _entered(context: Context, contexts: Rows, encoded: Rows, t: int) -> Rows:
+    """Contexts in which the candidates of list t are read."""
+    index = torch.full((len(contexts),), t, device=contexts.device)
+    return context.enter(contexts, encoded.take(index))
+
+
 def _distinct_after(
-    context: Context, candidates: Candidates, summary: Rows, ends: Indices
+    context: Context, candidates: Candidates, summary: Rows, ends: Indices, before: Rows
 ) -> DistinctContexts:
-    """The contexts after one list's candidates, which end in the nodes `ends`."""
+    """The contexts after one list's candidates, which end in the nodes `ends`.
+
+    before: contexts in which the list was read, of which the first one does for all.
+    """
     first: dict[bytes, int] = {}
     keys = map(context.sentence_key, candidates.texts())
     equal = [first.setdefault(key, k) for k, key in enumerate(keys)]
     _, chosen, rows = np.unique(ends[equal], return_index=True, return_inverse=True)
     distinct = summary.take(torch.from_numpy(chosen).to(summary.device))
-    return context.advance(context.start(len(distinct)), distinct), rows
+    given = before.take(slice(0, 1)).repeat_interleave(len(distinct))
+    return context.advance(given, distinct), rows
 
 
 def _products(

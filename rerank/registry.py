@@ -181,6 +181,10 @@ UTILITIES = {  # of minimum Bayes risk
     "aggregate-chrf": "rerank.metrics.consensus:AggregateChrf",
 }
 MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")
+SIDE_INFORMATION = {  # that models may need: the option of its file, and what is in it
+    "source": "the source sentences",
+    "relations": "the discourse relation of each sentence to the one before",
+}
 
 FLAGS = {  # options of the shell by the names that decoders use
     "width": "--beam",

@@ -28,10 +28,11 @@ class Context(nn.Module):
     and its queries are hidden states of all layers, not of the top one. per_word: whether fusion
     receives a value for each word, by attention, or one for the sentence. averages: whether a
     weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
-    equal contexts, as `sentence_key` says. side_information: what it needs beside target
-    sentences, such as the source sentence. end_to_end: whether the loss of the words reaches the
-    auxiliary parameters, if there are any. averaged: whether training minimises the mean of
-    `auxiliary_nll` over a sentence's words, instead of the sum. width: D, columns of a value.
+    equal contexts, as `sentence_key` says. side_information: kinds of side information that it
+    needs of every sentence (`lm.side_information.KINDS`). end_to_end: whether the loss of the words
+    reaches the auxiliary parameters, if there are any. averaged: whether training minimises the
+    mean of `auxiliary_nll` over a sentence's words, instead of the sum. width: D, columns of a
+    value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
     and size, for their sizes, and keywords for the fields of `lm.model.Config` that `options`
@@ -66,6 +67,18 @@ class Context(nn.Module):
     def advance(self, contexts: Rows, summary: Rows) -> Rows:
         """Contexts after one more sentence each: what was taken from that sentence."""
         return summary
+
+    def encoded(self, side: Rows) -> Rows:
+        """What is taken of side information (B rows, a tensor for each kind); here all of it."""
+        return side
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """Contexts (B rows) in which sentences are read, given their side information, `encoded`.
+
+        Only of contexts with side information. All other methods receive contexts of which a
+        sentence was entered, but for `enter` itself.
+        """
+        return contexts
 
     def value(self, contexts: Rows) -> Tensor:
         """What fusion receives for each sentence, (B, D)."""

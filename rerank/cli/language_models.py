@@ -12,6 +12,7 @@ from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.names import MemberName, TableName
 from rerank.cli.options import (
     Messages,
+    all_of,
     count_option,
     device_option,
     message_options,
@@ -19,6 +20,7 @@ from rerank.cli.options import (
     table_format_option,
     threads_option,
 )
+from rerank.cli.side_information import side_of, side_options
 from rerank.cli.training_options import of_recipe, training_options
 from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT
 from rerank.registry import MODELS
@@ -55,6 +57,8 @@ documents_option = click.option(
     help="Training text: one sentence per line, documents parted as --documents says.",
 )
 @click.option("--valid", required=True, type=FILE, help="Validation text in the same format.")
+@all_of(side_options(beside="line of --train, blank where that is blank"))
+@all_of(side_options("valid-", "line of --valid"))
 @documents_option
 @click.option(
     "--unknown",
@@ -113,6 +117,12 @@ documents_option = click.option(
     "min_count",
     most=MOST_LINES,
     **of_recipe("1", "Number of times that a word of the vocabulary is in the training text"),
+)
+@count_option(
+    "--source-vocab",
+    "source_vocabulary",
+    most=MOST_LINES,
+    help="Vocabulary size of the source sentences [default: that of --vocab].",
 )
 @click.option(
     "--size",
@@ -222,10 +232,11 @@ def train_lm(
 
     messages.announce_threads(threads)
     with messages.warnings() as notices:
+        side, valid_side = side_of(recipe), side_of(recipe, "valid_")
         last = pipeline.train_lm(
             pipeline.Recipe(**recipe, threads=threads),
-            train,
-            valid,
+            pipeline.TextFiles(train, side),
+            pipeline.TextFiles(valid, valid_side),
             out,
             notices=notices,
             resume=resume,
@@ -246,6 +257,7 @@ def train_lm(
     help="Language model made by train-lm.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
+@all_of(side_options(beside="line of TEXT, blank where that is blank"))
 @click.option("--across-documents", is_flag=True, help="Let contexts cross the ends of documents.")
 @documents_option
 @click.option(
@@ -285,5 +297,6 @@ def perplexity(lm: Path, text: str, form: str, messages: Messages, **options: An
 
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        result = pipeline.perplexity(lm, text, notices=notices, **options)
+        files = pipeline.TextFiles(text, side_of(options))
+        result = pipeline.perplexity(lm, files, notices=notices, **options)
     print_result(PerplexityReport(result, options["duplicate_last_word"]), form)

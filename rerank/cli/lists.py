@@ -17,6 +17,7 @@ from rerank.cli.options import (
     no_docs_option,
 )
 from rerank.cli.searching import search_of
+from rerank.cli.side_information import side_of, side_options
 from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT, WEIGHT, Pair, Whole
 from rerank.registry import SCORE_FILES
 
@@ -117,6 +118,7 @@ _SCORER_OPTIONS = [
         help="Scorer `document-cache`, or one of an installed package, as feature NAME; "
         "repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to the scorer.",
     ),
+    *side_options(),
     device_option,
     click.option(
         "--dtype",
@@ -165,5 +167,8 @@ def split(options: dict[str, Any]) -> tuple[Lists, Search]:
         if named
     }
     of_models = ModelOptions(options.pop("pmi"), options.pop("document_caches"))
-    lists = Lists(**options, score_files=score_files, scoring=scoring, model_options=of_models)
+    side = side_of(options)
+    lists = Lists(
+        **options, score_files=score_files, scoring=scoring, model_options=of_models, side=side
+    )
     return lists, search

@@ -7,7 +7,7 @@ values. Logarithms are natural; larger scores are better.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 
 import numpy as np
@@ -38,6 +38,7 @@ class KBest:
     totals: NDArray[np.float64] | None = None  # (n,); None if any line of the document has none
     lines: TextColumn | None = None  # (n,) as they are in the file
     line_numbers: NDArray[np.int64] | None = None  # (n,) in the file, from 1
+    side: Mapping[str, Sequence[bytes]] = field(default_factory=dict)  # (T,) lines of each kind
 
     @classmethod
     def of(
@@ -133,6 +134,7 @@ class KBest:
             totals=None if self.totals is None else self.totals[rows],
             lines=None if self.lines is None else self.lines.take(rows),
             line_numbers=None if self.line_numbers is None else self.line_numbers[rows],
+            side={kind: lines[:sentences] for kind, lines in self.side.items()},
         )
 
 

@@ -13,7 +13,6 @@ from rerank.pipeline.demo import demo as demo
 from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import evaluate as evaluate
-from rerank.pipeline.language_models import Recipe as Recipe
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
@@ -24,10 +23,12 @@ from rerank.pipeline.models import Scoring as Scoring
 from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
 from rerank.pipeline.moses_tuning import tune_moses as tune_moses
 from rerank.pipeline.perplexity import perplexity as perplexity
+from rerank.pipeline.recipes import Recipe as Recipe
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.searching import Search as Search
+from rerank.pipeline.training_texts import TextFiles as TextFiles
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert
 from rerank.pipeline.tuning_outcome import Tuning as Tuning

@@ -11,6 +11,7 @@ from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.pipeline.language_models import open_model
+from rerank.pipeline.side_information import refuse
 
 MISSING = b"___"  # the word that stands for the missing one
 Line = tuple[int, list[bytes]]  # its number, from 1, and its words
@@ -73,6 +74,7 @@ def cloze(
 
     documents = list(_documents(read_lines(text, notices), display(text)))
     saved = open_model(lm, device, threads)
+    refuse(saved, lm, "rerank cloze")
     engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
     words = [word.decode() for word in vocabulary.words]
     found = []

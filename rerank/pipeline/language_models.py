@@ -5,9 +5,9 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import rerank
 from rerank.errors import InputError, UsageError
@@ -18,14 +18,21 @@ from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.processes import processes
-from rerank.pipeline.recipes import check_memory, completed, described, fitting, settings_of
+from rerank.pipeline.recipes import (
+    Recipe,
+    check_memory,
+    completed,
+    described,
+    fitting,
+    settings_of,
+)
+from rerank.pipeline.side_information import check_files, kinds_of
 from rerank.pipeline.training import validations
-from rerank.pipeline.training_texts import corpora
+from rerank.pipeline.training_texts import TextFiles, TrainingTexts, training_texts
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
     import torch
-    from _typeshed import DataclassInstance
 
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
@@ -34,76 +41,10 @@ if TYPE_CHECKING:
     from lm.training.trainer import Trainer
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """Settings of the training of a language model: the options of `train-lm`.
-
-    None stands for the value of the recipe (`lm.training.recipes`); fusion, head: None for those
-    of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
-    for unknown words. backward: whether sentences are read from right to left; longest: most words
-    of a sentence to train on, None for any number; across_documents: whether contexts cross the
-    ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
-    recipe.
-    """
-
-    model: str
-    recipe: str = "strong"
-    size: str | None = None
-    embed: int | None = None
-    hidden: int | None = None
-    layers: int | None = None
-    recurrence: str | None = None
-    tied: bool | None = None
-    head: str | None = None
-    backward: bool | None = None
-    fusion: str | None = None
-    attention: int | None = None
-    hash_size: int | None = None
-    hash_order: int | None = None
-    documents: str = "blank"
-    unknown: str | None = None
-    initialisation: str | None = None
-    vocabulary: int | None = None
-    min_count: int | None = None
-    longest: int | None = None
-    across_documents: bool = False
-    epochs: int | None = None
-    minutes: float | None = None
-    seed: int = 1
-    optimiser: str | None = None
-    learning_rate: float | None = None
-    weight_decay: float | None = None
-    clip: float | None = None
-    schedule: str | None = None
-    validations: int | None = None
-    patience: int | None = None
-    streams: int | None = None
-    segment: int | None = None
-    segments: str | None = None
-    accumulate: int | None = None
-    levels: str | None = None
-    dropout: float | None = None
-    locked_dropout: float | None = None
-    word_dropout: float | None = None
-    weight_dropout: float | None = None
-    context_dropout: float | None = None
-    context_noise: float | None = None
-    averaging: float | None = None
-    negatives: int | None = None
-    device: str = "auto"
-    precision: str | None = None
-    threads: int | None = None
-
-    def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
-        """Values, but for None, of the fields that a dataclass has, too."""
-        values = {field.name: getattr(self, field.name, None) for field in fields(record)}
-        return {name: value for name, value in values.items() if value is not None}
-
-
 def train_lm(
     recipe: Recipe,
-    train: str | Path,
-    valid: str | Path,
+    train: str | Path | TextFiles,
+    valid: str | Path | TextFiles,
     out: Path,
     *,
     notices: Notices,
@@ -122,16 +63,23 @@ def train_lm(
     """
     from lm.checkpoint import load_training
     from lm.model import n_parameters
+    from lm.zoo import load
 
     _check_folder(out, resume)
     given, recipe = recipe, completed(recipe)
-    inputs = InputFiles((train, valid))
+    needed = dict.fromkeys(kinds_of(load(MODELS[recipe.model].context)), recipe.model)
+    train, valid = TextFiles.of(train), TextFiles.of(valid)
+    check_files(needed, train.side)
+    check_files(needed, valid.side, "valid-")
+    files = (*train.all, *valid.all)
+    inputs = InputFiles(files)
     rows = LearningCurve(curve) if curve else None
-    check_outputs((curve,) if curve else (), (train, valid))
-    with processes(choose_device(recipe.device, recipe.threads), (train, valid)) as (device, group):
+    check_outputs((curve,) if curve else (), files)
+    with processes(choose_device(recipe.device, recipe.threads), files) as (device, group):
         check_memory(recipe, device)
-        corpus, held_out, vocabulary = corpora(recipe, train, valid, notices)
-        trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device, group)
+        texts = training_texts(recipe, train, valid, notices)
+        corpus = texts.train
+        trainer = _trainer(recipe, given, texts, device, group)
         model, settings, state = trainer.model, trainer.settings, out / "resume"
         if resume and (state / "state.json").exists():
             with _valid_files():
@@ -152,11 +100,12 @@ def train_lm(
             f"{f', {group.number} processes' if group.number > 1 else ''}"
         )
         announce(described(recipe.recipe, settings))
-        about = _about(recipe, settings, corpus, {"train": train, "valid": valid})
+        named = {"train": train.text, "valid": valid.text, **train.side}
+        about = _about(recipe, settings, corpus, named)
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Report | None = None
-        for last in validations(trainer, out, vocabulary, about, rows):
+        for last in validations(trainer, out, texts, about, rows):
             if group.rank == 0:
                 report(last)
     if last is None:
@@ -167,25 +116,27 @@ def train_lm(
 def _trainer(
     recipe: Recipe,
     given: Recipe,
-    corpus: Corpus,
-    held_out: Corpus,
-    words: int,
+    texts: TrainingTexts,
     device: torch.device,
     group: Processes,
 ) -> Trainer:
-    """A new model of so many words and its trainer, by a recipe and by what it was before."""
+    """A new model of these texts and its trainer, by a recipe and by what it was before."""
     from lm.model import Config, DocumentLM
+    from lm.side_information import KINDS
     from lm.training.initialisation import INITIALISATIONS
     from lm.training.trainer import Trainer
 
+    sizes = {KINDS[kind]: len(words) for kind, words in texts.side.items()}
     with fitting(recipe):
-        config = Config(**recipe.values(Config) | {"vocabulary": words})
+        config = Config(**recipe.values(Config) | {"vocabulary": len(texts.vocabulary), **sizes})
         model = DocumentLM.seeded(config, recipe.seed, MODELS)
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)
     try:
-        return Trainer(model.to(device), corpus, held_out, settings=settings, processes=group)
+        return Trainer(
+            model.to(device), texts.train, texts.valid, settings=settings, processes=group
+        )
     except ValueError as fault:
         raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
 

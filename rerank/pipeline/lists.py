@@ -30,6 +30,7 @@ from rerank.pipeline.models import (
     open_scorer,
 )
 from rerank.pipeline.progress import progress
+from rerank.pipeline.side_information import NO_FILES, Files, check_files, given_lines
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.registry import SCORE_FILES, attribute
@@ -44,7 +45,8 @@ class Lists(ReadingOptions):
 
     lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
     ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
-    of scores of other tools, by their kind in `rerank.registry`.
+    of scores of other tools, by their kind in `rerank.registry`; side: files of side information
+    for the models, by kind, a line for each source line.
     """
 
     kbest: str | Path
@@ -55,6 +57,7 @@ class Lists(ReadingOptions):
     scorers: tuple[tuple[str, str], ...] = ()
     score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
     scoring: Scoring = FLOAT32
+    side: Files = field(default_factory=dict)
 
     @property
     def names(self) -> dict[str, Sequence[tuple[str, str | Path]]]:
@@ -65,14 +68,18 @@ class Lists(ReadingOptions):
     def files(self) -> list[str | Path]:
         """All files that are read, without the models."""
         others = [path for named in self.score_files.values() for _, path in named]
-        return [self.kbest, *([self.docs] if self.docs else []), *others]
+        docs = [self.docs] if self.docs else []
+        return [self.kbest, *docs, *self.side.values(), *others]
 
 
 class KBestFile:
-    """A k-best list on disk, which can be read as often as needed."""
+    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise."""
 
-    def __init__(self, path: FilePath, lists: Lists) -> None:
+    def __init__(
+        self, path: FilePath, lists: Lists, side: Mapping[str, FilePath] = NO_FILES
+    ) -> None:
         self.path, self.lists, self.name = path, lists, display(lists.kbest)
+        self._side = side
 
     @cached_property
     def survey(self) -> Survey:
@@ -94,8 +101,13 @@ class KBestFile:
     def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
         """(document id, its lists) of each document."""
         found = read_documents(self.path, documents, notices, self.lists)
-        for name, kbest in zip(documents.ids, found, strict=True):
-            yield name, replace(kbest, source=self.name)
+        side = [
+            given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
+            for kind, path in self._side.items()
+        ]
+        for name, kbest, *lines in zip(documents.ids, found, *side, strict=True):
+            beside = dict(zip(self._side, lines, strict=True))
+            yield name, replace(kbest, source=self.name, side=beside)
 
     def _lines_by_id(self) -> int:
         """How many source lines there are, from the highest id of the list."""
@@ -130,7 +142,10 @@ class KBestSource(DocumentSource):
         with watch.lap("models"):
             self.models = open_models(lists.lms, lists.scoring, self.cache, lists.model_options)
             self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
-        self.file = KBestFile(self.copied(lists.kbest), lists)
+        needed = {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
+        check_files(needed, lists.side)
+        self._side = {kind: self.copied(path) for kind, path in lists.side.items()}
+        self.file = KBestFile(self.copied(lists.kbest), lists, self._side)
         self.documents = documents or self.file.documents(notices)
         self.info = ListInfo(
             self.documents,
@@ -170,7 +185,8 @@ class KBestSource(DocumentSource):
             try:
                 yield source
             except InputError:
-                for path in (source.file.path, *(file.path for file in source.score_files)):
+                score_files = (file.path for file in source.score_files)
+                for path in (source.file.path, *source._side.values(), *score_files):
                     if isinstance(path, RereadFile):
                         path.check()  # a file that was rewritten is the reason
                 raise

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.errors import RerankError, UsageError
 from rerank.files.lines import read_lines
+from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.pipeline.language_models import open_model
-from rerank.pipeline.training_texts import check_text
+from rerank.pipeline.side_information import check_files, encoded
+from rerank.pipeline.training_texts import TextFiles, check_text
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 def perplexity(
     lm: Path,
-    text: str | Path,
+    text: str | Path | TextFiles,
     *,
     notices: Notices,
     documents: str = "blank",
@@ -44,7 +47,12 @@ def perplexity(
     from lm.document_cache import WithDocumentCache
 
     saved = open_model(lm, device, threads)
-    corpus = read_corpus(text, saved, notices, documents)
+    text = TextFiles.of(text)
+    check_files(dict.fromkeys(saved.side, str(lm)), text.side)
+    corpus = read_corpus(text.text, saved, notices, documents)
+    name = display(text.text)
+    side = encoded(text.side, saved.side, corpus, name, documents, notices)
+    corpus = replace(corpus, side=side)
     if duplicate_last_word:
         if saved.model.config.backward:
             raise UsageError(

@@ -4,23 +4,92 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from rerank.errors import UsageError
 from rerank.pipeline.devices import memory_bytes
+from rerank.pipeline.side_information import kinds_of
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
     import torch
+    from _typeshed import DataclassInstance
 
     from lm.model import DocumentLM
     from lm.training.settings import Settings
-    from rerank.pipeline.language_models import Recipe
 
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 AVERAGING_BYTES = 4  # for each parameter: its average
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Settings of the training of a language model: the options of `train-lm`.
+
+    None stands for the value of the recipe (`lm.training.recipes`); fusion, head: None for those
+    of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
+    for unknown words. backward: whether sentences are read from right to left; longest: most words
+    of a sentence to train on, None for any number; across_documents: whether contexts cross the
+    ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
+    recipe. source_vocabulary: most words of the source sentences' vocabulary, None for as many as
+    `vocabulary`.
+    """
+
+    model: str
+    recipe: str = "strong"
+    size: str | None = None
+    embed: int | None = None
+    hidden: int | None = None
+    layers: int | None = None
+    recurrence: str | None = None
+    tied: bool | None = None
+    head: str | None = None
+    backward: bool | None = None
+    fusion: str | None = None
+    attention: int | None = None
+    hash_size: int | None = None
+    hash_order: int | None = None
+    documents: str = "blank"
+    unknown: str | None = None
+    initialisation: str | None = None
+    vocabulary: int | None = None
+    min_count: int | None = None
+    source_vocabulary: int | None = None
+    longest: int | None = None
+    across_documents: bool = False
+    epochs: int | None = None
+    minutes: float | None = None
+    seed: int = 1
+    optimiser: str | None = None
+    learning_rate: float | None = None
+    weight_decay: float | None = None
+    clip: float | None = None
+    schedule: str | None = None
+    validations: int | None = None
+    patience: int | None = None
+    streams: int | None = None
+    segment: int | None = None
+    segments: str | None = None
+    accumulate: int | None = None
+    levels: str | None = None
+    dropout: float | None = None
+    locked_dropout: float | None = None
+    word_dropout: float | None = None
+    weight_dropout: float | None = None
+    context_dropout: float | None = None
+    context_noise: float | None = None
+    averaging: float | None = None
+    negatives: int | None = None
+    device: str = "auto"
+    precision: str | None = None
+    threads: int | None = None
+
+    def values(self, record: type[DataclassInstance]) -> dict[str, Any]:
+        """Values, but for None, of the fields that a dataclass has, too."""
+        values = {field.name: getattr(self, field.name, None) for field in fields(record)}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def completed(recipe: Recipe) -> Recipe:
@@ -114,11 +183,15 @@ def check_memory(recipe: Recipe, device: torch.device) -> None:
     import torch
 
     from lm.model import Config, DocumentLM, n_parameters
+    from lm.side_information import KINDS
     from lm.vocabulary import SPECIAL
+    from lm.zoo import load
 
     try:
         with fitting(recipe), torch.device("meta"):  # no numbers
-            config = Config(**recipe.values(Config) | {"vocabulary": len(SPECIAL)})
+            kinds = kinds_of(load(MODELS[recipe.model].context))
+            sizes = dict.fromkeys(("vocabulary", *(KINDS[kind] for kind in kinds)), len(SPECIAL))
+            config = Config(**recipe.values(Config) | sizes)
             n = n_parameters(DocumentLM(config, MODELS))
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return

@@ -12,6 +12,7 @@ from rerank.notices import Notices
 from rerank.pipeline.language_models import open_model
 from rerank.pipeline.perplexity import broken_models, read_corpus
 from rerank.pipeline.progress import progress
+from rerank.pipeline.side_information import refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def sample(
 
     check_outputs((out,), () if start is None else (start,))
     saved = open_model(lm, device, threads)
+    refuse(saved, lm, "rerank sample")
     vocabulary = saved.vocabulary
     if not saved.model.head.predicts_end:
         raise UsageError(

@@ -15,8 +15,8 @@ from rerank.pipeline.progress import progress
 if TYPE_CHECKING:
     from lm.training.settings import Report
     from lm.training.trainer import Trainer
-    from lm.vocabulary import Vocabulary
     from rerank.pipeline.curves import LearningCurve
+    from rerank.pipeline.training_texts import TrainingTexts
 
 SAVE_SECONDS = 300.0
 
@@ -24,7 +24,7 @@ SAVE_SECONDS = 300.0
 def validations(
     trainer: Trainer,
     out: Path,
-    vocabulary: Vocabulary,
+    texts: TrainingTexts,
     about: dict[str, object],
     rows: LearningCurve | None,
 ) -> Iterator[Report]:
@@ -42,7 +42,8 @@ def validations(
             if item is not None:
                 yield item
             if first and item is not None and item.best:
-                save_model(out, trainer.validated, vocabulary, {**about, **_measured(item)})
+                own = {**about, **_measured(item)}
+                save_model(out, trainer.validated, texts.vocabulary, own, texts.side)
             if first and item is not None and rows:
                 rows.add(item)
             if item is not None or trainer.progress.seconds - saved > SAVE_SECONDS:

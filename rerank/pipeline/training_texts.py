@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,11 +11,14 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.notices import Notices
+from rerank.pipeline import side_information
+from rerank.pipeline.side_information import Files
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus
+    from lm.side_information import SideText
     from lm.vocabulary import Vocabulary
-    from rerank.pipeline.language_models import Recipe
+    from rerank.pipeline.recipes import Recipe
 
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {
@@ -22,35 +27,65 @@ _PARTED = {
 }
 
 
-def corpora(
-    recipe: Recipe, train: str | Path, valid: str | Path, notices: Notices
-) -> tuple[Corpus, Corpus, Vocabulary]:
-    """Training and validation text in ids, as read, and the vocabulary of the training text."""
-    from lm.corpus import build_vocabulary, encode, intern, renumber
+@dataclass(frozen=True, slots=True, eq=False)
+class TextFiles:
+    """A training or validation text, and the files of its side information by kind."""
+
+    text: str | Path
+    side: Files = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str | Path | TextFiles) -> TextFiles:
+        """A text without side information, or these files."""
+        return text if isinstance(text, TextFiles) else cls(text)
+
+    @property
+    def all(self) -> tuple[str | Path, ...]:
+        """All of the files."""
+        return (self.text, *self.side.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingTexts:
+    """Training and validation text in ids, as a model reads them, and the training vocabularies.
+
+    side: vocabulary of each kind of side information.
+    """
+
+    train: Corpus
+    valid: Corpus
+    vocabulary: Vocabulary
+    side: Mapping[str, Vocabulary] = field(default_factory=dict)
+
+
+def training_texts(
+    recipe: Recipe, train: TextFiles, valid: TextFiles, notices: Notices
+) -> TrainingTexts:
+    """The texts of a run; of side information, the vocabulary has up to `source_vocabulary` words.
+
+    InputError for files that do not fit each other.
+    """
+    from lm.corpus import encode, intern, renumber
     from lm.direction import in_reading_order
 
-    words, raw = intern(read_lines(train, notices), recipe.documents)
-    check_text(raw, train, notices)
-    unknown = None if recipe.unknown is None else recipe.unknown.encode()
-    if unknown is not None and unknown not in words:
-        raise InputError(
-            f"expected the word {recipe.unknown!r} of --unknown in the training text, found none; "
-            "correct it, or leave it out",
-            source=display(train),
-        )
-    least = recipe.min_count or 1
-    size = recipe.vocabulary or len(words)
-    vocabulary = build_vocabulary(words, raw, size, least=least, unknown=unknown)
-    if not vocabulary.words:
-        raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
-    held_out = encode(read_lines(valid, notices), vocabulary, recipe.documents)
-    check_text(held_out, valid, notices)
+    words, raw = intern(read_lines(train.text, notices), recipe.documents)
+    check_text(raw, train.text, notices)
+    vocabulary = _vocabulary(recipe, words, raw, train.text)
+    held_out = encode(read_lines(valid.text, notices), vocabulary, recipe.documents)
+    check_text(held_out, valid.text, notices)
     if raw.n_documents == 1 and not recipe.across_documents:
         notices.add(
-            f"training text is one document; {_PARTED[recipe.documents]}", source=display(train)
+            f"training text is one document; {_PARTED[recipe.documents]}",
+            source=display(train.text),
         )
-    both = (renumber(raw, words, vocabulary), held_out)
-    corpus, held_out = (in_reading_order(one, backward=recipe.backward) for one in both)
+    side, own = _side_information(recipe, train, raw, notices)
+    name, others = display(valid.text), (recipe.documents, notices)
+    beside = side_information.encoded(valid.side, side, held_out, name, *others)
+    corpus = replace(renumber(raw, words, vocabulary), side=own)
+    corpus, held_out = (
+        in_reading_order(one, backward=recipe.backward)
+        for one in (corpus, replace(held_out, side=beside))
+    )
     if recipe.longest is not None:
         corpus = corpus.without_longer(recipe.longest)
         if not corpus.n_sentences:
@@ -60,8 +95,46 @@ def corpora(
             )
     if recipe.across_documents:
         stretches = (recipe.streams or 1) * STRETCHES
-        return corpus.in_stretches(stretches), held_out.in_stretches(1), vocabulary
-    return corpus, held_out, vocabulary
+        corpus, held_out = corpus.in_stretches(stretches), held_out.in_stretches(1)
+    return TrainingTexts(corpus, held_out, vocabulary, side)
+
+
+def _vocabulary(recipe: Recipe, words: list[bytes], raw: Corpus, path: str | Path) -> Vocabulary:
+    """The vocabulary of an interned training text."""
+    from lm.corpus import build_vocabulary
+
+    unknown = None if recipe.unknown is None else recipe.unknown.encode()
+    if unknown is not None and unknown not in words:
+        raise InputError(
+            f"expected the word {recipe.unknown!r} of --unknown in the training text, found none; "
+            "correct it, or leave it out",
+            source=display(path),
+        )
+    least = recipe.min_count or 1
+    size = recipe.vocabulary or len(words)
+    vocabulary = build_vocabulary(words, raw, size, least=least, unknown=unknown)
+    if not vocabulary.words:
+        raise UsageError(f"--vocab-min-count {least}: no word is so frequent; choose a smaller one")
+    return vocabulary
+
+
+def _side_information(
+    recipe: Recipe, train: TextFiles, raw: Corpus, notices: Notices
+) -> tuple[dict[str, Vocabulary], dict[str, SideText]]:
+    """Vocabularies of the training text's side information, and itself in their ids."""
+    from lm.corpus import Corpus, build_vocabulary
+    from lm.side_information import LABELS
+
+    vocabularies, texts = {}, {}
+    for kind, path in train.side.items():
+        name = display(train.text)
+        words, text = side_information.interned(path, kind, raw, name, recipe.documents, notices)
+        size = recipe.source_vocabulary or recipe.vocabulary or len(words)
+        most = len(words) if kind in LABELS else size
+        corpus = Corpus(text.tokens, text.sentences, raw.documents)
+        vocabularies[kind] = build_vocabulary(words, corpus, most)
+        texts[kind] = side_information.renumbered(text, words, vocabularies[kind])
+    return vocabularies, texts
 
 
 def check_text(corpus: Corpus, path: str | Path, notices: Notices) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -30,19 +30,32 @@ class ListTexts:
     """Hypotheses of a document's T non-empty lists, one LF-ended line each.
 
     counts: (T,) candidates of each list; chosen: whether these are not the first candidates of
-    the lists in the file but a selection (`--diverse`).
+    the lists in the file but a selection (`--diverse`); side: side information of the lists on
+    which scores depend, by kind, T LF-ended lines.
     """
 
     text: bytes
     counts: NDArray[np.int64]
     chosen: bool = False
+    side: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kbest: KBest) -> ListTexts:
-        """The hypotheses of k-best lists."""
+    def of(cls, kbest: KBest, kinds: Sequence[str] = ()) -> ListTexts:
+        """The hypotheses of k-best lists, with these kinds of their side information."""
         text = b"".join(line + b"\n" for line in kbest.texts.to_list())
         chosen = not np.array_equal(kbest.ranks, places_of(kbest.counts))
-        return cls(text, kbest.counts[kbest.counts > 0], chosen)
+        present = np.flatnonzero(kbest.counts)
+        side = {
+            kind: b"".join(kbest.side[kind][t] + b"\n" for t in present.tolist()) for kind in kinds
+        }
+        return cls(text, kbest.counts[present], chosen, side)
+
+    @property
+    def side_digest(self) -> bytes:
+        """Digest of the side information; empty if there is none."""
+        if not self.side:
+            return b""
+        return hashlib.sha256(repr(sorted(self.side.items())).encode()).digest()
 
     @property
     def offsets(self) -> NDArray[np.int64]:
@@ -61,20 +74,26 @@ class ListTexts:
         return [self.text[a:b] for a, b in pairwise(starts)]
 
     def name(self) -> str:
-        """Digest of the first candidate of each list; of all candidates if they are `chosen`."""
+        """Digest of the first candidate of each list; of all candidates if they are `chosen`.
+
+        And of the side information.
+        """
         if self.chosen:
-            return hashlib.sha256(self.text).hexdigest()
+            return hashlib.sha256(self.text + self.side_digest).hexdigest()
         first = (part[: part.index(b"\n") + 1] for part in self.lists())
-        return hashlib.sha256(b"".join(first)).hexdigest()
+        return hashlib.sha256(b"".join(first) + self.side_digest).hexdigest()
 
     def equals(self, other: ListTexts) -> bool:
-        """Whether the lists are equal."""
-        return self.text == other.text and np.array_equal(self.counts, other.counts)
+        """Whether the lists are equal, and their side information."""
+        same = self.text == other.text and self.side_digest == other.side_digest
+        return same and np.array_equal(self.counts, other.counts)
 
     def is_prefix_of(self, cached: ListTexts) -> bool:
-        """Whether each list is a prefix of the cached list at its place."""
+        """Whether each list is a prefix of the cached list at its place, given the same sides."""
         if self.equals(cached):
             return True
+        if self.side_digest != cached.side_digest:
+            return False
         if len(self.counts) != len(cached.counts) or (self.counts > cached.counts).any():
             return False
         pairs = zip(self.lists(), cached.lists(), strict=True)
@@ -148,7 +167,9 @@ class ScorerCache:
         arrays = self.cache.get(self.group, requested.name())
         if arrays is None or not arrays.keys() >= {"text", "counts"}:
             return None
-        cached = ListTexts(arrays["text"].tobytes(), arrays["counts"])
+        cached = ListTexts(arrays["text"].tobytes(), arrays["counts"], side=requested.side)
+        if arrays.get("side", np.zeros(0, np.uint8)).tobytes() != requested.side_digest:
+            return None
         hit = requested.equals(cached) if self.whole else requested.is_prefix_of(cached)
         return CachedScores(cached, requested, arrays) if hit else None
 
@@ -157,4 +178,6 @@ class ScorerCache:
         if self.cache is not None:
             text = np.frombuffer(texts.text, dtype=np.uint8)
             own: Arrays = {"text": text, "counts": texts.counts}
+            if texts.side:
+                own["side"] = np.frombuffer(texts.side_digest, dtype=np.uint8)
             self.cache.put(self.group, texts.name(), {**arrays, **own})

@@ -8,7 +8,6 @@ computed lazily from its nearest ancestor with a context.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,9 +29,9 @@ from rerank.scorers.histories import (
     LastSentences,
     ScoredHistories,
     digest,
-    take,
 )
 from rerank.scorers.moves import rescored
+from rerank.scorers.requests import scored_together
 
 Scores = NDArray[np.float32]
 Sums = NDArray[np.float64]
@@ -42,7 +41,8 @@ class ContextualProblem(DocumentProblem):
     """Log-probabilities of a document's candidates in context; a state is a batch of histories.
 
     order: the model's, or None to treat every history as different. `encode` gives the
-    candidates in the model's words, once they are needed. Memory: 4 bytes a candidate and
+    candidates in the model's words, once they are needed; side: side information of the T
+    sentences, if the model needs it. Memory: 4 bytes a candidate and
     about 300 for each history that was scored or cached.
     """
 
@@ -58,8 +58,10 @@ class ContextualProblem(DocumentProblem):
         order: int | None,
         memory: ScorerCache,
         label: str,
+        side: Rows | None = None,
     ) -> None:
         self.engine, self.order, self.label = engine, order, label
+        self._side = side
         self.lengths = tuple(kept.requested.counts.tolist())
         self._kept, self._encode, self._memory = kept, encode, memory
         self._table = _table(kept)
@@ -85,8 +87,30 @@ class ContextualProblem(DocumentProblem):
 
     def initial(self) -> Histories:
         """The empty history, in the start context."""
-        start = self.engine.model.context.start(1).detach()
+        context, side = self.engine.model.context, self._side_of(0)
+        start = context.start(1).detach()
+        if side is not None:
+            with self.engine.backend.inference():
+                start = context.enter(start, side)
         return Histories(0, [self._keys.first], start, np.zeros(1, dtype=np.intp))
+
+    @cached_property
+    def _encoded_side(self) -> Rows | None:
+        """The side information as the model's context takes it."""
+        if self._side is None:
+            return None
+        with self.engine.backend.inference():
+            return self.engine.model.context.encoded(self._side)
+
+    def _side_of(self, t: int) -> Rows | None:
+        """Encoded side information of sentence t, one row; None if there is none."""
+        if self._encoded_side is None or t >= len(self.lengths):
+            return None
+        return self._encoded_side.take(slice(t, t + 1))
+
+    def advanced(self, t: int, contexts: Rows, summaries: Rows) -> Rows:
+        """Contexts (M rows) after sentence t, whose summaries (M rows) these are."""
+        return advanced(self.engine, contexts, summaries, self._side_of(t + 1))
 
     def extend(self, states: Histories, t: int) -> Answer:
         """Scores (N, K_t) after each history; O(trie nodes) steps for each one not cached."""
@@ -95,7 +119,7 @@ class ContextualProblem(DocumentProblem):
     @classmethod
     def extend_together(cls, requests: Sequence[tuple[Any, Histories, int]]) -> list[Answer]:
         """Scores for histories of many documents, in one batch for each model."""
-        found = _scored([(problem, histories) for problem, histories, _ in requests])
+        found = scored_together([(problem, histories) for problem, histories, _ in requests])
         return [
             (problem._scores(histories), scored)
             for (problem, histories, _), scored in zip(requests, found, strict=True)
@@ -107,7 +131,7 @@ class ContextualProblem(DocumentProblem):
         following = self.followed(histories, parents, choices)
         if found := successors.pairs(parents, choices, self.lengths[histories.t]):
             known, contexts, summary = found
-            following.enter(known, advanced(self.engine, contexts, summary))
+            following.enter(known, self.advanced(histories.t, contexts, summary))
         return following
 
     def followed(self, before: Histories, parents: Indices, choices: Indices) -> Histories:
@@ -137,7 +161,7 @@ class ContextualProblem(DocumentProblem):
             given = self.contexts(before)
             ((_, found),) = read([(self, before.t, self.sentence(before.t), given)])
             given = given.repeat_interleave(k)
-        pairs = advanced(self.engine, given, found)
+        pairs = self.advanced(before.t, given, found)
         with self.engine.backend.inference():
             means = [
                 torch.einsum(
@@ -228,65 +252,6 @@ class ContextualProblem(DocumentProblem):
         """Put the scores (M, K_t) after histories with these score keys into the table."""
         self._grown = self._grown or len(keys) > 0
         self._table.update(zip(((t, key) for key in keys), scores, strict=True))
-
-
-@dataclass(slots=True, eq=False)
-class _Request:
-    """Histories before sentence t of a problem that are to be scored, each score key once.
-
-    rows: number of each score key among them; keys: theirs; contexts: theirs, in pieces; summary:
-    what the context takes from the candidates after them, once they are scored.
-    """
-
-    problem: ContextualProblem
-    t: int
-    rows: dict[bytes, int] = field(default_factory=dict)
-    keys: list[Key] = field(default_factory=list)
-    contexts: list[Rows] = field(default_factory=list)
-    summary: Rows | None = None
-
-    def add(self, histories: Histories) -> None:
-        """Ask for the scores after those histories that are not in the table."""
-        new: dict[bytes, int] = {}
-        for n, key in enumerate(self.problem.score_keys(histories)):
-            if key not in self.rows and not self.problem.has_scores(self.t, key):
-                new.setdefault(key, n)
-        if new:
-            for key in new:
-                self.rows[key] = len(self.rows)
-            self.keys += [histories.keys[n] for n in new.values()]
-            self.contexts.append(self.problem.contexts(histories, np.array([*new.values()])))
-
-    def answer(self, histories: Histories) -> ScoredHistories:
-        """Scored histories; equal ones share a context, those of equal scores need not."""
-        if self.summary is None:
-            return ScoredHistories(histories, np.full(len(histories.keys), -1))
-        scored = np.array([self.rows.get(k, -1) for k in self.problem.score_keys(histories)])
-        pairs = zip(scored.tolist(), histories.keys, strict=True)
-        equal = np.array([row >= 0 and self.keys[row] == key for row, key in pairs])
-        lacking = np.flatnonzero(equal & ~histories.known)
-        if lacking.size:
-            histories.enter(lacking, take(self.contexts[0], scored[lacking]))
-        return ScoredHistories(histories, scored, self.summary)
-
-
-def _scored(asked: Sequence[tuple[ContextualProblem, Histories]]) -> list[ScoredHistories]:
-    """All histories that are not in a table scored and entered, those of one score key once."""
-    requests: dict[tuple[int, int], _Request] = {}
-    owners = []
-    for problem, histories in asked:
-        own = requests.setdefault((id(problem), histories.t), _Request(problem, histories.t))
-        own.add(histories)
-        owners.append(own)
-    work = [own for own in requests.values() if own.rows]
-    for own in work:
-        own.contexts = [own.contexts[0].cat(own.contexts)]
-    answers = read(
-        [(own.problem, own.t, own.problem.sentence(own.t), own.contexts[0]) for own in work]
-    )
-    for own, (scores, own.summary) in zip(work, answers, strict=True):
-        own.problem.enter(own.t, list(own.rows), scores)
-    return [own.answer(histories) for own, (_, histories) in zip(owners, asked, strict=True)]
 
 
 def _table(kept: CachedScores) -> dict[tuple[int, bytes], Scores]:

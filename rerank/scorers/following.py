@@ -70,23 +70,31 @@ def follow(
         scores[n].append(of_lists[:, place])
         summaries[n].append(summary.take(slice(place, None, of_lists.shape[1])))
     return [
-        (np.concatenate(scores[n]), advanced(problem.engine, contexts, Rows.cat(summaries[n])))
-        for n, (problem, _, _, contexts) in enumerate(asked)
+        (np.concatenate(scores[n]), problem.advanced(t, contexts, Rows.cat(summaries[n])))
+        for n, (problem, t, _, contexts) in enumerate(asked)
     ]
 
 
-def advanced(engine: ScoringEngine, contexts: Rows, summaries: Rows) -> Rows:
-    """Contexts (M rows) after sentences with summaries (M rows).
+def advanced(
+    engine: ScoringEngine, contexts: Rows, summaries: Rows, side: Rows | None = None
+) -> Rows:
+    """Contexts (M rows) after sentences with summaries (M rows), in which the next one is read.
 
-    One at a time on a deterministic backend: the bits of a row of a product may depend on how
-    many rows there are, and on where in memory it lies, hence the copies that `take` makes.
+    side: encoded side information of that sentence, one row, or None. One at a time on a
+    deterministic backend: the bits of a row of a product may depend on how many rows there are,
+    and on where in memory it lies, hence the copies that `take` makes.
     """
-    advance = engine.model.context.advance
+    context = engine.model.context
+
+    def following(given: Rows, summary: Rows) -> Rows:
+        after = context.advance(given, summary)
+        return after if side is None else context.enter(after, side.repeat_interleave(len(after)))
+
     with engine.backend.inference():
         if not engine.backend.deterministic:
-            return advance(contexts, summaries)
+            return following(contexts, summaries)
         rows = (np.array([n]) for n in range(len(contexts)))
-        return contexts.cat([advance(take(contexts, n), take(summaries, n)) for n in rows])
+        return contexts.cat([following(take(contexts, n), take(summaries, n)) for n in rows])
 
 
 def located(fault: ScoreError, t: int) -> str:

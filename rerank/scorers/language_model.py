@@ -19,6 +19,7 @@ from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
 from lm.engine import EngineCounts, ScoringEngine
 from lm.evaluation import LogNormalisers
+from lm.rows import Rows
 from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
@@ -34,7 +35,7 @@ from rerank.scorers.unknown_words import UnknownWords
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
 Named = tuple[str, KBest]
-ListScoring = Callable[[Candidates, NDArray[np.int64]], list[Scores]]
+ListScoring = Callable[[Candidates, NDArray[np.int64], Rows | None], list[Scores]]
 
 
 class LanguageModel(ContextualSource):
@@ -59,6 +60,7 @@ class LanguageModel(ContextualSource):
     ) -> None:
         super().__init__(name)
         self.columns = (f"{name}oov",)
+        self.side_information = tuple(saved.side)
         model = saved.model
         if document_cache is not None:
             model = WithDocumentCache(model, document_cache)
@@ -80,7 +82,9 @@ class LanguageModel(ContextualSource):
         backend = self._engine.backend
         identity: list[object] = [VERSION, self.saved.digest, backend.dtype, backend.deterministic]
         if null:
-            identity += [] if self.saved.model.order == 0 else ["null"]
+            identity += (
+                [] if self.saved.model.order == 0 and not self.side_information else ["null"]
+            )
         else:
             identity += ["lazy"] if self._lazy else []
             identity += [] if self.document_cache is None else ["cache", self.document_cache]
@@ -117,11 +121,11 @@ class LanguageModel(ContextualSource):
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether some scores of these lists are in the cache."""
-        return self._memory.peek(ListTexts.of(kbest)) is not None
+        return self._memory.peek(self._texts(kbest)) is not None
 
     def remembers_null(self, kbest: KBest) -> bool:
         """Whether the null scores of these lists are in the cache."""
-        return self._null_memory.peek(ListTexts.of(kbest)) is not None
+        return self._null_memory.peek(self._texts(kbest)) is not None
 
     def forgetful(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""
@@ -167,9 +171,15 @@ class LanguageModel(ContextualSource):
             parts.append(f"{work.normalisers:,} normalisers, {share:.2%} recomputed directly")
         return f"{self.name}: {', '.join(parts)}" if parts else ""
 
+    def _texts(self, kbest: KBest) -> ListTexts:
+        """Hypotheses and side information as scores depend on them; ValueError without these."""
+        if missing := [kind for kind in self.side_information if kind not in kbest.side]:
+            raise ValueError(f"scorer {self.name!r} needs side information: {', '.join(missing)}")
+        return ListTexts.of(kbest, self.side_information)
+
     def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Problem of each document, and (n, 1) counts of out-of-vocabulary words."""
-        texts = [ListTexts.of(kbest) for _, kbest in documents]
+        texts = [self._texts(kbest) for _, kbest in documents]
         kept = [self._memory.recall(own) for own in texts]
         if self.order not in (0, 1):
             return [
@@ -177,7 +187,7 @@ class LanguageModel(ContextualSource):
                 for (name, _), own, found in zip(documents, texts, kept, strict=True)
             ]
         self.remembered += sum(found is not None for found in kept)
-        how = self._pairs if self.order else self._independent
+        how = self._pairs if self.order else self._in_document
         scored = self._completed(documents, texts, kept, how, self._memory)
         order = self.order or 0
         return [
@@ -187,7 +197,7 @@ class LanguageModel(ContextualSource):
 
     def null_scores(self, documents: Sequence[Named]) -> list[NDArray[np.float32]]:
         """Scores (n,) of each document's candidates in the start context: one pass, cached."""
-        texts = [ListTexts.of(kbest) for _, kbest in documents]
+        texts = [self._texts(kbest) for _, kbest in documents]
         kept = [self._null_memory.recall(own) for own in texts]
         scored = self._completed(documents, texts, kept, self._independent, self._null_memory)
         return [found.column("scores") for found in scored]
@@ -223,7 +233,7 @@ class LanguageModel(ContextualSource):
         starts = np.cumsum([0, *(len(own.counts) for own in texts)])
         lists = Candidates.joined([lists for lists, _ in encoded])
         with self._attributed(names, starts):
-            scores = how(lists, starts)
+            scores = how(lists, starts, self._side(texts))
         found = []
         for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
             arrays = {**columns, "scores": flat(scores[a:b])}
@@ -231,15 +241,39 @@ class LanguageModel(ContextualSource):
             found.append(CachedScores(own, own, arrays))
         return found
 
-    def _independent(self, lists: Candidates, starts: NDArray[np.int64]) -> list[Scores]:
-        """Scores (K_t,) of each list in the start context."""
-        return independent(self._engine, lists)
+    def _side(self, texts: Sequence[ListTexts]) -> Rows | None:
+        """Side information of all lists of some documents, a row each; None if there is none."""
+        if not self.side_information:
+            return None
+        device = self._engine.backend.device
+        found = []
+        for kind in self.side_information:
+            lines = b"".join(own.side[kind] for own in texts)
+            text = self.saved.encode_side(kind, lines)
+            found.append(text.rows(np.arange(len(text.sentences) - 1), device))
+        return Rows.of(*found)
 
-    def _pairs(self, lists: Candidates, starts: NDArray[np.int64]) -> list[Scores]:
+    def _independent(
+        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
+    ) -> list[Scores]:
+        """Scores (K_t,) of each list in the start context."""
+        return independent(self._engine, lists, side)
+
+    def _in_document(
+        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
+    ) -> list[Scores]:
+        """Scores (K_t,) of each list under a model of order 0."""
+        if side is None:
+            return independent(self._engine, lists)
+        return [scores[0] for scores in self._pairs(lists, starts, side)]
+
+    def _pairs(
+        self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
+    ) -> list[Scores]:
         """Scores (K_{t-1}, K_t) of each list after the one before; `starts` begin documents."""
         first = np.zeros(len(lists), dtype=np.bool_)
         first[starts[:-1][np.diff(starts) > 0]] = True
-        return pairs(self._engine, lists, first)
+        return pairs(self._engine, lists, first, side)
 
     def _contextual(self, name: str, texts: ListTexts, kept: CachedScores | None) -> ScoredDocument:
         """The problem of a document at unbounded order, with its cached scores if any."""
@@ -256,6 +290,7 @@ class LanguageModel(ContextualSource):
             order=self.order,
             memory=self._memory,
             label=self._label(name),
+            side=self._side([texts]),
         )
         return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
 

@@ -32,6 +32,7 @@ class PmiForm(FeatureSource):
     def __init__(self, scorer: ContextualSource) -> None:
         super().__init__(f"{scorer.name}pmi")
         self.columns = (f"{scorer.name}null", *scorer.columns)
+        self.side_information = scorer.side_information
         self._scorer, self.order, self.runs_on = scorer, scorer.order, scorer.runs_on
         self.error = 2 * scorer.error
 

@@ -15,7 +15,9 @@ from rerank.errors import RerankError, StoppedEarly
 from rerank.files.interrupts import Interrupts
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.training import _measured, validations
+from rerank.pipeline.training_texts import TrainingTexts
 
+TEXTS = TrainingTexts(TRAIN, VALID, VOCABULARY)
 REPORT = Report(3, 0.5, 1.0, 10.0, 4.0, 60.0, True)
 
 
@@ -28,7 +30,7 @@ def trainer_of(**changes: object) -> Trainer:
 def test_the_folder_has_the_best_model_of_the_last_stage(tmp_path: Path) -> None:
     trainer = trainer_of(levels="two-step")
     curve = LearningCurve(tmp_path / "curve")
-    reports = list(validations(trainer, tmp_path / "lm", VOCABULARY, {"by": "us"}, curve))
+    reports = list(validations(trainer, tmp_path / "lm", TEXTS, {"by": "us"}, curve))
     best = min((r.valid_perplexity, r.update) for r in reports if r.stage == "words")
     about = load_model(tmp_path / "lm").about
     assert (about["valid_perplexity"], about["update"], about["by"]) == (*best, "us")
@@ -54,7 +56,7 @@ def test_a_run_that_is_asked_to_stop_saves_its_state_first(
 
     monkeypatch.setattr(Interrupts, "__enter__", asked)
     with pytest.raises(StoppedEarly, match="stopped, state saved"):
-        list(validations(trainer_of(), tmp_path, VOCABULARY, {}, None))
+        list(validations(trainer_of(), tmp_path, TEXTS, {}, None))
     assert (tmp_path / "resume" / "state.json").exists()
 
 
@@ -66,4 +68,4 @@ def test_a_model_that_cannot_be_saved_is_told(
 
     monkeypatch.setattr("lm.checkpoint.save_model", full)
     with pytest.raises(RerankError, match="the model cannot be saved: no space left on device"):
-        list(validations(trainer_of(), tmp_path, VOCABULARY, {}, None))
+        list(validations(trainer_of(), tmp_path, TEXTS, {}, None))

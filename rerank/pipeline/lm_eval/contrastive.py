@@ -20,6 +20,7 @@ from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
 from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
+from rerank.pipeline.side_information import refuse
 from rerank.report.contrastive import CONDITIONS, ContrastiveReport, GroupAccuracy, ModelAccuracy
 from rerank.scorers.unknown_words import UnknownWords
 
@@ -62,6 +63,7 @@ def contrastive(
     choose_device(device, threads)
     models = []
     for lm, saved in [(lm, open_model(lm, device)) for lm in lms]:
+        refuse(saved, lm, "rerank lm-eval contrastive")
         unknown = UnknownWords()
         with broken_models(lm):
             outcomes = _outcomes(saved, items, others, unknown, label=str(lm))
