@@ -1,8 +1,8 @@
-"""N-gram models read from ARPA files.
+r"""N-gram models read from ARPA files.
 
-The grammar: any lines; `\\data\\`; a line `ngram n=count` for each order n from 1; for each order a
-line `\\n-grams:` and `count` lines of a base-10 logarithm, n words and, in all orders but the last,
-perhaps a back-off (0 if it is missing); `\\end\\`. Blank lines may stand between these parts. Words
+The grammar: any lines; `\data\`; a line `ngram n=count` for each order n from 1; for each order a
+line `\n-grams:` and `count` lines of a base-10 logarithm, n words and, in all orders but the last,
+perhaps a back-off (0 if it is missing); `\end\`. Blank lines may stand between these parts. Words
 and numbers are separated by TAB or space.
 """
 
@@ -59,7 +59,7 @@ def read_arpa(lines: Iterable[bytes]) -> NGramModel:
 
 
 def _above_the_data(text: Lines) -> float:
-    """Reads up to the line `\\data\\`; the back-off of unseen contexts that the lines above name."""
+    """The back-off of unseen contexts that the lines above the data name; reads up to the data."""
     unseen = 0.0
     for _ in range(_HEADER):
         line = text.filled()

@@ -83,15 +83,15 @@ def closed_form(adjusted: Counts, n: int) -> Discounts:
         if not of_count[c]:
             raise NGramError(
                 f"expected {n}-grams that occur once, twice and three times, from which "
-                f"Kneser–Ney discounts are estimated, found none that occur {times}"
+                f"discounts are estimated, found none that occur {times}"
             )
     y = of_count[1] / (of_count[1] + 2 * of_count[2])
     d1, d2, d3 = (c - (c + 1) * y * of_count[c + 1] / of_count[c] for c in (1, 2, 3))
     if min(d1, d2, d3) < 0:
-        numbers = ", ".join(f"{of_count[c]:,} {c} times" for c in (1, 2, 3, 4))
+        numbers = ", ".join(f"{of_count[c]:,} of {c}" for c in (1, 2, 3, 4))
         raise NGramError(
-            f"expected Kneser–Ney discounts of at least 0 for {n}-grams, found {d1:.3f}, {d2:.3f}, "
-            f"{d3:.3f}, because of the {n}-grams so many occur c times: {numbers}"
+            f"expected discounts of at least 0 for {n}-grams, found {d1:.3f}, {d2:.3f}, "
+            f"{d3:.3f}, from the numbers of {n}-grams with small counts: {numbers}"
         )
     return d1, d2, d3
 
@@ -103,9 +103,10 @@ def _interpolated(
     number: int,
     lower: Floats,
 ) -> tuple[Floats, Floats]:
-    """p of the n-grams of an order, and γ of their contexts, which are all `number` of the one below.
+    """Probabilities of the n-grams of an order, and γ of their contexts, the order below.
 
-    contexts: that of each n-gram, from 0; lower: p(w | h′) of each. γ is 1 where no word follows.
+    contexts: that of each n-gram, numbered from 0 to `number` − 1; lower: p(w | h′) of each. γ is
+    1 where no word follows.
     """
     discount = np.array([0.0, *discounts])[np.minimum(adjusted, 3)]
     totals = np.bincount(contexts, weights=adjusted, minlength=number)
@@ -118,4 +119,5 @@ def _interpolated(
 
 def _log10(values: Floats) -> NDArray[np.float32]:
     """Base-10 logarithms; −99 of 0, as where all discounts of a context are 0."""
-    return np.log10(np.maximum(values, 10.0**NO_PROBABILITY)).astype(np.float32)
+    logs: NDArray[np.float32] = np.log10(np.maximum(values, 1e-99)).astype(np.float32)
+    return logs

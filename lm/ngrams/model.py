@@ -7,7 +7,6 @@ does not have is 0, as in KenLM and SRILM, or that of stupid back-off.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -20,16 +19,14 @@ from lm.ngrams.trie import NGrams, child
 from lm.vocabulary import END, START, UNKNOWN, Vocabulary
 
 NO_PROBABILITY = -99.0  # log10 of 0, of <s> in ARPA files
-UNKNOWN_MISSING = (
-    -100.0
-)  # log10 probability of unknown words where a file has no <unk>, as in KenLM
+UNKNOWN_MISSING = -100.0  # log10 p of unknown words in a file without <unk>, as in KenLM
 
 Log10s = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NGramModel:
-    """Base-10 logarithms of the probabilities (M,) of n-grams and of the back-offs (C,) of contexts.
+    """Base-10 logarithms of probabilities (M,) of n-grams and of back-offs (C,) of contexts.
 
     unseen: that of the back-off of any context without a node; other than 0 in stupid back-off.
     Words outside the vocabulary are `<unk>`. Memory: 12 bytes an n-gram, and 8 a context.
@@ -74,15 +71,6 @@ class NGramModel:
             (self.log10_probs, self.log10_backoffs, self.unseen),
         )
         return sums * math.log(10)
-
-    def digest(self) -> str:
-        """Digest of the words and of all numbers, in hexadecimal digits."""
-        state = hashlib.sha256(repr((self.ngrams.levels, self.unseen)).encode())
-        state.update(b"\n".join(self.vocabulary.words))
-        ngrams = self.ngrams
-        for column in (ngrams.words, ngrams.children, self.log10_probs, self.log10_backoffs):
-            state.update(np.ascontiguousarray(column).data)
-        return state.hexdigest()
 
 
 @njit(cache=True, nogil=True)

@@ -1,9 +1,9 @@
 """Stupid back-off (Brants et al. 2007, section 4): relative frequencies, α for every step back.
 
-S(w | h) = f(h w) / f(h) if f(h w) > 0, else α S(w | h′), with α = 0.4 and S(w) = f(w) / L for a text
-of L words and ends of sentences. S is no probability: it does not sum to 1. The paper leaves open
-what a word has that is not in the text; here one more step back leads to 1 / (V − 1), the words
-other than `<s>`. https://aclanthology.org/D07-1090/
+S(w | h) = f(h w) / f(h) if f(h w) > 0, else α S(w | h′), with α = 0.4 and S(w) = f(w) / L for a
+text of L words and ends of sentences. S is no probability: it does not sum to 1. The paper leaves
+open what a word has that is not in the text; here one more step back leads to 1 / (V − 1), for the
+words other than `<s>`. https://aclanthology.org/D07-1090/
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class StupidBackoff:
         log10_probs[1 + START] = NO_PROBABILITY
         step = math.log10(self.alpha)
         log10_backoffs = np.full(ngrams.n_contexts, step, dtype=np.float32)
+        log10_backoffs[0] = 0.0
         model = NGramModel(
             vocabulary, ngrams, log10_probs.astype(np.float32), log10_backoffs, unseen=step
         )

@@ -81,10 +81,10 @@ class NGrams:
         """
         start, stop = self.levels[-2:]
         of_each = np.bincount(parents - start, minlength=stop - start)
-        last = self.children[-1] + np.cumsum(of_each)
-        if last[-1] >= 2**31:
+        if stop + len(words) >= 2**31:
             raise NGramError("expected fewer than 2^31 n-grams, found more; choose a lower order")
-        children = np.concatenate([self.children, last.astype(np.int32)])
+        last = self.children[-1] + np.cumsum(of_each, dtype=np.int32)
+        children = np.concatenate([self.children, last])
         if suffixes is None:
             suffixes = _suffixes(self.words, self.children, self.suffixes, parents, words)
         return NGrams(

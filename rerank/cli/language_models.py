@@ -284,9 +284,7 @@ def train_lm(
 @device_option
 @threads_option
 @message_options
-@click.pass_context
 def perplexity(
-    context: click.Context,
     lm: Path | None,
     ngram: str | None,
     text: str,
@@ -308,7 +306,7 @@ def perplexity(
     from rerank.report.perplexity import PerplexityReport
 
     if ngram is not None:
-        _refuse_options(context)
+        _refuse_options()
     elif lm is None:
         raise UsageError("expected --lm DIR or --ngram FILE, found neither; give one of them")
     messages.announce_threads(options["threads"])
@@ -325,8 +323,9 @@ def perplexity(
 _OF_NGRAMS = frozenset({"ngram", "text", "documents", "per_document", "form", "strict", "quiet"})
 
 
-def _refuse_options(context: click.Context) -> None:
+def _refuse_options() -> None:
     """UsageError for an option that n-gram models do not have, or another model."""
+    context = click.get_current_context()
     for option in context.command.params:
         given = context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
         if given and option.name not in _OF_NGRAMS:

@@ -112,8 +112,8 @@ def check_names(
                 )
             if name == TOTAL:
                 raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
-            ends = ("oov",) if option == LM else ()
-            ends = SCORE_FILES[option].columns if option in SCORE_FILES else ends
+            columns = SCORE_FILES[option].columns if option in SCORE_FILES else ()
+            ends = ("oov",) if option == LM else columns
             added = {name, *(name + end for end in ends)}
             added |= {f"{name}pmi", f"{name}null"} if option == LM and name in pmi else set()
             if taken := sorted(added & labels.keys()):

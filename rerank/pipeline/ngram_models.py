@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class NGramRecipe:
     """Settings of an n-gram model: the options of `train-ngram`.
 
-    smoothing: `kneser-ney` or `stupid-backoff`; vocabulary: most words, None for all; min_count: least count
-    of a word of the vocabulary; documents: a name of `lm.corpus.DOCUMENTS`; discount_fallback:
-    whether Kneser–Ney takes fixed discounts where the counts give none.
+    smoothing: `kneser-ney` or `stupid-backoff`; vocabulary: most words, None for all; min_count:
+    least count of a word of the vocabulary; documents: a name of `lm.corpus.DOCUMENTS`;
+    discount_fallback: whether Kneser–Ney takes fixed discounts where the counts give none.
     """
 
     order: int = 5
@@ -47,7 +47,10 @@ class NGramRecipe:
         from lm.ngrams.stupid_backoff import StupidBackoff
 
         kneser_ney = KneserNey(FALLBACK if self.discount_fallback else None)
-        smoothings = {"kneser-ney": kneser_ney, "stupid-backoff": StupidBackoff()}
+        smoothings: dict[str, KneserNey | StupidBackoff] = {
+            "kneser-ney": kneser_ney,
+            "stupid-backoff": StupidBackoff(),
+        }
         if self.smoothing not in smoothings:
             names = " or ".join(smoothings)
             raise UsageError(f"--smoothing {self.smoothing}: expected {names}")

@@ -22,7 +22,6 @@ from rerank.notices import Notices
 from rerank.pipeline import Scoring, sources
 from rerank.pipeline import lists as reading_of_lists
 from rerank.pipeline.lists import KBestSource, Lists
-from rerank.registry import SCORE_FILES
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_a_model_shares_no_label_with_the_list(
             opened.space(kbest, total=False)
 
 
-@pytest.mark.parametrize("option", sorted(SCORE_FILES))
+@pytest.mark.parametrize("option", ["scores", "pair-scores"])
 def test_scores_from_outside_share_no_label_with_the_list(folder: Path, option: str) -> None:
     write("dev.qe", ("1",) * len(LINES))
     lists = Lists("dev.kbest", "dev.docs", score_files={option: (("LM0", Path("dev.qe")),)})

@@ -59,6 +59,12 @@ def test_no_scorer_is_called_as_the_total(option: str) -> None:
         check_names({option: [("total", Path("x"))]})
 
 
+def test_the_further_features_of_a_file_are_names_that_are_taken() -> None:
+    named = {"ngram": [("a", Path("x"))], "scores": [("aoov", Path("y"))]}
+    with pytest.raises(UsageError, match="--scores aoov=y: the name is taken by another --ngram"):
+        check_names(named)
+
+
 def test_names_that_share_no_label_are_accepted() -> None:
     check_names({"lm": [("a", Path("x"))], "scores": [("aoo", Path("y")), ("b", Path("z"))]})
 
@@ -67,7 +73,8 @@ def test_scores_from_outside_are_read_by_the_scorer_of_their_kind(tmp_path: Path
     path = tmp_path / "qe"
     path.write_text("1\n")
     given = ListInfo(Documents(("x",), (0, 1)), "dev.kbest", lambda: 1)
-    found = [attribute(kind.scorer)("qe", path, given, Notices()) for kind in SCORE_FILES.values()]
+    kinds = [SCORE_FILES[option] for option in ("scores", "pair-scores")]
+    found = [attribute(kind.scorer)("qe", path, given, Notices()) for kind in kinds]
     assert [(scorer.name, scorer.order) for scorer in found] == [("qe", 0), ("qe", 1)]
 
 
