@@ -53,8 +53,8 @@ def check_composition(
     """
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied, scale=scale)
     check_shapes(model, composition)
-    checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
-    for check in (*checks, check_levels, check_predictions, check_pairs):
+    checks = (check_unroll, check_predictions, check_batches, check_order, check_keys)
+    for check in (*checks, check_gradients, check_levels, check_pairs):
         check(model)
 
 

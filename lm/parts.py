@@ -20,6 +20,8 @@ OPTIONS = {
     "attention": "attention, found a size {} of it",
     "hash_size": "hashed features, found a size {} of their table",
     "hash_order": "hashed n-grams of words, found a length {} of them",
+    "encoder": "choice of a sentence encoder, found {!r}",
+    "sentence_recurrence": "choice of a recurrence over sentences, found {!r}",
 }
 
 

@@ -3,7 +3,7 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
-hashed features. Addresses `module:attribute` keep the table free of torch.
+hashed features; sentence encoders are convolutions. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -80,6 +80,13 @@ RECURRENCES: Mapping[str, Part] = {
     "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
     "gru": "lm.recurrences.gru:GRU",
     "htanh": "lm.recurrences.htanh:HTanh",
+    "tanh": "lm.recurrences.tanh_rnn:TanhRNN",
+}
+ENCODERS: Mapping[str, Part] = {
+    "bag": "lm.encoders.bag:BagEncoder",
+    "sum": "lm.encoders.bag:SumEncoder",
+    "cnn": "lm.encoders.convolution:ConvolutionalEncoder",
+    "rnn": "lm.encoders.recurrent:RecurrentEncoder",
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",
@@ -159,6 +166,7 @@ class ZooWithFamilies(Zoo):
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
 _LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
+_MEMO = "Eisenstein, The Document Context Language Model (memo)"
 _WORDS_OF_LIN = "lm.recurrences.htanh:OneHotHTanh", 1
 _MODELS: Zoo = {
     "rnnlm": Composition(
@@ -267,6 +275,29 @@ _MODELS: Zoo = {
         tied=False,
         one_size=True,
         recipe="lin-dual",
+    ),
+    "dclm": Composition(
+        "lm.contexts.document_recurrence:DocumentRecurrence",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 1–5",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H",
+        shape=("rnn", 1),
+    ),
+    "dclm-decoupled": Composition(
+        "lm.contexts.encodings:PreviousEncoding",
+        "lm.fusions:Output",
+        _MEMO + ", §3.1",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H",
+        order=1,
+        shape=("rnn", 1),
+    ),
+    "dclm-two-sentence": Composition(
+        "lm.contexts.last_two_hidden:LastTwoHidden",
+        "lm.fusions:Output",
+        _MEMO + ", §1 (sentence-sensitive RNNLM)",
+        "H(H+K+1) + V(3H+K+1) + H",
+        order=2,
+        shape=("rnn", 1),
     ),
 }
 

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 class Recipe:
     """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the value of the recipe (`lm.training.recipes`); fusion, head: None for those
-    of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
+    None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder,
+    sentence_recurrence: None for those of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
     for unknown words. backward: whether sentences are read from right to left; longest: most words
     of a sentence to train on, None for any number; across_documents: whether contexts cross the
     ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
@@ -60,6 +60,8 @@ class Recipe:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    encoder: str | None = None
+    sentence_recurrence: str | None = None
     documents: str = "blank"
     unknown: str | None = None
     initialisation: str | None = None
@@ -139,7 +141,8 @@ def train_lm(
             if rows:
                 rows.resume(trainer.progress.update, notices)
         announce = announce if group.rank == 0 else lambda line: None
-        others = ", ".join(name for name in (recipe.fusion, recipe.head) if name)
+        chosen = recipe.encoder, recipe.sentence_recurrence, recipe.fusion, recipe.head
+        others = ", ".join(filter(None, chosen))
         announce(
             f"{recipe.model}{f' ({others})' if others else ''}"
             f"{' from right to left' if recipe.backward else ''}: "
