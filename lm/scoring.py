@@ -122,7 +122,8 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]
 
     The summaries, what the context takes from each candidate, are in the order of the scores.
     Any model. The requests advance together, as many contexts as `Backend.tokens` allows; one
-    at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each.
+    at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each; where
+    contexts only add to the logits, one pass over each trie and one product serve all of them.
     Errors: ScoreError, MemoryError.
     """
     found = engine.timed(lambda: _all_after(engine, requests))
@@ -198,7 +199,9 @@ def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, 
     found: list[list[tuple[Scores, Rows]]] = [[] for _ in requests]
     for batch in _batches(engine, requests):
         parts = [(requests[i][0], requests[i][1].take(rows)) for i, rows in batch]
-        for (i, _), piece in zip(batch, _batch_after(engine, parts), strict=True):
+        several = any(len(contexts) > 1 for _, contexts in parts)
+        score = _batch_products if several and engine.model.additive else _batch_after
+        for (i, _), piece in zip(batch, score(engine, parts), strict=True):
             found[i].append(piece)
     return [
         (np.concatenate([s for s, _ in pieces]), Rows.cat([u for _, u in pieces]))
@@ -229,6 +232,25 @@ def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores
         found.append((scores[piece].reshape(n, k), summary.take(piece)))
         done += n * k
     return found
+
+
+def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
+    """Scores and summaries of one batch whose contexts only add to the logits.
+
+    Neither hidden states nor summaries depend on the contexts: one trie serves all of them.
+    """
+    lists = Candidates.joined([lists for lists, _ in requests])
+    forest = _shared(engine, lists)
+    context = engine.model.context
+    sentences = engine.read(forest, context.start(1))
+    summary = context.summary(sentences)
+    given = [(contexts, np.arange(len(contexts))) for _, contexts in requests]
+    found = _products(engine, lists, forest, sentences.hidden, given)
+    places = torch.arange(len(summary), device=summary.device)
+    return [
+        (scores, summary.take(places[begin:end].repeat(len(scores))))
+        for scores, begin, end in zip(found, lists.lists[:-1], lists.lists[1:], strict=True)
+    ]
 
 
 def _shared(engine: ScoringEngine, lists: Candidates) -> Forest:

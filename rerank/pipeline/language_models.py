@@ -87,7 +87,8 @@ def train_lm(
             if rows:
                 rows.resume(trainer.progress.update, notices)
         announce = announce if group.rank == 0 else lambda line: None
-        others = ", ".join(name for name in (recipe.fusion, recipe.head) if name)
+        chosen = recipe.encoder, recipe.sentence_recurrence, recipe.fusion, recipe.head
+        others = ", ".join(filter(None, chosen))
         announce(
             f"{recipe.model}{f' ({others})' if others else ''}"
             f"{' from right to left' if recipe.backward else ''}: "

@@ -111,7 +111,10 @@ class LanguageModel(ContextualSource):
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over the tries of lists of k candidates."""
-        return 1.0 if self.order is None or self._engine.model.additive else k**self.order
+        if self.order is None:
+            return 1.0
+        # one pass serves all candidates of a sentence before, if they only add to the logits
+        return k ** max(0, self.order - int(self._engine.model.additive))
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if each pair would take a pass."""

@@ -214,6 +214,18 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
         contexts = Rows.cat(following).take(slice(2))
 
 
+@pytest.mark.parametrize(
+    ("name", "passes"), [("dclm", 1), ("dclm-two-sentence", 1), ("ccdclm", 5), ("rlm-bow-ef-2", 5)]
+)
+def test_contexts_that_only_add_to_the_logits_share_one_pass_over_the_trie(
+    name: str, passes: int
+) -> None:
+    model = model_of(name)
+    scorer, contexts = ScoringEngine.of(model), random_contexts(model, 5)
+    alone(scorer, [[3, 4], [3, 5, 6]], contexts)
+    assert scorer.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
+
+
 def random_contexts(model: DocumentLM, n: int) -> Rows:
     """Contexts after two sentences of chance words each."""
     rng = np.random.default_rng(n)

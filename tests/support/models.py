@@ -9,12 +9,19 @@ import torch
 from torch import Tensor
 
 from lm.checkpoint import save_model
+from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.rows import Rows
+from lm.side_information import KINDS, SideText
 from lm.training.optimisers import sparse_parameters
-from lm.vocabulary import Vocabulary
-from lm.zoo import ZOO, Zoo
+from lm.vocabulary import SPECIAL, Vocabulary
+from lm.zoo import ZOO, Zoo, fact, load
+
+# models that read nothing beside the target text
+OF_TEXT_ALONE = sorted(
+    name for name in ZOO if not fact(load(ZOO[name].context), "side_information")
+)
 
 
 def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
@@ -42,8 +49,24 @@ def config_of(
         others["head"] = None
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
-    hashed = "hash_size" in options_of(config, composition)
-    return replace(config, hash_size=2 * vocabulary if hashed else None)
+    taken = options_of(config, composition)
+    own = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
+    return replace(config, **{name: n if name in taken else None for name, n in own.items()})
+
+
+def beside(corpus: Corpus) -> Corpus:
+    """A corpus with side information of every kind: the sentences themselves."""
+    text = SideText(corpus.tokens, corpus.sentences)
+    return replace(corpus, side=dict.fromkeys(KINDS, text))
+
+
+def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
+    """Vocabularies of the side information that a model needs, of the sizes that it says."""
+    sizes = {kind: getattr(model.config, KINDS[kind]) for kind in model.context.side_information}
+    return {
+        kind: Vocabulary(tuple(b"%d" % n for n in range(size - len(SPECIAL))))
+        for kind, size in sizes.items()
+    }
 
 
 def without_padding(contexts: Rows) -> list[Tensor]:
@@ -60,4 +83,5 @@ def save_models(
     for seed, (name, folder) in enumerate(folders.items()):
         config = config_of(name, len(vocabulary), embed, hidden)
         model = enlarged(DocumentLM.seeded(config, seed))
-        save_model(folder, model, vocabulary, {"oov_rate": oov_rate})
+        about = {"oov_rate": oov_rate}
+        save_model(folder, model, vocabulary, about, side_vocabularies(model))
