@@ -50,7 +50,7 @@ def config_of(
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
     taken = options_of(config, composition)
-    own = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
+    own: dict[str, Any] = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
     return replace(config, **{name: n if name in taken else None for name, n in own.items()})
 
 

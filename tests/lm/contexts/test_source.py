@@ -1,5 +1,7 @@
 """The source context against the equations of the memo, step by step; and what it holds."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -10,12 +12,9 @@ from lm.rows import Rows
 SENTENCES = [[3, 4], [5], [], [4, 4, 6]]
 
 
-def context_of(choice: str, **options: str) -> SourceSentences:
-    named = {"source_context": choice, "encoder": "bag", **options}
-    model = DocumentLM.seeded(
-        Config("dclm-bilingual", 9, 3, 4, "rnn", source_words=8, **named),
-        1,  # type: ignore[arg-type]
-    )
+def context_of(choice: str) -> SourceSentences:
+    named: dict[str, Any] = {"source_context": choice, "encoder": "bag", "source_words": 8}
+    model = DocumentLM.seeded(Config("dclm-bilingual", 9, 3, 4, "rnn", **named), 1)
     assert isinstance(model.context, SourceSentences)
     return model.context
 
@@ -35,7 +34,7 @@ def values(context: SourceSentences) -> list[torch.Tensor]:
 def by_hand(context: SourceSentences) -> list[torch.Tensor]:
     """h_0, h_1, …: h_i = f(b_i, h_{i−1}), b_i the mean embedding of the source words."""
     level = context.of_document
-    h = [level.first]
+    h: list[torch.Tensor] = [level.first]
     for words in SENTENCES:
         b = level.encoder.embedding(torch.tensor(words, dtype=torch.long)).sum(0)
         state = level.level.step(
