@@ -3,7 +3,8 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
-hashed features; sentence encoders are convolutions. Addresses `module:attribute` keep the table free of torch.
+hashed features; sentence encoders are convolutions. Addresses `module:attribute` keep the table
+free of torch.
 """
 
 from __future__ import annotations

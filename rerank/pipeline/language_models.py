@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 class Recipe:
     """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder,
-    sentence_recurrence: None for those of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
-    for unknown words. backward: whether sentences are read from right to left; longest: most words
-    of a sentence to train on, None for any number; across_documents: whether contexts cross the
-    ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
-    recipe.
+    None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder and
+    sentence_recurrence: None for those of the model. documents: a name of `lm.corpus.DOCUMENTS`;
+    unknown: word of the texts that stands for unknown words. backward: whether sentences are read
+    from right to left; longest: most words of a sentence to train on, None for any number;
+    across_documents: whether contexts cross the ends of documents. size: a name of
+    `lm.training.sizes`, whose values go before those of the recipe.
     """
 
     model: str
