@@ -27,20 +27,26 @@ class RecurrentEncoder(Encoder):
         reader, lengths = self.reader, mask.sum(dim=1)
         start = reader.start(len(words))
         order = torch.argsort(lengths, descending=True, stable=True)
-        alive = torch.arange(words.shape[1], device=words.device) < lengths[order, None]
-        sizes = alive.sum(dim=0)
-        sizes = sizes[sizes > 0]
-        if not len(sizes):
+        packed, sizes = _packed(words[order], mask[order])
+        if not len(packed):
             return reader.output(start)
-        # from padding at the beginning to packed sentences, the longest first
-        aligned = torch.zeros_like(words)
-        aligned[alive] = words[order][mask[order]]
-        projected = reader.project(self.embedding(aligned.T[alive.T]))
-        states = reader.unroll(projected, start, tuple(sizes.tolist()))
-        first = sizes.cumsum(0) - sizes  # position of each time step's first sentence
-        ends = first[lengths[order].clamp(min=1) - 1] + torch.arange(
-            len(words), device=words.device
-        )
-        read = int(sizes[0])  # sentences with words
-        last = torch.cat([reader.output(states)[ends[:read]], reader.output(start)[read:]])
-        return last[torch.argsort(order)]
+        projected = reader.project(self.embedding(packed))
+        hidden = reader.output(reader.unroll(projected, start, tuple(sizes.tolist())))
+        first = sizes.cumsum(0) - sizes  # position of the longest sentence at each time step
+        place = torch.arange(int(sizes[0]), device=words.device)  # of each sentence with words
+        last = hidden[first[lengths[order][place] - 1] + place]
+        return torch.cat([last, reader.output(start)[len(last) :]])[torch.argsort(order)]
+
+
+def _packed(words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Words (N,) by time step, the longest sentence first, and sentences (T,) at each step.
+
+    words: (B, M) of sentences in descending order of their lengths, padded at the beginning; mask:
+    true for words.
+    """
+    time = torch.arange(words.shape[1], device=words.device)
+    present = time < mask.sum(dim=1, keepdim=True)
+    aligned = torch.zeros_like(words)
+    aligned[present] = words[mask]
+    sizes = present.sum(dim=0)
+    return aligned.T[present.T], sizes[sizes > 0]

@@ -148,9 +148,9 @@ documents_option = click.option(
         "lstm",
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
         "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
-        "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh that "
-        "with tanh, htanh the clipped linear one of Lin et al., whose own models have it in their "
-        "form",
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh the "
+        "one with tanh, htanh the clipped linear one of Lin et al., whose own models have it in "
+        "their form",
     ),
 )
 @click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
@@ -171,15 +171,16 @@ documents_option = click.option(
 @click.option(
     "--encoder",
     type=TableName("lm.zoo:ENCODERS"),
-    help="How a sentence becomes a vector, in models that have an encoder: bag is the mean of its "
-    "words' embeddings, sum their sum, cnn a convolution over windows of three words with "
-    "max-pooling, rnn the last state of a recurrence of the kind --recurrence [default: cnn].",
+    help="How a sentence becomes a vector, in models that have an encoder, such as dclm: bag is "
+    "the mean of its words' embeddings, sum their sum, cnn a convolution over windows of three "
+    "words with max-pooling, rnn the last state of a recurrence of the kind --recurrence "
+    "[default: cnn].",
 )
 @click.option(
     "--sentence-recurrence",
     type=TableName("lm.zoo:RECURRENCES"),
-    help="Recurrent cell over the vectors of sentences, in models that have an encoder and one "
-    "[default: --recurrence].",
+    help="Recurrent cell over the vectors of all earlier sentences, in models that have one, such "
+    "as dclm [default: --recurrence].",
 )
 @click.option(
     "--source-context",

@@ -106,6 +106,7 @@ def test_a_document_recurrence_is_of_the_word_levels_kind_unless_it_is_named(
 ) -> None:
     model = DocumentLM(Config("dclm", 9, 3, 5, layers=2, **given))
     level = model.context.get_submodule("level")
+    assert isinstance(level, Recurrence)
     assert type(level) is load(RECURRENCES[cell])
     assert (level.inputs, level.hidden, level.layers) == (columns, 5, 2)
 

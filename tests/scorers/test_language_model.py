@@ -242,6 +242,17 @@ def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
 
 
 @pytest.mark.parametrize(
+    ("name", "passes"),
+    [("rnnlm", 1), ("codclm", 1), ("dclm-decoupled", 1), ("dclm-two-sentence", 9), ("dclm", 1)],
+)
+def test_exact_search_takes_a_pass_for_all_previous_candidates_where_contexts_add_to_logits(
+    name: str, passes: float, saved: dict[str, SavedModel]
+) -> None:
+    """The candidates of the sentence before that are as many passes, at order 2."""
+    assert LanguageModel("lm", saved[name]).passes(9.0) == passes
+
+
+@pytest.mark.parametrize(
     ("about", "told"),
     [
         (

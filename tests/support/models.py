@@ -50,8 +50,9 @@ def config_of(
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
     taken = options_of(config, composition)
-    own: dict[str, Any] = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
-    return replace(config, **{name: n if name in taken else None for name, n in own.items()})
+    own = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
+    sizes: dict[str, Any] = {name: n if name in taken else None for name, n in own.items()}
+    return replace(config, **sizes)
 
 
 def beside(corpus: Corpus) -> Corpus:

@@ -55,9 +55,9 @@ CASES = [
 ]
 CASES += [
     Case(Config("dclm-decoupled", V, 3, 4, words, layers, tied, encoder=g), reference)
-    for g, words, _, layers, tied in SHAPES
+    for g, words, _, layers, tied in SHAPES[::2]
 ]
-CASES += [Case(Config("dclm-decoupled", V, 3, 4, "tanh", 1, tied=False), reference)]
+CASES += [Case(Config("dclm-decoupled", V, 3, 4, "tanh", 1, tied=False, encoder="sum"), reference)]
 CASES += [
     Case(Config("dclm-two-sentence", V, 3, 4, *shape), reference)
     for shape in (("rnn", 1, False), ("lstm", 2, True), ("cifg", 1, False))

@@ -105,7 +105,6 @@ def test_a_recurrent_encoder_is_its_cell_run_over_the_words() -> None:
         ("dclm", {"encoder": "sum", "sentence_recurrence": "tanh"}),
         ("dclm", {"encoder": "rnn", "sentence_recurrence": "cifg"}),
         ("dclm-decoupled", {"encoder": "bag"}),
-        ("dclm-decoupled", {"encoder": "sum"}),
         ("dclm-decoupled", {"encoder": "rnn"}),
     ],
 )
