@@ -79,8 +79,8 @@ def pairs(
     """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 0 or 1).
 
     (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
-    lists' side information (T rows), for a model that needs it; at order 0 all rows of a list's
-    scores are equal, and there may be only one. Candidates
+    lists' side information (T rows), for a model that needs it; at order 0 scores are (1, K_t).
+    Candidates
     that leave equal contexts are one. Where contexts only add to the logits, one pass over the
     tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
     context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
@@ -101,7 +101,7 @@ def pairs(
                 contexts, rows = start if first[begin + t] else last
                 if encoded is not None:
                     contexts = _entered(context, contexts, encoded, begin + t)
-                given.append((contexts, rows))
+                given.append((contexts, rows if engine.model.order else rows[:1]))
                 own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
                 before = start[0] if encoded is None else contexts
                 last = _distinct_after(context, part.part(t, t + 1), own, ends, before)
