@@ -80,9 +80,8 @@ def pairs(
 
     (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
     lists' side information (T rows), for a model that needs it; at order 0 scores are (1, K_t).
-    Candidates
-    that leave equal contexts are one. Where contexts only add to the logits, one pass over the
-    tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
+    Candidates that leave equal contexts are one. Where contexts only add to the logits, one pass
+    over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
     context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
     """
 

@@ -22,6 +22,7 @@ from rerank import pipeline
 from rerank.cli import cli, run
 from rerank.cli.values import FolderName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.pipeline import TextFiles
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
@@ -206,6 +207,8 @@ def test_every_option_arrives_at_the_pipeline(
     values = [
         *seen.values(),
         *seen.get("score_files", {}).values(),
+        *seen.get("side", {}).values(),
+        *(path for files in seen.values() if isinstance(files, TextFiles) for path in files.all),
         *(v for value in seen.values() if isinstance(value, list | tuple) for v in value),
     ]
     for option, value in expected.items():

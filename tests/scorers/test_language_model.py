@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.lists import kbest, kbest_without_candidates
+from support.models import OF_TEXT_ALONE
 
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
@@ -30,7 +31,7 @@ from rerank.scorers.language_model import LanguageModel
 ORDERS = {name: ZOO[name].order for name in ZOO}  # checked in `tests/lm/test_zoo.py`
 WORDS = ["the", "lamp", "is", "lit", "it", "burns", "unheard", "<unk>", "</s>"]
 Lists = Sequence[Sequence[str]]
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+every_model = pytest.mark.parametrize("name", OF_TEXT_ALONE)
 
 sentence = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 documents = st.lists(st.lists(sentence, max_size=4), min_size=1, max_size=4).filter(any)

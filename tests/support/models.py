@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,6 +60,15 @@ def beside(corpus: Corpus) -> Corpus:
     """A corpus with side information of every kind: the sentences themselves."""
     text = SideText(corpus.tokens, corpus.sentences)
     return replace(corpus, side=dict.fromkeys(KINDS, text))
+
+
+def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
+    """A context in which sentence s is read, given its side information, if the model needs any."""
+    kinds = model.context.side_information
+    if not kinds:
+        return context
+    side = text.side_rows(kinds, np.array([s]), context.device)
+    return model.context.enter(context, model.context.encoded(side))
 
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
