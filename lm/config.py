@@ -16,7 +16,8 @@ class Config:
     stands for the part of the composition; recurrence and tied of a model are None only where that
     decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
     for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
-    whether the model reads sentences from right to left (`lm.direction`).
+    whether the model reads sentences from right to left; reverse_documents: whether it reads
+    documents from the last sentence to the first (`lm.direction`).
     """
 
     model: str
@@ -32,6 +33,7 @@ class Config:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    reverse_documents: bool | None = None
 
     def __post_init__(self) -> None:
         if self.recurrence is not None and self.recurrence not in RECURRENCES:

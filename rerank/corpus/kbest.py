@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of
+from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of, reversed_lists
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
 
@@ -121,11 +121,18 @@ class KBest:
 
     def head(self, sentences: int) -> KBest:
         """The lists of the first sentences."""
-        offsets = self.offsets[: sentences + 1]
-        rows = np.arange(offsets[-1])
+        counts = self.counts[:sentences]
+        return self._with(counts, np.arange(counts.sum()))
+
+    def reversed(self) -> KBest:
+        """The lists from the last sentence to the first."""
+        return self._with(self.counts[::-1], reversed_lists(self.counts))
+
+    def _with(self, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> KBest:
+        """Lists of these sizes, of candidates in some rows."""
         return replace(
             self,
-            offsets=offsets,
+            offsets=offsets_of(counts),
             texts=self.texts.take(rows),
             ranks=self.ranks[rows],
             dense=self.dense[rows],

@@ -40,8 +40,9 @@ class Recipe:
 
     None stands for the value of the recipe (`lm.training.recipes`); fusion, head: None for those
     of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
-    for unknown words. backward: whether sentences are read from right to left; longest: most words
-    of a sentence to train on, None for any number; across_documents: whether contexts cross the
+    for unknown words. backward: whether sentences are read from right to left; reverse_documents:
+    whether documents are read from the last sentence to the first; longest: most words of a
+    sentence to train on, None for any number; across_documents: whether contexts cross the
     ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
     recipe.
     """
@@ -56,6 +57,7 @@ class Recipe:
     tied: bool | None = None
     head: str | None = None
     backward: bool | None = None
+    reverse_documents: bool | None = None
     fusion: str | None = None
     attention: int | None = None
     hash_size: int | None = None
@@ -142,7 +144,8 @@ def train_lm(
         others = ", ".join(name for name in (recipe.fusion, recipe.head) if name)
         announce(
             f"{recipe.model}{f' ({others})' if others else ''}"
-            f"{' from right to left' if recipe.backward else ''}: "
+            f"{' from right to left' if recipe.backward else ''}"
+            f"{', documents from the last sentence' if recipe.reverse_documents else ''}: "
             f"{n_parameters(model):,} parameters, order "
             f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
             f"{'stretches' if recipe.across_documents else 'documents'}, "
@@ -196,6 +199,23 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
 
     with _valid_files():
         return load_model(folder, choose_device(device, threads), MODELS)
+
+
+def open_forward_model(
+    folder: Path, device: str = "auto", threads: int | None = None
+) -> SavedModel:
+    """A model that reads documents forward, for texts without later sentences.
+
+    UsageError for another one; InputError if the folder is not valid.
+    """
+    saved = open_model(folder, device, threads)
+    if saved.model.config.reverse_documents:
+        raise UsageError(
+            f"--lm {folder}: this model reads documents from the last sentence to the first, and "
+            "here no sentence is after the one in question; give a model trained without "
+            "--reverse-documents"
+        )
+    return saved
 
 
 def _check_folder(out: Path, resume: bool) -> None:

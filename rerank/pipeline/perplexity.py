@@ -44,15 +44,13 @@ def perplexity(
     from lm.document_cache import WithDocumentCache
 
     saved = open_model(lm, device, threads)
-    corpus = read_corpus(text, saved, notices, documents)
+    corpus = read_corpus(text, saved, notices, documents, across_documents=across_documents)
     if duplicate_last_word:
         if saved.model.config.backward:
             raise UsageError(
                 f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
             )
         corpus = with_last_words_twice(corpus)
-    if across_documents:
-        corpus = corpus.in_stretches(1)
     model = saved.model
     if document_cache is not None:
         model = WithDocumentCache(model, document_cache)
@@ -62,13 +60,19 @@ def perplexity(
 
 
 def read_corpus(
-    text: str | Path, saved: SavedModel, notices: Notices, documents: str = "blank"
+    text: str | Path,
+    saved: SavedModel,
+    notices: Notices,
+    documents: str = "blank",
+    *,
+    across_documents: bool = False,
 ) -> Corpus:
     """A text, its documents parted as `lm.corpus.DOCUMENTS` names it, as a model reads it.
 
-    InputError if it has no words.
+    across_documents: whether the whole text is one document. InputError if it has no words.
     """
-    corpus = saved.encode(read_lines(text, notices), documents)
+    lines = read_lines(text, notices)
+    corpus = saved.encode(lines, documents, across_documents=across_documents)
     check_text(corpus, text, notices)
     return corpus
 

@@ -68,6 +68,11 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
             f"--backward: {given.model} predicts bags of words, which have no order; leave the "
             "option out"
         )
+    if given.reverse_documents and not model.fusion.uses_context:
+        raise UsageError(
+            f"--reverse-documents: {given.model} reads no context, so that the order of sentences "
+            "does not matter; leave the option out"
+        )
     unused = () if model.recurrence.width else WORD_NOISE
     for name in unused:
         if value := getattr(given, name):

@@ -49,8 +49,7 @@ def corpora(
         notices.add(
             f"training text is one document; {_PARTED[recipe.documents]}", source=display(train)
         )
-    both = (renumber(raw, words, vocabulary), held_out)
-    corpus, held_out = (in_reading_order(one, backward=recipe.backward) for one in both)
+    corpus = renumber(raw, words, vocabulary)
     if recipe.longest is not None:
         corpus = corpus.without_longer(recipe.longest)
         if not corpus.n_sentences:
@@ -60,7 +59,11 @@ def corpora(
             )
     if recipe.across_documents:
         stretches = (recipe.streams or 1) * STRETCHES
-        return corpus.in_stretches(stretches), held_out.in_stretches(1), vocabulary
+        corpus, held_out = corpus.in_stretches(stretches), held_out.in_stretches(1)
+    corpus, held_out = (
+        in_reading_order(one, backward=recipe.backward, reverse_documents=recipe.reverse_documents)
+        for one in (corpus, held_out)  # after stretches, which are read in this order, too
+    )
     return corpus, held_out, vocabulary
 
 

@@ -66,14 +66,16 @@ class FeatureSource(ABC):
 
     order: number of earlier sentences that the contextual feature depends on, None if unbounded;
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
-    `cpu`, `cuda`, or `file` if they are only read. Members other than `score` have defaults for
-    scores that cost nothing.
+    `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
+    depends on later sentences in place of earlier ones. Members other than `score` have defaults
+    for scores that cost nothing.
     """
 
     columns: Sequence[str] = ()
     order: int | None = 0
     error: float = 0.0
     runs_on: str = "cpu"
+    given_later: bool = False
 
     def __init__(self, name: str) -> None:
         self.name = name
