@@ -19,7 +19,7 @@ from lm.corpus import Corpus
 
 def reversed_words(tokens: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int32]:
     """The words (N,) of each sentence from its last to its first; offsets: (S + 1,). O(N)."""
-    return tokens[_mirrored(offsets)]
+    return tokens[mirrored(offsets)]
 
 
 def reversed_sentences(corpus: Corpus) -> Corpus:
@@ -27,7 +27,7 @@ def reversed_sentences(corpus: Corpus) -> Corpus:
 
     The documents stay in their order, and so do the words of a sentence.
     """
-    order = _mirrored(corpus.documents)
+    order = mirrored(corpus.documents)
     lengths = np.diff(corpus.sentences)[order]
     sentences = np.concatenate([[0], np.cumsum(lengths)])
     moved = np.repeat(corpus.sentences[:-1][order] - sentences[:-1], lengths)
@@ -47,7 +47,10 @@ def in_reading_order(
     return corpus
 
 
-def _mirrored(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices (N,) of N things where each group offsets[g]:offsets[g + 1] is in reverse order."""
+def mirrored(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices (N,) of N things where each group offsets[g]:offsets[g + 1] is in reverse order.
+
+    Columns beside the words of a corpus, one value a sentence, follow `corpus.documents`.
+    """
     mirror = np.repeat(offsets[:-1] + offsets[1:] - 1, np.diff(offsets))
     return mirror - np.arange(len(mirror))

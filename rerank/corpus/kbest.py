@@ -125,7 +125,7 @@ class KBest:
         return self._with(counts, np.arange(counts.sum()))
 
     def reversed(self) -> KBest:
-        """The lists from the last sentence to the first."""
+        """The lists from the last sentence to the first; `first` stays that of the source."""
         return self._with(self.counts[::-1], reversed_lists(self.counts))
 
     def _with(self, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> KBest:

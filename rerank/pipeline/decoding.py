@@ -173,7 +173,10 @@ def score(
     with KBestSource.open(lists, notices) as source:
         for scorer in source.scorers:
             if scorer.given_later:
-                announce(f"{scorer.name} reads documents from the last sentence: after later ones")
+                announce(
+                    f"{scorer.name}: after the {prefix} of later sentences, since its model reads "
+                    "documents from the last"
+                )
         if model is not None:
             search = choose_search(source, search, announce)
         estimate(source, search if model else None, announce)

@@ -113,7 +113,7 @@ class Search:
         try:
             check_order(row, order, causal=not both, n_best=given.n_best, table=DECODERS.builtin)
         except UnsuitedDecoder as fault:
-            cure = _BOTH_DIRECTIONS if both else ""
+            cure = _BOTH_DIRECTIONS if both and not row.acausal else ""
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
         try:
             check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)

@@ -39,10 +39,7 @@ class ReversedDocuments(FeatureSource):
 
     def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """Features of each document (name, lists), its sentences in their order."""
-        turned = [
-            (f"{name}, counted from its last sentence", kbest.reversed())
-            for name, kbest in documents
-        ]
+        turned = [(name, kbest.reversed()) for name, kbest in documents]
         found = []
         for (_, kbest), one in zip(documents, self._source.score(turned), strict=True):
             columns = np.empty_like(one.columns)

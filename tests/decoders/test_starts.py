@@ -70,6 +70,8 @@ def test_without_a_part_that_can_be_decoded_the_first_candidates_are_the_start()
     problem = RightToLeft([np.array([0.0, 1.0])] * 3, gain=0.5)
     assert best_starts({1: problem}, 8) == {1: (0, 0, 0)}
     assert best_starts({}, 8) == {}
+    empty = WeightedSum([(1.0, HistoryTable([], None)), (1.0, HistoryTable([], None).reversed())])
+    assert decode(empty).choices == ()
     assert decode(problem).choices == (1, 1, 1)
 
 

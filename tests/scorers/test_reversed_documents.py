@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from support.lists import kbest
 from support.models import save_models
 from support.words import WORDS
@@ -13,6 +14,7 @@ from decoders.batching import path_score
 from decoders.reversal import own_scores
 from lm.checkpoint import SavedModel, load_model
 from rerank.cache import Cache
+from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import FeatureSource, ScoredDocument
 from rerank.scorers.language_model import LanguageModel
@@ -99,3 +101,15 @@ def test_pairs_that_take_a_pass_each_are_scored_lazily(saved: Models) -> None:
     assert turned.order is None
     problem = scored(turned, LISTS).problem
     assert (problem.causal, problem.reversed().causal) == (False, True)
+
+
+def test_a_faulty_score_says_that_sentences_are_counted_from_the_last(tmp_path: Path) -> None:
+    save_models({"codclm": tmp_path}, WORDS, 6, 8, oov_rate=0.0, reverse_documents=True)
+    broken = load_model(tmp_path)
+    with torch.no_grad():
+        broken.model.embedding.weight[broken.vocabulary.ids[b"lit"]] = torch.nan
+    turned = ReversedDocuments(LanguageModel("lm", broken))
+    with pytest.raises(RerankError) as raised:
+        scored(turned, [["it"], ["she is lit", "it"], ["one"]])
+    expected = "scorer 'lm', document 'evening', its sentences counted from the last: sentence 0, "
+    assert str(raised.value).startswith(expected)
