@@ -19,8 +19,9 @@ class Config:
     for H. hash_size, hash_order: of the parts with hashed features, None for theirs. encoder: a
     name of `lm.zoo.ENCODERS`, of the sentences of a context; sentence_recurrence: of
     `RECURRENCES`, over these sentences; None for those of the part. backward: whether the model
-    reads sentences from right to left (`lm.direction`). source_words, relation_labels: sizes of
-    the vocabularies of side information, the three special words included
+    reads sentences from right to left; reverse_documents: whether it reads documents from the last
+    sentence to the first (`lm.direction`). source_words, relation_labels: sizes of the
+    vocabularies of side information, the three special words included
     (`lm.side_information.KINDS`); None for models that have none of that kind. source_context: a
     name of `lm.zoo.SOURCE_CONTEXTS`, None for that of the part.
     """
@@ -38,6 +39,7 @@ class Config:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    reverse_documents: bool | None = None
     encoder: str | None = None
     sentence_recurrence: str | None = None
     source_words: int | None = None

@@ -217,6 +217,14 @@ documents_option = click.option(
     help="Read sentences from right to left: a feature of its own beside a forward model. The "
     "folder says so, and no command needs the option again.",
 )
+@click.option(
+    "--reverse-documents",
+    is_flag=True,
+    default=None,
+    help="Read documents from the last sentence to the first, the words of each sentence as "
+    "usual: contexts are later sentences, a feature of its own beside a forward model. The folder "
+    "says so, and no command needs the option again. Not with models without context.",
+)
 @training_options
 @device_option
 @threads_option

@@ -31,8 +31,9 @@ class Recipe:
     None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder,
     sentence_recurrence, source_context: None for those of the model. documents: a name of
     `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown words. backward:
-    whether sentences are read from right to left; longest: most words of a sentence to train on,
-    None for any number; across_documents: whether contexts cross the ends of documents. size: a
+    whether sentences are read from right to left; reverse_documents: whether documents are read
+    from the last sentence to the first; longest: most words of a sentence to train on, None for
+    any number; across_documents: whether contexts cross the ends of documents. size: a
     name of `lm.training.sizes`, whose values go before those of the recipe. source_vocabulary:
     most words of the source sentences' vocabulary, None for as many as `vocabulary`.
     """
@@ -47,6 +48,7 @@ class Recipe:
     tied: bool | None = None
     head: str | None = None
     backward: bool | None = None
+    reverse_documents: bool | None = None
     fusion: str | None = None
     attention: int | None = None
     hash_size: int | None = None
@@ -139,6 +141,11 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
         raise UsageError(
             f"--backward: {given.model} predicts bags of words, which have no order; leave the "
             "option out"
+        )
+    if given.reverse_documents and not model.fusion.uses_context:
+        raise UsageError(
+            f"--reverse-documents: {given.model} reads no context, so that the order of sentences "
+            "does not matter; leave the option out"
         )
     unused = () if model.recurrence.width else WORD_NOISE
     for name in unused:

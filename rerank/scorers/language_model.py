@@ -323,8 +323,10 @@ class LanguageModel(ContextualSource):
         return Candidates(tokens, offsets, texts.offsets), columns
 
     def _label(self, name: str) -> str:
-        """Scorer and document in messages."""
-        return f"scorer {self.name!r}, document {name!r}"
+        """Scorer and document in messages, and how sentences are counted in them."""
+        reverse = self.saved.model.config.reverse_documents
+        counted = ", its sentences counted from the last" if reverse else ""
+        return f"scorer {self.name!r}, document {name!r}{counted}"
 
     @contextmanager
     def _attributed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:

@@ -12,7 +12,10 @@ from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.language_model import LanguageModel
 from rerank.scorers.requests import scored_together
 
-LISTS = [[("the lamp", {}), ("it", {})], [("is lit", {}), ("burns", {}), ("one", {})]]
+LISTS: list[list[tuple[str, dict[str, float]]]] = [
+    [("the lamp", {}), ("it", {})],
+    [("is lit", {}), ("burns", {}), ("one", {})],
+]
 
 
 def scorer_of(folder: Path) -> LanguageModel:

@@ -87,12 +87,18 @@ def without_padding(contexts: Rows) -> list[Tensor]:
 
 
 def save_models(
-    folders: Mapping[str, Path], words: Iterable[str], embed: int, hidden: int, *, oov_rate: float
+    folders: Mapping[str, Path],
+    words: Iterable[str],
+    embed: int,
+    hidden: int,
+    *,
+    oov_rate: float,
+    **others: Any,
 ) -> None:
-    """Write a model of each name, over these words, into its folder."""
+    """Write a model of each name, over these words, into its folder; others: of `config_of`."""
     vocabulary = Vocabulary(tuple(word.encode() for word in words))
     for seed, (name, folder) in enumerate(folders.items()):
-        config = config_of(name, len(vocabulary), embed, hidden)
+        config = config_of(name, len(vocabulary), embed, hidden, **others)
         model = enlarged(DocumentLM.seeded(config, seed))
         about = {"oov_rate": oov_rate}
         save_model(folder, model, vocabulary, about, side_vocabularies(model))
