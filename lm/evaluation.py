@@ -44,6 +44,7 @@ class Perplexity:
     tokens: words without `</s>`; log_z: of a head that is not normalised; documents: those of
     each document, if they were asked for; predicts_end: whether `</s>` is predicted, and so
     counted. A model that does not predict it, of bags of words, is not comparable with others.
+    normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
     """
 
     sentences: int
@@ -54,6 +55,7 @@ class Perplexity:
     log_z: LogNormalisers | None = None
     documents: tuple[Perplexity, ...] | None = None
     predicts_end: bool = True
+    normalised: bool = True
 
     @property
     def nats_per_token(self) -> float:
@@ -73,12 +75,15 @@ class Perplexity:
     def as_json(self) -> dict[str, float]:
         """The figures by name, without those of documents.
 
-        Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities.
+        Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities, of
+        scores that are not normalised `nats_per_token_not_normalised`.
         """
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
         figures: dict[str, float] = {name: getattr(self, name) for name in names}
-        if self.predicts_end:
+        if not self.normalised:
+            figures["nats_per_token_not_normalised"] = self.nats_per_token
+        elif self.predicts_end:
             figures |= {name: getattr(self, name) for name in derived}
         else:
             figures["nats_per_word_of_a_bag"] = self.nats_per_token

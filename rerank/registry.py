@@ -131,14 +131,16 @@ def package(point: EntryPoint) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ScoreFile:
-    """A kind of files of scores.
+    """A kind of files of scores, or of models that give scores at no cost worth caching.
 
-    label: feature name if no NAME is given; help: of its option; scorer: address of a `FileScorer`.
+    label: feature name if no NAME is given; help: of its option; scorer: address of a `FileScorer`;
+    columns: what is behind NAME in the names of further features.
     """
 
     label: str
     help: str
     scorer: str
+    columns: tuple[str, ...] = ()
 
 
 SCORE_FILES = {  # by option, without its dashes
@@ -155,6 +157,13 @@ SCORE_FILES = {  # by option, without its dashes
         "within their list; for the first sentence of a document the previous candidate is '-'. "
         "Every pair is required; documents come in the order of --docs.",
         "rerank.scorers.pair_scores:PairScores",
+    ),
+    "ngram": ScoreFile(
+        "ngram",
+        "N-gram language model in ARPA format, made by train-ngram, lmplz or SRILM, plain or "
+        "compressed, as features NAME, its log-probability in nats, and NAMEoov; repeatable.",
+        "rerank.scorers.ngram_model:NGramScores",
+        ("oov",),
     ),
 }
 

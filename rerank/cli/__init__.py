@@ -27,6 +27,7 @@ from rerank.cli.listing import list_group
 from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
+from rerank.cli.ngram_models import train_ngram
 from rerank.cli.sampling import sample
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -54,6 +55,7 @@ def cli() -> None:
 for command in (
     demo,
     train_lm,
+    train_ngram,
     perplexity,
     sample,
     lm_eval,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.names import MemberName, TableName
@@ -23,6 +24,7 @@ from rerank.cli.options import (
 from rerank.cli.side_information import side_of, side_options
 from rerank.cli.training_options import of_recipe, training_options
 from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT
+from rerank.errors import UsageError
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -279,12 +281,12 @@ def train_lm(
 
 
 @click.command()
+@click.option("--lm", type=FOLDER, metavar="DIR", help="Language model made by train-lm.")
 @click.option(
-    "--lm",
-    required=True,
-    type=FOLDER,
-    metavar="DIR",
-    help="Language model made by train-lm.",
+    "--ngram",
+    type=FILE,
+    help="In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
+    "SRILM.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
 @all_of(side_options(beside="line of TEXT, blank where that is blank"))
@@ -312,7 +314,16 @@ def train_lm(
 @device_option
 @threads_option
 @message_options
-def perplexity(lm: Path, text: str, form: str, messages: Messages, **options: Any) -> None:
+@click.pass_context
+def perplexity(
+    context: click.Context,
+    lm: Path | None,
+    ngram: str | None,
+    text: str,
+    form: str,
+    messages: Messages,
+    **options: Any,
+) -> None:
     """Compute the perplexity of TEXT under a language model.
 
     TEXT has one sentence per line, and by default a blank line between documents; - is standard
@@ -321,12 +332,34 @@ def perplexity(lm: Path, text: str, form: str, messages: Messages, **options: An
     \b
     Example:
       rerank perplexity --lm codclm.lm valid.en --format json
+      rerank perplexity --ngram model.arpa.gz valid.en
     """
     from rerank import pipeline
     from rerank.report.perplexity import PerplexityReport
 
+    if ngram is not None:
+        _refuse_options(context)
+    elif lm is None:
+        raise UsageError("expected --lm DIR or --ngram FILE, found neither; give one of them")
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
         files = pipeline.TextFiles(text, side_of(options))
-        result = pipeline.perplexity(lm, files, notices=notices, **options)
+        if lm is None:
+            named = {name: options[name] for name in ("documents", "per_document")}
+            result = pipeline.ngram_perplexity(str(ngram), text, notices=notices, **named)
+        else:
+            result = pipeline.perplexity(lm, files, notices=notices, **options)
     print_result(PerplexityReport(result, options["duplicate_last_word"]), form)
+
+
+_OF_NGRAMS = frozenset({"ngram", "text", "documents", "per_document", "form", "strict", "quiet"})
+
+
+def _refuse_options(context: click.Context) -> None:
+    """UsageError for an option that n-gram models do not have, or another model."""
+    for option in context.command.params:
+        given = context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+        if given and option.name not in _OF_NGRAMS:
+            raise UsageError(
+                f"{option.opts[0]}: not for the n-gram model of --ngram; leave one of them out"
+            )

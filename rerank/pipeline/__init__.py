@@ -22,6 +22,9 @@ from rerank.pipeline.models import ModelOptions as ModelOptions
 from rerank.pipeline.models import Scoring as Scoring
 from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
 from rerank.pipeline.moses_tuning import tune_moses as tune_moses
+from rerank.pipeline.ngram_models import NGramRecipe as NGramRecipe
+from rerank.pipeline.ngram_models import ngram_perplexity as ngram_perplexity
+from rerank.pipeline.ngram_models import train_ngram as train_ngram
 from rerank.pipeline.perplexity import perplexity as perplexity
 from rerank.pipeline.recipes import Recipe as Recipe
 from rerank.pipeline.results import CorpusResult as CorpusResult

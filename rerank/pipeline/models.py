@@ -14,7 +14,7 @@ from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
-from rerank.registry import SCORERS
+from rerank.registry import SCORE_FILES, SCORERS
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
@@ -112,7 +112,9 @@ def check_names(
                 )
             if name == TOTAL:
                 raise UsageError(f"{own}: {TOTAL!r} is the list's total; choose another NAME")
-            added = {name, f"{name}oov"} if option == LM else {name}
+            ends = ("oov",) if option == LM else ()
+            ends = SCORE_FILES[option].columns if option in SCORE_FILES else ends
+            added = {name, *(name + end for end in ends)}
             added |= {f"{name}pmi", f"{name}null"} if option == LM and name in pmi else set()
             if taken := sorted(added & labels.keys()):
                 raise UsageError(

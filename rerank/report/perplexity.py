@@ -17,6 +17,7 @@ _COLUMNS = {  # of the table for people: heading, decimals; those that the figur
     "perplexity": ("perplexity", 2),
     "perplexity_without_eos": ("without </s>", 2),
     "nats_per_word_of_a_bag": ("nats per word of a bag", 4),
+    "nats_per_token_not_normalised": ("nats per token, not normalised", 4),
 }
 
 
@@ -52,7 +53,12 @@ class PerplexityReport:
             f"{found.sentences:,} sentences"
             f"{', the last word of each twice' if self.duplicate_last_word else ''}"
         )
-        if found.predicts_end:
+        if not found.normalised:
+            text = (
+                f"{found.nats_per_token:.4f} nats per token over {counts}; the scores do not sum "
+                "to 1: no perplexity, and not comparable with one\n"
+            )
+        elif found.predicts_end:
             text = (
                 f"perplexity {found.perplexity:.2f} (without </s> "
                 f"{found.perplexity_without_eos:.2f}), {found.nats_per_token:.4f} nats per token "
