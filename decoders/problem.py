@@ -12,6 +12,10 @@ backpointers to the first maximum find. Where no sum is rounded (dyadic scores) 
 see the same paths agree; where two sums are equal only by rounding, a decoder that drops prefixes
 may decide by an earlier difference. When every path scores −inf, the rule leaves the first
 candidate of every sentence.
+
+**Reversed problems.** Where sentences depend on later ones only, `decoders.search` searches the
+reversed problem. First and last then change places in both rules: sums run from the document's last
+sentence to its first, and ties are read from its *first* sentence.
 """
 
 from __future__ import annotations
@@ -68,8 +72,9 @@ class DocumentProblem(Protocol):
     T may be 0). `order` is the number of earlier sentences that a score depends on, None when it
     depends on all of them. Every problem has `initial`, `extend` and `select`; order 0 adds
     `unary`, order 1 adds `pairwise`. `rescore` evaluates changes inside a path; it is all that a
-    problem offers whose sentences also depend on later ones (order None, not `causal`). Classes
-    that inherit get defaults for all but `lengths`, `order`, `initial`, `extend` and `select`.
+    problem offers whose sentences also depend on later ones (order None, not `causal`); where none
+    depends on earlier ones, `reversed` is causal. Classes that inherit get defaults for all but
+    `lengths`, `order`, `initial`, `extend` and `select`.
     """
 
     @property
@@ -86,6 +91,29 @@ class DocumentProblem(Protocol):
     def causal(self) -> bool:
         """Whether scores depend on earlier sentences only, so that `extend` can give them."""
         return True
+
+    @property
+    def given_later(self) -> bool:
+        """Whether a candidate's own score is given the sentences after it, not those before.
+
+        At order 1 a problem is both: `pairwise` puts the score of each pair of candidates at the
+        second one, whichever of them it is the score of.
+        """
+        return False
+
+    def reversed(self) -> DocumentProblem:
+        """These scores over the sentences in reverse order, in which paths keep their scores.
+
+        Causal up to order 1, and where this problem is not causal, but depends on later sentences
+        only. The default offers `rescore` alone above order 1.
+        """
+        from decoders.reversal import reversed_problem
+
+        return reversed_problem(self)
+
+    def causal_part(self) -> DocumentProblem | None:
+        """Those of the scores that depend on earlier sentences only; None if there are none."""
+        return self if self.causal else None
 
     def initial(self) -> States:
         """The one state before the first sentence, a batch of N = 1."""
@@ -115,7 +143,8 @@ class DocumentProblem(Protocol):
         `paths: (N, T)`. Paths that differ only in sentences t … u differ in score by the difference
         of these sums, if `horizon` reaches `order` sentences beyond u, or the end. (For that,
         problems that are not `causal` add the scores of the sentences before t that depend on t or
-        later ones.) The default scores from the first sentence on: O(N Σ K_s), s <= t + horizon.
+        later ones, and may cut them off `horizon` before t, where both ends must be within it.)
+        The default scores from the first sentence on: O(N Σ K_s), s <= t + horizon.
         """
         states, totals = self.initial(), np.zeros(len(paths))
         rows = np.zeros(len(paths), dtype=np.intp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from decoders.directions import Direction
 from decoders.posterior import Posterior
 from decoders.problem import Path
 
@@ -15,8 +16,9 @@ class SearchResult:
     A decoder that has a posterior gives `paths` and `posterior`; `decoders.search` adds which
     `decoder` it was, whether no path can be better (`exact`), the scores of the path of first
     candidates and of the best path known (the optimum if `optimal`), and log Z of a posterior with
-    a possible path. Whoever knows the features adds margins of the sentences with candidates
-    (`path_margins` up to order 1) and the number of near-ties; None where they were not computed.
+    a possible path, and the `direction` of the search. Whoever knows the features adds margins of
+    the sentences with candidates (`path_margins` up to order 1) and the number of near-ties; None
+    where they were not computed.
     """
 
     paths: tuple[Path, ...]
@@ -27,6 +29,7 @@ class SearchResult:
     best_score: float = float("nan")
     optimal: bool = False
     log_normaliser: float | None = None
+    direction: Direction = Direction.FORWARD
     margins: tuple[float, ...] | None = None
     path_margins: tuple[float, ...] | None = None
     near_ties: int | None = None

@@ -11,10 +11,13 @@ from types import MappingProxyType
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
+from decoders.directions import Direction, direction_of
 from decoders.mbr import Utility
 from decoders.numerics import rng_for
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
+from decoders.reversal import ReversedUtility, in_document_order, reversed_fault
+from decoders.starts import Choices, best_starts
 from decoders.sweeps import sweeps
 from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
 from decoders.viterbi import affordable, viterbi
@@ -101,21 +104,60 @@ def decode_all(
     """Results of `decode` for each problem, searched together where the decoder allows.
 
     documents: their ids, from which and from the seed random numbers come; utilities: of each, for
-    `mbr`. Problems may differ in order, and under `auto` in decoder. Errors: those of `decode`; a
-    ScoreError with `problem`, the position here.
+    `mbr`. Problems may differ in order, and under `auto` in decoder. A problem that depends on
+    later sentences only is searched from its last sentence on, also by its rules of sums and ties
+    (`decoders.problem`); `SearchResult.direction` says so. Errors: those of `decode`; a ScoreError
+    with `problem`, the position here.
     """
     documents = [""] * len(problems) if documents is None else documents
+    extras: Sequence[Utility | None] = utilities or [None] * len(problems)
+    directions = list(map(direction_of, problems))
+    turned = [
+        (problem.reversed(), ReversedUtility.of(utility, len(problem.lengths)))
+        if direction is Direction.REVERSED
+        else (problem, utility)
+        for problem, utility, direction in zip(problems, extras, directions, strict=True)
+    ]
+    try:
+        found = _decoded(turned, directions, name, options, documents, table)
+    except ScoreError as fault:
+        if fault.problem is None or directions[fault.problem] is not Direction.REVERSED:
+            raise
+        raise reversed_fault(fault, len(problems[fault.problem].lengths)) from None
+    return [
+        in_document_order(one)
+        if direction is Direction.REVERSED
+        else replace(one, direction=direction)
+        for one, direction in zip(found, directions, strict=True)
+    ]
+
+
+def _decoded(
+    given: Sequence[tuple[DocumentProblem, Utility | None]],
+    directions: Sequence[Direction],
+    name: str,
+    options: Options,
+    documents: Sequence[str],
+    table: Mapping[str, Decoder],
+) -> list[SearchResult]:
+    """Results for problems in the order of their search, each with a utility if there is one."""
+    problems = [problem for problem, _ in given]
     rows = [choose(p, name, n_best=options.n_best, table=table) for p in problems]
     for problem, row in zip(problems, rows, strict=True):
         check_options(row, options, problem.order, auto=name == "auto", table=table)
-    extras: Sequence[Utility | None] = utilities or [None] * len(problems)
+    both = {d: problems[d] for d, one in enumerate(directions) if one is Direction.BOTH}
+    starts = best_starts(both, options.beam_width)
     searches = [
-        _search(row.load(), problem, **_arguments(row, options, document, utility))
-        for problem, row, document, utility in zip(problems, rows, documents, extras, strict=True)
+        _search(
+            row.load(), problem, **_arguments(row, options, documents[d], utility, starts.get(d))
+        )
+        for d, ((problem, utility), row) in enumerate(zip(given, rows, strict=True))
     ]
     exact = [_exact(p, row, options) for p, row in zip(problems, rows, strict=True)]
+    starts = {} if options.gap is None else best_starts(both, options.gap)
     others = [
-        _others(problem, proved, options) for problem, proved in zip(problems, exact, strict=True)
+        _others(problem, proved, options, starts.get(d))
+        for d, (problem, proved) in enumerate(zip(problems, exact, strict=True))
     ]
     found = _together(problems, searches, others)
     return [
@@ -168,7 +210,11 @@ def _takers(option: str, table: Mapping[str, Decoder]) -> str:
 
 
 def _arguments(
-    row: Decoder, options: Options, document: str, utility: Utility | None
+    row: Decoder,
+    options: Options,
+    document: str,
+    utility: Utility | None,
+    start: Choices | None,
 ) -> dict[str, object]:
     """Arguments of a decoder's function."""
     seed = SEED if options.seed is None else options.seed
@@ -178,6 +224,7 @@ def _arguments(
         "alpha": None if row.own_scale else options.scale,
         **options.given(),
         "utility": utility,
+        "start": start,
         "rng": rng_for(seed, document) if "rng" in row.options else None,
     }
     return {name: arguments[name] for name in row.options if name in arguments}
@@ -204,14 +251,16 @@ def _exact(problem: DocumentProblem, row: Decoder, options: Options) -> bool:
     return row.exact(problem.order) or (row.width_proves and complete and problem.causal)
 
 
-def _others(problem: DocumentProblem, exact: bool, options: Options) -> list[Steps[SearchResult]]:
+def _others(
+    problem: DocumentProblem, exact: bool, options: Options, start: Choices | None
+) -> list[Steps[SearchResult]]:
     """Searches to compare with: the first candidates, and one for the best known path."""
     searches = [_search(follow.steps, problem, [0] * len(problem.lengths))]
     if not exact and affordable(problem):
         searches.append(_search(viterbi.steps, problem))
     elif not exact and options.gap is not None:
         rng = rng_for(SEED, "")  # asked for by no sweep without a scale
-        searches.append(_search(sweeps.steps, problem, rng=rng, width=options.gap))
+        searches.append(_search(sweeps.steps, problem, rng=rng, start=start, width=options.gap))
     return searches
 
 

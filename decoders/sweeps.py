@@ -38,13 +38,15 @@ def sweeps(
     """A path that no change of one block improves, judged within the horizon.
 
     From `start`, or from the path that a beam of `width` finds (the first candidates, where
-    sentences depend on later ones), `gibbs` random sweeps at scale α; then, from the best path so
-    far and from the last one drawn, sweeps that take the best of each block until the path stays
-    the same (at most 100). Blocks of `block` neighbouring sentences begin at every sentence; a
-    change is judged by the scores of its sentences and of the `horizon` ones after them (default:
-    the order, 2 if unbounded). Returns the best of the paths at the ends of sweeps and the start,
-    scored to the document's end: never worse than the start. Serves every order, exact on 0. Where
-    the horizon reaches the order (or the end) a sweep never lowers the score.
+    sentences depend on later ones; `decode` gives a better start), `gibbs` random sweeps at scale
+    α; then, from the best path so far and from the last one drawn, sweeps that take the best of
+    each block until the path stays the same (at most 100). Blocks of `block` neighbouring sentences
+    begin at every sentence; a change is judged by the scores of its sentences and of the `horizon`
+    ones after them, or before them where these depend on later ones (default: the order, 2 if
+    unbounded). Returns the best of the paths at the ends of sweeps and the start, scored over the
+    whole document: never worse than the start. Serves every order, exact on 0. Where the horizon
+    reaches the order (or the end, and the beginning too where sentences depend on later ones) a
+    sweep never lowers the score.
     O(T K^block (block + horizon)) rescorings a sweep. Ties: a path stays as it is. Random with
     `gibbs`: `rng`. Errors: ValueError for invalid options or a start that is not a path, ScoreError
     naming the sentence.

@@ -37,10 +37,11 @@ class Decoder:
     draws; scaled_by: the option that makes it need the scale `alpha`, and a test of its value
     (None: it needs the scale always, if `alpha` is among its options); width_proves: whether a
     beam wide enough makes it exact; acausal: whether it needs `rescore` only, and so serves
-    problems whose sentences depend on later ones; beyond: options that count only above order 1;
-    uniform: whether all-zero weights make sense for it, because it works with probabilities, which
-    are then uniform (other decoders would take the first candidates); own_scale: whether it has a
-    scale of its own where no `alpha` is given, and does not use one that was fitted by likelihood.
+    problems whose sentences depend on later ones, from the best path decoded in one direction if
+    `start` is among its options; beyond: options that count only above order 1; uniform: whether
+    all-zero weights make sense for it, because it works with probabilities, which are then uniform
+    (other decoders would take the first candidates); own_scale: whether it has a scale of its own
+    where no `alpha` is given, and does not use one that was fitted by likelihood.
     """
 
     name: str
@@ -200,7 +201,7 @@ DECODERS: Mapping[str, Decoder] = {
             exact_to=0,
             cost="O(T K^block (block + horizon)) a sweep",
             source="Besag (1986); Geman and Geman (1984)",
-            options=("width", "block", "horizon", "gibbs", "alpha", "rng"),
+            options=("start", "width", "block", "horizon", "gibbs", "alpha", "rng"),
             scaled_by=("gibbs", bool),
             width_proves=True,
             acausal=True,

@@ -60,6 +60,14 @@ class WeightedSum(DocumentProblem):
         """Whether all parts of non-zero weight are causal."""
         return all(part.causal for _, _, part in self._active)
 
+    def reversed(self) -> WeightedSum:
+        """The weighted sum of the reversed parts."""
+        return WeightedSum([(weight, part.reversed()) for weight, part in self.parts])
+
+    def causal_part(self) -> WeightedSum | None:
+        """The sum of the causal parts, the others with weight 0."""
+        return WeightedSum([(weight * part.causal, part) for weight, part in self.parts])
+
     def initial(self) -> tuple[States, ...]:
         """The initial states of the parts."""
         return tuple(part.initial() for _, _, part in self._active)

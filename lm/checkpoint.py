@@ -70,10 +70,24 @@ class SavedModel:
             tokens = reversed_words(tokens, offsets)
         return tokens, offsets
 
-    def encode(self, lines: Iterable[bytes], documents: str = "blank") -> Corpus:
-        """The corpus of a text as the model reads it; documents: of `lm.corpus.DOCUMENTS`."""
+    def encode(
+        self, lines: Iterable[bytes], documents: str = "blank", *, across_documents: bool = False
+    ) -> Corpus:
+        """The corpus of a text as the model reads it; documents: of `lm.corpus.DOCUMENTS`.
+
+        across_documents: whether the whole text is one document.
+        """
         corpus = encode(lines, self.vocabulary, documents)
-        return in_reading_order(corpus, backward=self.model.config.backward)
+        return self.in_reading_order(corpus, across_documents=across_documents)
+
+    def in_reading_order(self, corpus: Corpus, *, across_documents: bool = False) -> Corpus:
+        """A corpus in the order in which the model reads it; across_documents: as for `encode`."""
+        config = self.model.config
+        if across_documents:
+            corpus = corpus.in_stretches(1)
+        return in_reading_order(
+            corpus, backward=config.backward, reverse_documents=config.reverse_documents
+        )
 
     def encode_side(self, kind: str, text: bytes) -> SideText:
         """Side information as the model reads it, of LF-ended lines: a sentence each."""
@@ -82,6 +96,11 @@ class SavedModel:
     def reading_order(self, sentence: Sequence[int]) -> list[int]:
         """The words of a sentence as the model reads them; or from that order to the usual one."""
         return list(reversed(sentence)) if self.model.config.backward else list(sentence)
+
+    def sentence_order(self, document: Sequence[T]) -> list[T]:
+        """Sentences of a document as the model reads them; or from that order to the usual one."""
+        turned = self.model.config.reverse_documents
+        return list(reversed(document)) if turned else list(document)
 
 
 def save_model(

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from lm.side_information import KINDS
 from lm.vocabulary import SPECIAL
-from lm.zoo import FUSIONS, HEADS, RECURRENCES
+from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, SOURCE_CONTEXTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,14 @@ class Config:
     recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
     stands for the part of the composition; recurrence and tied of a model are None only where that
     decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
-    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
-    whether the model reads sentences from right to left (`lm.direction`). source_words,
-    relation_labels: sizes of the vocabularies of side information, the three special words
-    included (`lm.side_information.KINDS`); None for models that have none of that kind.
+    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. encoder: a
+    name of `lm.zoo.ENCODERS`, of the sentences of a context; sentence_recurrence: of
+    `RECURRENCES`, over these sentences; None for those of the part. backward: whether the model
+    reads sentences from right to left; reverse_documents: whether it reads documents from the last
+    sentence to the first (`lm.direction`). source_words, relation_labels: sizes of the
+    vocabularies of side information, the three special words included
+    (`lm.side_information.KINDS`); None for models that have none of that kind. source_context: a
+    name of `lm.zoo.SOURCE_CONTEXTS`, None for that of the part.
     """
 
     model: str
@@ -35,12 +39,25 @@ class Config:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    reverse_documents: bool | None = None
+    encoder: str | None = None
+    sentence_recurrence: str | None = None
     source_words: int | None = None
+    source_context: str | None = None
     relation_labels: int | None = None
 
     def __post_init__(self) -> None:
-        if self.recurrence is not None and self.recurrence not in RECURRENCES:
-            raise ValueError(f"no recurrence {self.recurrence!r} is known")
+        for name in (self.recurrence, self.sentence_recurrence):
+            if name is not None and name not in RECURRENCES:
+                raise ValueError(f"no recurrence {name!r} is known")
+        if self.encoder is not None and self.encoder not in ENCODERS:
+            known = ", ".join(ENCODERS)
+            raise ValueError(f"no encoder {self.encoder!r} is known; there are {known}")
+        if self.source_context is not None and self.source_context not in SOURCE_CONTEXTS:
+            known = ", ".join(SOURCE_CONTEXTS)
+            raise ValueError(
+                f"no source context {self.source_context!r} is known; there are {known}"
+            )
         if self.head is not None and self.head not in HEADS:
             raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")
         if self.fusion is not None and self.fusion not in FUSIONS:

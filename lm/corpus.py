@@ -65,7 +65,7 @@ class Corpus:
         sentences = np.concatenate([[0], np.cumsum(lengths[kept])])
         before = np.concatenate([[0], np.cumsum(kept)])  # sentences kept before each one
         tokens = self.tokens[np.repeat(kept, lengths)]
-        side = {kind: text.where(kept) for kind, text in self.side.items()}
+        side = {kind: text.take(np.flatnonzero(kept)) for kind, text in self.side.items()}
         return Corpus(tokens, sentences, np.unique(before[self.documents]), side)
 
     def in_stretches(self, number: int) -> Corpus:

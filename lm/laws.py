@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, permutations
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,9 +55,9 @@ def check_composition(
     """
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied, scale=scale)
     check_shapes(model, composition)
-    checks = (check_unroll, check_batches, check_order, check_keys, check_gradients)
-    check_side_information(model)
-    for check in (*checks, check_levels, check_predictions, check_pairs):
+    checks = (check_unroll, check_predictions, check_batches, check_order, check_keys)
+    others = (check_side_information, check_gradients, check_levels, check_pairs)
+    for check in (*checks, *others):
         check(model)
 
 
@@ -74,7 +75,8 @@ def tiny_model(
     hashed = "hash_size" in options_of(config, composition)
     config = replace(config, hash_size=13 if hashed else None)  # with collisions
     kinds = fact(load(composition.context), "side_information") or ()
-    config = replace(config, **{KINDS[kind]: 8 for kind in kinds})
+    sizes: dict[str, Any] = {KINDS[kind]: 8 for kind in kinds}
+    config = replace(config, **sizes)
     model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
     sparse = {id(parameter) for parameter in sparse_parameters(model)}
     generator = torch.Generator().manual_seed(4)

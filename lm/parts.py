@@ -21,7 +21,10 @@ OPTIONS = {
     "attention": "attention, found a size {} of it",
     "hash_size": "hashed features, found a size {} of their table",
     "hash_order": "hashed n-grams of words, found a length {} of them",
+    "encoder": "choice of a sentence encoder, found {!r}",
+    "sentence_recurrence": "choice of a recurrence over sentences, found {!r}",
     "source_words": "source sentences, found a vocabulary of {} words of theirs",
+    "source_context": "source sentences, found the choice {!r} of them",
     "relation_labels": "discourse relations, found {} labels of them",
 }
 

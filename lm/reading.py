@@ -168,7 +168,7 @@ def _summary_of_words(
 ) -> Rows:
     """What contexts that need no hidden states take from sentences, or from corrupted copies."""
     nothing = model.embedding.weight.new_zeros(0)
-    corruption = noise.corruption if noise else None
+    corruption = noise.corruption if noise and model.order != 0 else None
     if corruption is None:
         read = ReadSentences(batch.positions, nothing.new_zeros(len(batch.inputs), 0))
         return model.context.summary(read)
@@ -245,7 +245,7 @@ def _unrolled(
     and side by side with it.
     """
     inputs = noise.inputs if noise else _unchanged
-    corruption = noise.corruption if noise and model.fusion.uses_context else None
+    corruption = noise.corruption if noise and model.order != 0 else None
     if corruption is None:
         sentences = model.unroll(batch, given, inputs)
         return sentences, model.context.summary(sentences)

@@ -79,10 +79,9 @@ def pairs(
     """Scores (K_{t-1}, K_t) of each list after each candidate of the list before (order 0 or 1).
 
     (1, K_t) after the start context where `first` (T,) says that a document begins. side: the
-    lists' side information (T rows), for a model that needs it; at order 0 all rows of a list's
-    scores are equal, and there may be only one. Candidates
-    that leave equal contexts are one. Where contexts only add to the logits, one pass over the
-    tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
+    lists' side information (T rows), for a model that needs it; at order 0 scores are (1, K_t).
+    Candidates that leave equal contexts are one. Where contexts only add to the logits, one pass
+    over the tries and one product a list, O(nodes · (H² + V (R + K))) time; else a pass for each
     context, O(K · nodes · (H² + V R)). Errors: ScoreError, MemoryError.
     """
 
@@ -101,7 +100,7 @@ def pairs(
                 contexts, rows = start if first[begin + t] else last
                 if encoded is not None:
                     contexts = _entered(context, contexts, encoded, begin + t)
-                given.append((contexts, rows))
+                given.append((contexts, rows if engine.model.order else rows[:1]))
                 own = summary.take(slice(int(part.lists[t]), int(part.lists[t + 1])))
                 before = start[0] if encoded is None else contexts
                 last = _distinct_after(context, part.part(t, t + 1), own, ends, before)
@@ -122,7 +121,8 @@ def after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]
 
     The summaries, what the context takes from each candidate, are in the order of the scores.
     Any model. The requests advance together, as many contexts as `Backend.tokens` allows; one
-    at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each.
+    at a time where the backend is deterministic. O(N · nodes · (H² + V R)) time each; where
+    contexts only add to the logits, one pass over each trie and one product serve all of them.
     Errors: ScoreError, MemoryError.
     """
     found = engine.timed(lambda: _all_after(engine, requests))
@@ -198,7 +198,9 @@ def _all_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, 
     found: list[list[tuple[Scores, Rows]]] = [[] for _ in requests]
     for batch in _batches(engine, requests):
         parts = [(requests[i][0], requests[i][1].take(rows)) for i, rows in batch]
-        for (i, _), piece in zip(batch, _batch_after(engine, parts), strict=True):
+        several = any(len(contexts) > 1 for _, contexts in parts)
+        score = _batch_products if several and engine.model.additive else _batch_after
+        for (i, _), piece in zip(batch, score(engine, parts), strict=True):
             found[i].append(piece)
     return [
         (np.concatenate([s for s, _ in pieces]), Rows.cat([u for _, u in pieces]))
@@ -229,6 +231,25 @@ def _batch_after(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores
         found.append((scores[piece].reshape(n, k), summary.take(piece)))
         done += n * k
     return found
+
+
+def _batch_products(engine: ScoringEngine, requests: Requests) -> list[tuple[Scores, Rows]]:
+    """Scores and summaries of one batch whose contexts only add to the logits.
+
+    Neither hidden states nor summaries depend on the contexts: one trie serves all of them.
+    """
+    lists = Candidates.joined([lists for lists, _ in requests])
+    forest = _shared(engine, lists)
+    context = engine.model.context
+    sentences = engine.read(forest, context.start(1))
+    summary = context.summary(sentences)
+    given = [(contexts, np.arange(len(contexts))) for _, contexts in requests]
+    found = _products(engine, lists, forest, sentences.hidden, given)
+    places = torch.arange(len(summary), device=summary.device)
+    return [
+        (scores, summary.take(places[begin:end].repeat(len(scores))))
+        for scores, begin, end in zip(found, lists.lists[:-1], lists.lists[1:], strict=True)
+    ]
 
 
 def _shared(engine: ScoringEngine, lists: Candidates) -> Forest:

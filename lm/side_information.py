@@ -39,11 +39,12 @@ class SideText:
         found[within] = self.tokens[(starts[:, None] + columns)[within]] + 1
         return torch.from_numpy(found).to(device)
 
-    def where(self, kept: NDArray[np.bool_]) -> SideText:
-        """The sentences that a mask (S,) keeps."""
-        lengths = np.diff(self.sentences)
-        tokens = self.tokens[np.repeat(kept, lengths)]
-        return SideText(tokens, np.concatenate([[0], np.cumsum(lengths[kept])]))
+    def take(self, chosen: NDArray[np.int64]) -> SideText:
+        """The sentences `chosen`, in this order."""
+        lengths = np.diff(self.sentences)[chosen]
+        sentences = np.concatenate([[0], np.cumsum(lengths)])
+        moved = np.repeat(self.sentences[chosen] - sentences[:-1], lengths)
+        return SideText(self.tokens[np.arange(sentences[-1]) + moved], sentences)
 
 
 SideTexts = Mapping[str, SideText]

@@ -3,7 +3,8 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
-hashed features. Addresses `module:attribute` keep the table free of torch.
+hashed features; sentence encoders are convolutions, and W is the number of source words. Addresses
+`module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -80,6 +81,18 @@ RECURRENCES: Mapping[str, Part] = {
     "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
     "gru": "lm.recurrences.gru:GRU",
     "htanh": "lm.recurrences.htanh:HTanh",
+    "tanh": "lm.recurrences.tanh_rnn:TanhRNN",
+}
+ENCODERS: Mapping[str, Part] = {
+    "bag": "lm.encoders.bag:BagEncoder",
+    "sum": "lm.encoders.bag:SumEncoder",
+    "cnn": "lm.encoders.convolution:ConvolutionalEncoder",
+    "rnn": "lm.encoders.recurrent:RecurrentEncoder",
+}
+SOURCE_CONTEXTS: Mapping[str, tuple[bool, bool]] = {  # whether it has h_{i−1}, and h_i
+    "previous": (True, False),
+    "current": (False, True),
+    "both": (True, True),
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",
@@ -159,6 +172,7 @@ class ZooWithFamilies(Zoo):
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
 _LIN = "Lin et al. 2015, EMNLP, pp. 899–907"
+_MEMO = "Eisenstein, The Document Context Language Model (memo)"
 _WORDS_OF_LIN = "lm.recurrences.htanh:OneHotHTanh", 1
 _MODELS: Zoo = {
     "rnnlm": Composition(
@@ -267,6 +281,45 @@ _MODELS: Zoo = {
         tied=False,
         one_size=True,
         recipe="lin-dual",
+    ),
+    "dclm": Composition(
+        "lm.contexts.document_recurrence:DocumentRecurrence",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 1–5",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H",
+        shape=("rnn", 1),
+    ),
+    "dclm-decoupled": Composition(
+        "lm.contexts.encodings:PreviousEncoding",
+        "lm.fusions:Output",
+        _MEMO + ", §3.1",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H",
+        order=1,
+        shape=("rnn", 1),
+    ),
+    "dclm-two-sentence": Composition(
+        "lm.contexts.last_two_hidden:LastTwoHidden",
+        "lm.fusions:Output",
+        _MEMO + ", §1 (sentence-sensitive RNNLM)",
+        "H(H+K+1) + V(3H+K+1) + H",
+        order=2,
+        shape=("rnn", 1),
+    ),
+    "dclm-bilingual": Composition(
+        "lm.contexts.source:SourceSentences",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 6–8",
+        "H(H+K+1) + V(3H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        order=0,
+        shape=("rnn", 1),
+    ),
+    "dclm-bilingual-decoupled": Composition(
+        "lm.contexts.source_and_previous:SourceAndPrevious",
+        "lm.fusions:Output",
+        _MEMO + ", §3.1, with the source context of eq. 7",
+        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
+        order=1,
+        shape=("rnn", 1),
     ),
 }
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lm.zoo import Composition
 
 Row = dict[str, object]
-_HIDDEN = frozenset({"rng", "n_best"})  # arguments whose options have other names
+_HIDDEN = frozenset({"rng", "n_best", "start"})  # arguments whose options have other names
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class Context(nn.Module):
     reads_layers: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
     averages: ClassVar[bool] = True
-    merges_sentences: ClassVar[bool] = False
+    merges_sentences: bool = False
     side_information: ClassVar[tuple[str, ...]] = ()
     end_to_end: ClassVar[bool] = True
     averaged: ClassVar[bool] = False

@@ -49,7 +49,7 @@ _default_weight_option = click.option(
     type=FILE,
     help="The k-best list with the features that were added, and new totals. Features that depend "
     "on context hold for the chosen path: a candidate with a larger total than the chosen one "
-    "may lose more in later sentences.",
+    "may lose more in other sentences.",
 )
 @click.option("--summary", type=FILE, help="Choices and scores of every document, as JSON.")
 @count_option("--n-best", default=1, help="Number of best paths per document in the summary.")

@@ -150,8 +150,9 @@ documents_option = click.option(
         "lstm",
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
         "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
-        "without a peephole at the first word; rnn is the simple cell with a sigmoid, htanh the "
-        "clipped linear one of Lin et al., whose own models have it in their form",
+        "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh the "
+        "one with tanh, htanh the clipped linear one of Lin et al., whose own models have it in "
+        "their form",
     ),
 )
 @click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
@@ -168,6 +169,27 @@ documents_option = click.option(
     "--attention",
     most=WIDEST,
     help="Size of the hidden layer of the attention, in models that have one [default: --hidden].",
+)
+@click.option(
+    "--encoder",
+    type=TableName("lm.zoo:ENCODERS"),
+    help="How a sentence becomes a vector, in models that have an encoder, such as dclm: bag is "
+    "the mean of its words' embeddings, sum their sum, cnn a convolution over windows of three "
+    "words with max-pooling, rnn the last state of a recurrence of the kind --recurrence "
+    "[default: cnn].",
+)
+@click.option(
+    "--sentence-recurrence",
+    type=TableName("lm.zoo:RECURRENCES"),
+    help="Recurrent cell over the vectors of all earlier sentences, in models that have one, such "
+    "as dclm [default: --recurrence].",
+)
+@click.option(
+    "--source-context",
+    type=TableName("lm.zoo:SOURCE_CONTEXTS"),
+    help="What the models that need --source have of it: previous, a vector of the source "
+    "sentences before the current one, as in the memo; current, a vector of these and the current "
+    "one; or both vectors [default: both].",
 )
 @click.option(
     "--head",
@@ -196,6 +218,14 @@ documents_option = click.option(
     default=None,
     help="Read sentences from right to left: a feature of its own beside a forward model. The "
     "folder says so, and no command needs the option again.",
+)
+@click.option(
+    "--reverse-documents",
+    is_flag=True,
+    default=None,
+    help="Read documents from the last sentence to the first, the words of each sentence as "
+    "usual: contexts are later sentences, a feature of its own beside a forward model. The folder "
+    "says so, and no command needs the option again. Not with models without context.",
 )
 @training_options
 @device_option

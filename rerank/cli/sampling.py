@@ -60,9 +60,10 @@ def sample(
 ) -> None:
     """Write text drawn from a language model: a sentence per line, blank lines between documents.
 
-    Each sentence is drawn in the context of those before it. <unk> is never drawn, nor an empty
-    sentence: the other probabilities are scaled up. The same seed gives the same text. Not for
-    rnnslm, which predicts bags of words.
+    Each sentence is drawn in the context of those before it; by a model of train-lm
+    --reverse-documents in that of those after it, --start being the end of the document. <unk> is
+    never drawn, nor an empty sentence: the other probabilities are scaled up. The same seed gives
+    the same text. Not for rnnslm, which predicts bags of words.
 
     \b
     Example:

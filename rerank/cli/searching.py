@@ -24,7 +24,8 @@ _OPTIONS = {  # by the name that decoders use
         type=MemberName(DECODERS, "auto"),
         default="auto",
         help="Decoder: a name of `rerank list decoders`, which shows the options of each, or "
-        "auto: Viterbi where it is exact and affordable, else beam search.",
+        "auto: Viterbi where it is exact and affordable, else beam search; sweeps for models of "
+        "unbounded order that read documents in both directions.",
     ),
     "width": count_option("--beam", "width", help="Beam width [default: 8]."),
     "threshold": click.option(
@@ -72,8 +73,9 @@ _OPTIONS = {  # by the name that decoders use
     "horizon": count_option(
         "--horizon",
         least=0,
-        help="Number of later sentences that sweeps rescores after a change [default: the order, "
-        "2 if unbounded].",
+        help="Number of later sentences that sweeps rescores after a change, and of earlier ones "
+        "under models that read documents from the last sentence [default: the order, 2 if "
+        "unbounded].",
     ),
     "gibbs": count_option(
         "--gibbs",

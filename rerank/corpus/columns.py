@@ -101,6 +101,12 @@ def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts)])
 
 
+def reversed_lists(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows (n,) of lists of these sizes (T,), those of the last list first."""
+    turned = counts[::-1]
+    return places_of(turned) + np.repeat(offsets_of(counts)[:-1][::-1], turned)
+
+
 def places_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Place (n,) of each row within its list, from 0, for lists of these sizes (T,)."""
     return np.arange(counts.sum()) - np.repeat(offsets_of(counts)[:-1], counts)

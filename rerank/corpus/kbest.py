@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of
+from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of, reversed_lists
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
 
@@ -122,11 +122,20 @@ class KBest:
 
     def head(self, sentences: int) -> KBest:
         """The lists of the first sentences."""
-        offsets = self.offsets[: sentences + 1]
-        rows = np.arange(offsets[-1])
+        counts = self.counts[:sentences]
+        side = {kind: lines[:sentences] for kind, lines in self.side.items()}
+        return replace(self._with(counts, np.arange(counts.sum())), side=side)
+
+    def reversed(self) -> KBest:
+        """The lists from the last sentence to the first; `first` stays that of the source."""
+        side = {kind: lines[::-1] for kind, lines in self.side.items()}
+        return replace(self._with(self.counts[::-1], reversed_lists(self.counts)), side=side)
+
+    def _with(self, counts: NDArray[np.int64], rows: NDArray[np.int64]) -> KBest:
+        """Lists of these sizes, of candidates in some rows; side information as it was."""
         return replace(
             self,
-            offsets=offsets,
+            offsets=offsets_of(counts),
             texts=self.texts.take(rows),
             ranks=self.ranks[rows],
             dense=self.dense[rows],
@@ -134,7 +143,6 @@ class KBest:
             totals=None if self.totals is None else self.totals[rows],
             lines=None if self.lines is None else self.lines.take(rows),
             line_numbers=None if self.line_numbers is None else self.line_numbers[rows],
-            side={kind: lines[:sentences] for kind, lines in self.side.items()},
         )
 
 

@@ -10,7 +10,7 @@ from rerank.errors import InputError, RerankError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.language_models import open_model
+from rerank.pipeline.language_models import open_forward_model
 from rerank.pipeline.side_information import refuse
 
 MISSING = b"___"  # the word that stands for the missing one
@@ -73,7 +73,7 @@ def cloze(
     from lm.vocabulary import SPECIAL
 
     documents = list(_documents(read_lines(text, notices), display(text)))
-    saved = open_model(lm, device, threads)
+    saved = open_forward_model(lm, device, threads)
     refuse(saved, lm, "rerank cloze")
     engine, vocabulary = ScoringEngine.of(saved.model), saved.vocabulary
     words = [word.decode() for word in vocabulary.words]

@@ -10,6 +10,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
@@ -105,6 +106,8 @@ def _signed(
 ) -> str:
     """The signature of a decoding."""
     decoders = sorted({one.search.decoder for one in results} - {NO_CANDIDATES.decoder})
+    found = [one.search for one in results if one.search.decoder != NO_CANDIDATES.decoder]
+    ways = sorted({one.direction for one in found})
     lists, models, scoring = source.lists, source.models, source.lists.scoring
     return signature(
         {
@@ -114,6 +117,7 @@ def _signed(
             "k": "all" if lists.top is None else lists.top,
             "div": True if lists.diverse else None,
             "ctx": "all" if source.order is None else source.order,
+            "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": _digests(models),
             "scores": _digests(source.score_files),
             "scorers": _digests(source.plugins),
@@ -144,8 +148,9 @@ def score(
 ) -> None:
     """Write the list back with the features of the language models appended.
 
-    All candidates of a sentence are scored after the same prefix: the first candidates of
-    its document's earlier sentences, or the decoded path where weights are given.
+    All candidates of a sentence are scored in the same context: the first candidates of its
+    document's earlier sentences (later ones, for models that read documents from the last
+    sentence), or the decoded path where weights are given.
     """
     notices = notices or PythonWarnings()
     if not any(lists.names.values()):
@@ -166,9 +171,15 @@ def score(
     prefix = "first candidates" if model is None else "decoded path"
     announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
     with KBestSource.open(lists, notices) as source:
+        for scorer in source.scorers:
+            if scorer.given_later:
+                announce(
+                    f"{scorer.name}: after the {prefix} of later sentences, since its model reads "
+                    "documents from the last"
+                )
         if model is not None:
             search = choose_search(source, search, announce)
-        estimate(source, search if model else Search("greedy"), announce)
+        estimate(source, search if model else None, announce)
         with atomic(out) as file:
             batches = model.run(source, search) if model else run_loop(source, lambda space: None)
             for batch in batches:
@@ -213,7 +224,7 @@ def _written(
     if overtaken:
         announce(
             "--kbest-out: sentences in which another candidate has a larger total than the chosen "
-            f"one: {overtaken}; totals leave out what a candidate changes in later sentences"
+            f"one: {overtaken}; totals leave out what a candidate changes in other sentences"
         )
 
 

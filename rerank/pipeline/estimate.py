@@ -19,8 +19,11 @@ from rerank.scorers.features import FeatureSpace
 SAMPLE = 10  # sentences that the estimate is measured on
 
 
-def estimate(source: KBestSource, search: Search, announce: Printer) -> None:
-    """Announce how long the run will take, or that its scores are in the cache."""
+def estimate(source: KBestSource, search: Search | None, announce: Printer) -> None:
+    """Announce how long the run will take, or that its scores are in the cache.
+
+    search: None for a run that only scores the path of first candidates.
+    """
     with source.watch.lap("estimate"):
         found = source.first_with_candidates()
         if found is None:
@@ -44,14 +47,16 @@ def estimate(source: KBestSource, search: Search, announce: Printer) -> None:
         )
 
 
-def _decode_head(source: KBestSource, name: str, kbest: KBest, search: Search) -> int:
-    """Decode a document's first sentences; returns the number of their words."""
+def _decode_head(source: KBestSource, name: str, kbest: KBest, search: Search | None) -> int:
+    """Decode a document's first sentences, or score them; returns the number of their words."""
     head = kbest.head(SAMPLE)
     scorers = [scorer.forgetful() for scorer in source.scorers]
     sample = DocumentSource([(name, head)], scorers, Notices(), origins=source.origins)
-    search = search if search.options.scale else search.at(1.0)
-    for _ in run_loop(sample, _contextual_only, search, keep=False):
-        pass
+    if search is not None and not search.options.scale:
+        search = search.at(1.0)
+    for batch in run_loop(sample, _contextual_only, search, keep=False):
+        for document in batch.documents if search is None else ():
+            document.under(document.first())
     return sum(len(head.tokens(row)) for row in range(head.n))
 
 

@@ -87,10 +87,12 @@ def train_lm(
             if rows:
                 rows.resume(trainer.progress.update, notices)
         announce = announce if group.rank == 0 else lambda line: None
-        others = ", ".join(name for name in (recipe.fusion, recipe.head) if name)
+        chosen = recipe.encoder, recipe.sentence_recurrence, recipe.fusion, recipe.head
+        others = ", ".join(filter(None, chosen))
         announce(
             f"{recipe.model}{f' ({others})' if others else ''}"
-            f"{' from right to left' if recipe.backward else ''}: "
+            f"{' from right to left' if recipe.backward else ''}"
+            f"{', documents from the last sentence' if recipe.reverse_documents else ''}: "
             f"{n_parameters(model):,} parameters, order "
             f"{'unbounded' if model.order is None else model.order}; {corpus.n_documents:,} "
             f"{'stretches' if recipe.across_documents else 'documents'}, "
@@ -147,6 +149,23 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
 
     with _valid_files():
         return load_model(folder, choose_device(device, threads), MODELS)
+
+
+def open_forward_model(
+    folder: Path, device: str = "auto", threads: int | None = None
+) -> SavedModel:
+    """A model that reads documents forward, for texts without later sentences.
+
+    UsageError for another one; InputError if the folder is not valid.
+    """
+    saved = open_model(folder, device, threads)
+    if saved.model.config.reverse_documents:
+        raise UsageError(
+            f"--lm {folder}: this model reads documents from the last sentence to the first, and "
+            "here no sentence is after the one in question; give a model trained without "
+            "--reverse-documents"
+        )
+    return saved
 
 
 def _check_folder(out: Path, resume: bool) -> None:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 import rerank
 from decoders.batching import run_batch
+from decoders.directions import Direction, direction_of
 from decoders.mbr import best, posterior_of, scale, standard_deviation
 from decoders.numerics import rng_for
 from decoders.posterior import Posterior
+from decoders.reversal import reversed_posterior
 from decoders.search import SEED
 from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
@@ -144,6 +146,8 @@ def _sums(
     The sentences without candidates are one more, summed.
     """
     problems = [document.problem(batch.weights) for document in batch.documents]
+    turned = [direction_of(problem) is Direction.REVERSED for problem in problems]
+    problems = [p.reversed() if turn else p for p, turn in zip(problems, turned, strict=True)]
     names = [document.name for document in batch.documents]
     filled = [kbest for _, kbest in batch.lists if kbest.n]
     utilities = iter(utilities_of(search, filled))
@@ -164,7 +168,10 @@ def _sums(
             )
             for spread in SPREADS
         ]
-    of_documents = iter(zip(*posteriors, strict=True))
+    of_documents = (
+        tuple(reversed_posterior(one) if turn else one for one in own)
+        for *own, turn in zip(*posteriors, turned, strict=True)
+    )
     found = []
     for _, kbest, document, result in batch.each():
         rows, gaps = metric.of_lists(kbest, next(targets))

@@ -139,6 +139,7 @@ def open_models(
     from lm.backend import Backend
     from rerank.scorers.language_model import LanguageModel
     from rerank.scorers.pmi import PmiForm
+    from rerank.scorers.reversed_documents import ReversedDocuments
 
     device = choose_device(scoring.device, scoring.threads)
     backend = partial(Backend, device, dtype=scoring.dtype, deterministic=scoring.deterministic)
@@ -152,7 +153,9 @@ def open_models(
                 f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; leave "
                 f"the option out, or give the model a document cache: --document-cache {name}"
             )
-        found.append(PmiForm(model) if name in options.pmi else model)
+        source: FeatureSource = PmiForm(model) if name in options.pmi else model
+        reads_reversed = saved.model.config.reverse_documents
+        found.append(ReversedDocuments(source) if reads_reversed else source)
     return found
 
 

@@ -49,18 +49,13 @@ def perplexity(
     saved = open_model(lm, device, threads)
     text = TextFiles.of(text)
     check_files(dict.fromkeys(saved.side, str(lm)), text.side)
-    corpus = read_corpus(text.text, saved, notices, documents)
-    name = display(text.text)
-    side = encoded(text.side, saved.side, corpus, name, documents, notices)
-    corpus = replace(corpus, side=side)
+    corpus = read_corpus(text, saved, notices, documents, across_documents=across_documents)
     if duplicate_last_word:
         if saved.model.config.backward:
             raise UsageError(
                 f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
             )
         corpus = with_last_words_twice(corpus)
-    if across_documents:
-        corpus = corpus.in_stretches(1)
     model = saved.model
     if document_cache is not None:
         model = WithDocumentCache(model, document_cache)
@@ -70,15 +65,26 @@ def perplexity(
 
 
 def read_corpus(
-    text: str | Path, saved: SavedModel, notices: Notices, documents: str = "blank"
+    files: str | Path | TextFiles,
+    saved: SavedModel,
+    notices: Notices,
+    documents: str = "blank",
+    *,
+    across_documents: bool = False,
 ) -> Corpus:
     """A text, its documents parted as `lm.corpus.DOCUMENTS` names it, as a model reads it.
 
-    InputError if it has no words.
+    across_documents: whether the whole text is one document. InputError if it has no words, or if
+    its side information does not fit.
     """
-    corpus = saved.encode(read_lines(text, notices), documents)
-    check_text(corpus, text, notices)
-    return corpus
+    from lm.corpus import encode
+
+    files = TextFiles.of(files)
+    corpus = encode(read_lines(files.text, notices), saved.vocabulary, documents)
+    check_text(corpus, files.text, notices)
+    name = display(files.text)
+    side = encoded(files.side, saved.side, corpus, name, documents, notices)
+    return saved.in_reading_order(replace(corpus, side=side), across_documents=across_documents)
 
 
 @contextmanager

@@ -28,13 +28,14 @@ WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word state
 class Recipe:
     """Settings of the training of a language model: the options of `train-lm`.
 
-    None stands for the value of the recipe (`lm.training.recipes`); fusion, head: None for those
-    of the model. documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands
-    for unknown words. backward: whether sentences are read from right to left; longest: most words
-    of a sentence to train on, None for any number; across_documents: whether contexts cross the
-    ends of documents. size: a name of `lm.training.sizes`, whose values go before those of the
-    recipe. source_vocabulary: most words of the source sentences' vocabulary, None for as many as
-    `vocabulary`.
+    None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder,
+    sentence_recurrence, source_context: None for those of the model. documents: a name of
+    `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown words. backward:
+    whether sentences are read from right to left; reverse_documents: whether documents are read
+    from the last sentence to the first; longest: most words of a sentence to train on, None for
+    any number; across_documents: whether contexts cross the ends of documents. size: a
+    name of `lm.training.sizes`, whose values go before those of the recipe. source_vocabulary:
+    most words of the source sentences' vocabulary, None for as many as `vocabulary`.
     """
 
     model: str
@@ -47,10 +48,14 @@ class Recipe:
     tied: bool | None = None
     head: str | None = None
     backward: bool | None = None
+    reverse_documents: bool | None = None
     fusion: str | None = None
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    encoder: str | None = None
+    sentence_recurrence: str | None = None
+    source_context: str | None = None
     documents: str = "blank"
     unknown: str | None = None
     initialisation: str | None = None
@@ -137,6 +142,11 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
             f"--backward: {given.model} predicts bags of words, which have no order; leave the "
             "option out"
         )
+    if given.reverse_documents and not model.fusion.uses_context:
+        raise UsageError(
+            f"--reverse-documents: {given.model} reads no context, so that the order of sentences "
+            "does not matter; leave the option out"
+        )
     unused = () if model.recurrence.width else WORD_NOISE
     for name in unused:
         if value := getattr(given, name):
@@ -144,9 +154,9 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
                 f"--{name.replace('_', '-')} {value:g}: {given.model} has no states of words; "
                 "leave the option out"
             )
-    if given.context_noise and not model.fusion.uses_context:
+    if given.context_noise and model.order == 0:
         raise UsageError(
-            f"--context-noise {given.context_noise:g}: {given.model} reads no context; "
+            f"--context-noise {given.context_noise:g}: {given.model} reads no target context; "
             "leave the option out"
         )
     settings = Settings(**{**recipe.values(Settings), **dict.fromkeys(unused, 0.0)})

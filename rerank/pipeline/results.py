@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES, SearchResult
 from rerank.corpus.kbest import KBest
+
+_DIRECTIONS = {
+    Direction.REVERSED: "from the last sentence to the first",
+    Direction.BOTH: "of models in both directions",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class DocumentResult:
             "gap": finite(search.gap),
             "exact": search.exact,
             "search": search.decoder,
+            "direction": search.direction,
             "near_ties": search.near_ties,
             "log_normaliser": search.log_normaliser,
             "choices": list(first),
@@ -112,12 +119,14 @@ class CorpusResult:
     def to_text(self) -> str:
         """One line for people."""
         searches = sorted({document.search.decoder for document in self.documents})
+        ways = {document.search.direction for document in self.documents} - {Direction.FORWARD}
         total = self.totals()
         return (
             f"{len(self.documents)} documents, {total['sentences']} sentences, {total['changed']} "
             f"changed; model score {total['score']:.3f} (first candidates "
             f"{total['baseline_score']:.3f}, {total['best']} {total['best_score']:.3f}, gap "
             f"{total['gap']:.3f}); search {', '.join(searches)}, "
+            f"{''.join(f'{_DIRECTIONS[way]}, ' for way in sorted(ways))}"
             + ("exact" if total["exact"] else "not exact")
             + (f"\n{self.signature}" if self.signature else "")
         )

@@ -66,9 +66,10 @@ def sample(
 ) -> SampledText:
     """Draw documents from a model and write them to `out`, a blank line between them.
 
-    start: a text of one document, which every document continues; it is not written. Every
-    sentence has a word, so that no other line is blank. What is drawn, and on what it depends,
-    says `lm.sampling.sample`.
+    start: a text of one document, which every document continues, or precedes if the model reads
+    documents from the last sentence to the first; it is not written. Every sentence
+    has a word, so that no other line is blank. What is drawn, and on what it depends, says
+    `lm.sampling.sample`.
     """
     from lm.sampling import sample as draw
 
@@ -97,7 +98,7 @@ def sample(
             progress(documents, label="sampling", unit="documents", total=sampling.documents)
         ):
             file.write(b"\n" if number else b"")
-            for sentence in document.sentences:
+            for sentence in saved.sentence_order(document.sentences):
                 file.write(b" ".join(vocabulary.decode(saved.reading_order(sentence))) + b"\n")
             sentences += len(document.sentences)
             words += sum(map(len, document.sentences))

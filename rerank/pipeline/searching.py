@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from decoders.directions import Direction
 from decoders.mbr import SPREAD
 from decoders.problem import ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
@@ -30,6 +31,17 @@ _NO_SCALE = (
     ", and weights have no scale of their own: give --alpha A, or a weights file with an alpha, "
     "as tune-mert writes it"
 )
+_BOTH_DIRECTIONS = (
+    ", which search the sum of models that read documents forward and of models that read them "
+    "from the last sentence; or leave out those of one direction"
+)
+_DIRECTIONS = {  # of a search, for people
+    Direction.FORWARD: "",
+    Direction.REVERSED: "; documents are searched from the last sentence to the first, as the "
+    "models read them",
+    Direction.BOTH: "; models read documents in both directions: sweeps from the better of the two "
+    "paths that a beam finds in one direction",
+}
 SAMPLING = {"alpha", "seed"}  # options that every decoder accepts
 
 
@@ -93,11 +105,17 @@ class Search:
             and (name in recorded or name not in SAMPLING or any(row.scaled(given) for row in rows))
         }
 
-    def check_decoder(self, row: Decoder, order: int | None) -> None:
+    def check_decoder(
+        self, row: Decoder, order: int | None, direction: Direction = Direction.FORWARD
+    ) -> None:
         """UsageError for a decoder that does not serve the order, and for unsuited options."""
-        given, auto = self.options, self.method == "auto"
+        given, auto, both = self.options, self.method == "auto", direction is Direction.BOTH
         try:
-            check_order(row, order, n_best=given.n_best, table=DECODERS.builtin)
+            check_order(row, order, causal=not both, n_best=given.n_best, table=DECODERS.builtin)
+        except UnsuitedDecoder as fault:
+            cure = _BOTH_DIRECTIONS if both and not row.acausal else ""
+            raise UsageError(f"--search {row.name}: {fault}{cure}") from None
+        try:
             check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
         except UnsuitedDecoder as fault:
             cure = _NO_SCALE if isinstance(fault, ScaleMissing) else ""
@@ -168,24 +186,34 @@ def choose_search(source: DocumentSource, search: Search, announce: Printer) -> 
     `auto` is exact search unless that takes more than `DEAR` times as many passes over the lists
     as a beam. UsageError for a decoder that does not serve the order, and for unsuited options.
     """
-    order = source.order
+    order, direction = source.order, source.direction
     automatic = search.method == "auto"
-    row = _row("beam" if automatic and order is None else "viterbi" if automatic else search.method)
+    row = _row(_automatic(order, direction) if automatic else search.method)
     width = search.options.beam_width
     priced = ""
     if automatic and row.name == "viterbi":
         passes = _passes(source)
-        if passes > DEAR * width:
+        # what is scored after some histories only can be searched in one direction only
+        costly = {scorer.given_later for scorer in source.scorers if scorer.passes(2) > 1}
+        if passes > DEAR * width and len(costly) == 1:
             search, row = replace(search, method="beam"), _row("beam")
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
             for scorer in source.scorers:
                 scorer.lazily()
-    search.check_decoder(row, order)
+    search.check_decoder(row, order, direction)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
     exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"
-    announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}")
+    way = _DIRECTIONS[source.direction]
+    announce(f"search: {row.name}{wide}, {exact} for a problem of {depth}, {row.cost}{priced}{way}")
     return search
+
+
+def _automatic(order: int | None, direction: Direction) -> str:
+    """The decoder for problems of an order and a direction, whatever it costs."""
+    if direction is Direction.BOTH:
+        return "sweeps"
+    return "beam" if order is None else "viterbi"
 
 
 def _row(name: str) -> Decoder:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from decoders.directions import Direction
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.notices import Notices
@@ -56,9 +57,19 @@ class DocumentSource:
         return candidates / max(1, sentences)
 
     @property
+    def direction(self) -> Direction:
+        """The direction of a search with all scorers; up to order 1 a scorer serves either."""
+        given_later = {one.given_later for one in self.scorers if one.order not in (0, 1)}
+        if len(given_later) > 1:
+            return Direction.BOTH
+        return Direction.REVERSED if True in given_later else Direction.FORWARD
+
+    @property
     def order(self) -> int | None:
-        """Largest order of the scorers; None where one is unbounded."""
+        """Largest order of the scorers; None if one is unbounded, or above 1 in both directions."""
         orders = [scorer.order for scorer in self.scorers]
+        if self.direction is Direction.BOTH:
+            return None
         return None if None in orders else max([0, *(o for o in orders if o is not None)])
 
     def batches(self) -> Iterator[list[NamedLists]]:

@@ -5,8 +5,9 @@ One JSON object a line (`--trace`), a line for each sentence that has candidates
 - `document`, `sentence` (in its document, from 0), `chosen` (index in the file's list) and `total`;
 - `features` and `weighted`, the feature values of the chosen candidate after the decoded earlier
   sentences, and what each adds to the total (`sparse`: all sparse features);
-- `margin`: the total minus that of the best other candidate after the same earlier sentences;
-  later sentences do not count, so that it can be below 0;
+- `margin`: the total minus that of the best other candidate after the same earlier sentences
+  (before the same later ones, for scorers that read documents from the last sentence); what it
+  changes in other sentences does not count, so that it can be below 0;
 - `path_margin`: the score of the best path through the chosen candidate minus that of the best
   path through any other; only where scores depend on one sentence before at most;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,

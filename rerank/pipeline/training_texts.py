@@ -82,10 +82,7 @@ def training_texts(
     name, others = display(valid.text), (recipe.documents, notices)
     beside = side_information.encoded(valid.side, side, held_out, name, *others)
     corpus = replace(renumber(raw, words, vocabulary), side=own)
-    corpus, held_out = (
-        in_reading_order(one, backward=recipe.backward)
-        for one in (corpus, replace(held_out, side=beside))
-    )
+    held_out = replace(held_out, side=beside)
     if recipe.longest is not None:
         corpus = corpus.without_longer(recipe.longest)
         if not corpus.n_sentences:
@@ -96,6 +93,10 @@ def training_texts(
     if recipe.across_documents:
         stretches = (recipe.streams or 1) * STRETCHES
         corpus, held_out = corpus.in_stretches(stretches), held_out.in_stretches(1)
+    corpus, held_out = (
+        in_reading_order(one, backward=recipe.backward, reverse_documents=recipe.reverse_documents)
+        for one in (corpus, held_out)  # after stretches, which are read in this order, too
+    )
     return TrainingTexts(corpus, held_out, vocabulary, side)
 
 

@@ -67,8 +67,9 @@ class FeatureSource(ABC):
     side_information: kinds that it needs of every sentence (`rerank.pipeline.side_information`);
     order: number of earlier sentences that the contextual feature depends on, None if unbounded;
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
-    `cpu`, `cuda`, or `file` if they are only read. Members other than `score` have defaults for
-    scores that cost nothing.
+    `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
+    depends on later sentences in place of earlier ones. Members other than `score` have defaults
+    for scores that cost nothing.
     """
 
     columns: Sequence[str] = ()
@@ -76,6 +77,7 @@ class FeatureSource(ABC):
     order: int | None = 0
     error: float = 0.0
     runs_on: str = "cpu"
+    given_later: bool = False
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decoders.arrays import Unary
-from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem, ScoreError, checked_sums
+from decoders.reversal import own_scores
 from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label, column_names
@@ -98,7 +98,7 @@ class DocumentFeatures:
         """All features (n, F) of all candidates, given the path `choices` (S,)."""
         full = self.static.copy()
         for column, problem in zip(self.space.contextual, self.problems, strict=True):
-            scores = conditional_scores(problem, choices)
+            scores = own_scores(problem, choices)
             full[:, column] = np.concatenate(scores) if scores else 0.0
         return full
 

@@ -111,7 +111,10 @@ class LanguageModel(ContextualSource):
 
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over the tries of lists of k candidates."""
-        return 1.0 if self.order is None or self._engine.model.additive else k**self.order
+        if self.order is None:
+            return 1.0
+        # one pass serves all candidates of a sentence before, if they only add to the logits
+        return k ** max(0, self.order - int(self._engine.model.additive))
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if each pair would take a pass."""
@@ -320,8 +323,10 @@ class LanguageModel(ContextualSource):
         return Candidates(tokens, offsets, texts.offsets), columns
 
     def _label(self, name: str) -> str:
-        """Scorer and document in messages."""
-        return f"scorer {self.name!r}, document {name!r}"
+        """Scorer and document in messages, and how sentences are counted in them."""
+        reverse = self.saved.model.config.reverse_documents
+        counted = ", its sentences counted from the last" if reverse else ""
+        return f"scorer {self.name!r}, document {name!r}{counted}"
 
     @contextmanager
     def _attributed(self, names: Sequence[str], starts: NDArray[np.int64]) -> Iterator[None]:

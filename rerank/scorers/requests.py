@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lm.rows import Rows
 from rerank.scorers.following import read
 from rerank.scorers.histories import Histories, Key, ScoredHistories, take
 
 if TYPE_CHECKING:
+    from lm.rows import Rows
     from rerank.scorers.contextual import ContextualProblem
 
 

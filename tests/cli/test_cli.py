@@ -22,6 +22,7 @@ from rerank import pipeline
 from rerank.cli import cli, run
 from rerank.cli.values import FolderName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
+from rerank.pipeline import TextFiles
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
@@ -206,6 +207,8 @@ def test_every_option_arrives_at_the_pipeline(
     values = [
         *seen.values(),
         *seen.get("score_files", {}).values(),
+        *seen.get("side", {}).values(),
+        *(path for files in seen.values() if isinstance(files, TextFiles) for path in files.all),
         *(v for value in seen.values() if isinstance(value, list | tuple) for v in value),
     ]
     for option, value in expected.items():
@@ -256,7 +259,7 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """From tables without torch, or written out, because help must not wait for torch."""
     from lm.corpus import DOCUMENTS
     from lm.training.sizes import SIZES
-    from lm.zoo import FUSIONS, HEADS, RECURRENCES, ZOO
+    from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, ZOO
 
     def names(command: str, option: str) -> set[str]:
         (found,) = (p for p in cli.commands[command].params if option in p.opts)
@@ -265,6 +268,8 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
 
     assert names("train-lm", "--model") == set(ZOO)
     assert names("train-lm", "--recurrence") == set(RECURRENCES)
+    assert names("train-lm", "--sentence-recurrence") == set(RECURRENCES)
+    assert names("train-lm", "--encoder") == set(ENCODERS)
     assert names("train-lm", "--fusion") == set(FUSIONS)
     assert names("train-lm", "--head") == set(HEADS)
     assert names("train-lm", "--documents") == names("perplexity", "--documents") == set(DOCUMENTS)

@@ -1,4 +1,4 @@
-"""The models of Ji et al. 2016 through the command line: trained, measured, scored, searched."""
+"""The models of Ji et al. and of the memo through the command line: trained, scored, searched."""
 
 import json
 import math
@@ -27,6 +27,10 @@ MODELS = [
     "drnnlm --recurrence gru",
     "ccdclm --fusion input-sum --recurrence rnn",
     "codclm --fusion merge",
+    "dclm --encoder rnn --sentence-recurrence gru",
+    "dclm --encoder bag --recurrence tanh --fusion input",
+    "dclm-decoupled --encoder sum",
+    "dclm-two-sentence --layers 2",
 ]
 
 

@@ -47,7 +47,7 @@ def test_an_option_that_decoders_take_has_a_flag() -> None:
     fields = {*Options.__dataclass_fields__} - {"n_best", "scale", "gap"}
     assert {*FLAGS} == fields
     taken_by_some = {name for row in DECODERS.values() for name in row.options}
-    assert taken_by_some - {"rng", "n_best"} <= {*FLAGS}
+    assert taken_by_some - {"rng", "n_best", "start"} <= {*FLAGS}
 
 
 def test_names_to_choose_from_are_all_that_there_are() -> None:

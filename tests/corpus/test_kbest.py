@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of
+from rerank.corpus.columns import SparseColumns, TextColumn, offsets_of, places_of, reversed_lists
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
@@ -59,6 +59,21 @@ def test_the_head_of_lists_is_their_first_sentences(lists: list[list[bytes]], n:
     assert [head.line(row) for row in rows] == [whole.line(row) for row in rows]
     assert [head.line_number(row) for row in rows] == [row + 1 for row in rows]
     assert [head.sparse.row(row) for row in rows] == [{f"s_{row}": 1.0} for row in rows]
+
+
+@given(texts)
+def test_reversed_lists_begin_with_the_last_sentence(lists: list[list[bytes]]) -> None:
+    whole, turned = of_file(lists), of_file(lists).reversed()
+    found = [[turned.texts[row] for row in turned.rows(t)] for t in range(len(turned))]
+    assert found == lists[::-1]
+    rows = reversed_lists(whole.counts).tolist()
+    assert rows == [row for t in reversed(range(len(lists))) for row in whole.rows(t)]
+    assert turned.dense.tolist() == whole.dense[rows].tolist()
+    assert turned.ranks.tolist() == whole.ranks[rows].tolist()
+    assert [turned.line(row) for row in range(turned.n)] == [whole.line(row) for row in rows]
+    again = turned.reversed()
+    assert again.offsets.tolist() == whole.offsets.tolist()
+    assert again.texts.to_list() == whole.texts.to_list()
 
 
 numbers = st.integers(-9, 9).map(float)

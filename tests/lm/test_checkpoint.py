@@ -15,7 +15,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save
-from support.models import config_of
+from support.models import config_of, side_vocabularies
 from torch import Tensor
 
 from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
@@ -89,9 +89,10 @@ def test_a_model_read_back_is_the_model_written(
     name: str, head: str | None, tied: bool, tmp_path: Path
 ) -> None:
     model, vocabulary = model_of(name, tied=tied, head=head).eval(), words_of()
-    save_model(tmp_path, model, vocabulary, ABOUT)
+    save_model(tmp_path, model, vocabulary, ABOUT, side_vocabularies(model))
     saved = load_model(tmp_path)
     assert same(saved.model, model)
+    assert saved.side == side_vocabularies(model)
     assert saved.model.config == model.config
     assert saved.vocabulary == vocabulary
     assert saved.about == ABOUT

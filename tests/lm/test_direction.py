@@ -1,5 +1,6 @@
 """Backward models against forward ones, whose texts are reversed by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.checkpoint import SavedModel, load_model, save_model
-from lm.corpus import encode
-from lm.direction import in_reading_order, reversed_words
-from lm.evaluation import perplexity
+from lm.corpus import Corpus, encode
+from lm.direction import in_reading_order, reversed_sentences, reversed_words
+from lm.evaluation import perplexity, perplexity_by_document
 from lm.model import Config, DocumentLM
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
@@ -80,3 +81,50 @@ def test_only_backward_models_reverse_a_text() -> None:
     np.testing.assert_array_equal(turned.documents, corpus.documents)
     np.testing.assert_array_equal(turned.sentences, corpus.sentences)
     assert turned.tokens[:3].tolist() == corpus.tokens[:3][::-1].tolist()
+
+
+# Documents from the last sentence to the first
+
+
+@given(st.lists(st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=4), max_size=4))
+def test_the_sentences_of_each_document_are_reversed_and_nothing_else(
+    documents: list[list[list[int]]],
+) -> None:
+    corpus, truth = Corpus.of(documents), Corpus.of([one[::-1] for one in documents])
+    found = reversed_sentences(corpus)
+    for ours, theirs in ((found, truth), (reversed_sentences(found), corpus)):
+        for name in ("tokens", "sentences", "documents"):
+            np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
+
+
+def documents_reversed(lines: list[bytes]) -> list[bytes]:
+    """The sentences of each document from the last to the first."""
+    documents = b"\n".join(lines).split(b"\n\n")
+    return b"\n\n".join(b"\n".join(d.split(b"\n")[::-1]) for d in documents).split(b"\n")
+
+
+@pytest.mark.parametrize("backward", [None, True])
+def test_a_model_of_reversed_documents_reads_them_as_a_forward_one_reads_reversed_text(
+    tmp_path: Path, backward: bool | None
+) -> None:
+    """With its words in either order; documents keep their places."""
+    config = Config("ccdclm", len(VOCABULARY), 4, 5, backward=backward)
+    turned = replace(config, reverse_documents=True)
+    models = []
+    for name, own in (("forward", config), ("reversed", turned)):
+        save_model(tmp_path / name, DocumentLM.seeded(own, 1), VOCABULARY, {})
+        models.append(load_model(tmp_path / name))
+    forward, last_first = models
+    assert last_first.digest != forward.digest
+    assert "reverse_documents" not in forward.model.config.as_json()
+    text = documents_reversed(TEXT)
+    assert text != TEXT
+    truth = perplexity_by_document(forward.model, forward.encode(text))
+    found = perplexity_by_document(last_first.model, last_first.encode(TEXT))
+    assert found == truth
+    assert perplexity(forward.model, forward.encode(TEXT)).nats != pytest.approx(truth.nats)
+    whole = [line for line in TEXT if line][::-1]
+    across = last_first.encode(TEXT, across_documents=True)
+    assert perplexity(last_first.model, across) == perplexity(forward.model, forward.encode(whole))
+    assert last_first.sentence_order([[1], [2, 3]]) == [[2, 3], [1]]
+    assert forward.sentence_order([[1], [2, 3]]) == [[1], [2, 3]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from support.models import config_of, enlarged
+from support.models import OF_TEXT_ALONE, config_of, enlarged
 
 from lm.corpus import encode
 from lm.document_cache import CachedWords, WithDocumentCache
@@ -26,12 +26,11 @@ from lm.rows import Rows
 from lm.scoring import after, independent
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary
-from lm.zoo import ZOO
 
 V, SHARE = 10, 0.3
 DOCUMENT = [[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]]
 LIST = [[4, 3, 8], [], [UNKNOWN, 4, 4], [7]]
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+every_model = pytest.mark.parametrize("name", OF_TEXT_ALONE)
 
 
 def model_of(name: str, head: str | None = None) -> DocumentLM:

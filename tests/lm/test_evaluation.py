@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.models import config_of
+from support.models import beside, config_of
 
 from lm.corpus import Corpus, encode
 from lm.evaluation import Perplexity, perplexity, perplexity_by_document
@@ -20,7 +20,7 @@ VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
 
 
 def text() -> Corpus:
-    return encode(TEXT, VOCABULARY)
+    return beside(encode(TEXT, VOCABULARY))
 
 
 def model_of(name: str = "ccdclm") -> DocumentLM:
@@ -123,7 +123,7 @@ def test_documents_have_the_perplexity_of_each_alone_and_add_up_to_the_text(
     assert replace(found, documents=None) == perplexity(model, text(), streams=2, length=2)
     documents = b"\n".join(TEXT).split(b"\n\n")
     for document, own in zip(documents, found.documents, strict=True):
-        alone = perplexity(model, encode(document.split(b"\n"), VOCABULARY))
+        alone = perplexity(model, beside(encode(document.split(b"\n"), VOCABULARY)))
         assert own.documents is None
         assert (own.sentences, own.tokens, own.oov) == (alone.sentences, alone.tokens, alone.oov)
         assert own.nats == pytest.approx(alone.nats, rel=1e-6)

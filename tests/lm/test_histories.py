@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from support.models import OF_TEXT_ALONE
 
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
@@ -18,7 +19,7 @@ from lm.trie import Candidates
 from lm.zoo import ZOO, Composition
 
 COMPOSITIONS = {
-    **ZOO,
+    **{name: ZOO[name] for name in OF_TEXT_ALONE},
     "attention": Composition(PreviousWords, Input, "", ""),
     "bag": Composition(BagOfWords, Output, "", ""),
 }

@@ -13,37 +13,20 @@ from torch.nn import functional as F
 from lm.backend import Backend
 from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
+from lm.contexts.last_two_hidden import LastTwoHidden
 from lm.contexts.sentence_bags import DualSentenceLevel
 from lm.contexts.sentence_recurrence import SentenceRecurrence
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
 from lm.heads import Head, LinearPredictor, Predictor, Softmax
 from lm.heads.hashed_softmax import HashedBagSoftmax
 from lm.heads.self_normalised import SelfNormalised
-from lm.laws import BrokenLaw, check_composition, tiny_model
+from lm.laws import BrokenLaw, check_composition, check_pairs, tiny_model
 from lm.normalisers import Pair
 from lm.recurrences import Recurrence
 from lm.rows import Rows
-from lm.sentences import Positions, ReadSentences
+from lm.sentences import Positions
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
-
-
-class LastTwoHidden(Context):
-    """States at the ends of the last two sentences, zeros before them."""
-
-    reads_states = True
-    sentences = 2
-
-    def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
-        super().__init__(embedding, recurrence)
-        self.width = 2 * recurrence.hidden
-
-    def summary(self, sentences: ReadSentences) -> Rows:
-        return Rows.of(sentences.last_hidden())
-
-    def advance(self, contexts: Rows, summary: Rows) -> Rows:
-        older = contexts.tensors[0][:, self.width // 2 :]
-        return Rows.of(torch.cat([older, summary.tensors[0]], dim=1))
 
 
 class HiddenMerge(Fusion):
@@ -247,12 +230,17 @@ class Unpaired(Softmax):
         (Boastful, "normalised scores are log-probabilities"),
         (Defective, "predictor equals head: scores of words"),
         (Truncated, "log_probabilities are those of nll"),
-        (Unpaired, "all pairs equal loop"),
+        (Unpaired, "batch equals loop: scores"),
     ],
 )
 def test_a_head_that_breaks_a_law_is_named(head: type[Head], law: str) -> None:
     with pytest.raises(BrokenLaw, match=law):
         check_composition(Composition(LastHidden, Output, "", "", head))
+
+
+def test_pairs_that_are_scored_otherwise_than_one_by_one_are_named() -> None:
+    with pytest.raises(BrokenLaw, match="all pairs equal loop"):
+        check_pairs(tiny_model(Composition(LastHidden, Output, "", "", Unpaired)))
 
 
 class Scaled(LastHidden):

@@ -1,6 +1,7 @@
 """Parts as the configuration names them, and those for which a context has no use."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from lm.contexts.previous_words import PreviousWords
 from lm.fusions import Fusion, Input, Output
 from lm.model import Config, DocumentLM
 from lm.recurrences import Recurrence
-from lm.zoo import FUSIONS, ZOO, Composition, load
+from lm.zoo import FUSIONS, RECURRENCES, ZOO, Composition, load
 
 
 @pytest.mark.parametrize("name", FUSIONS)
@@ -74,6 +75,40 @@ def test_choices_that_equations_leave_no_room_for_are_refused(
     shape = {"embed": 4, "hidden": 4, "hash_size": 99, **given}
     with pytest.raises(ValueError, match=told):
         DocumentLM(Config("rnnslm", 9, **shape))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "told"),
+    [
+        ("hrnnlm", {"encoder": "cnn"}, "'hrnnlm' has no choice of a sentence encoder, found 'cnn'"),
+        ("codclm", {"sentence_recurrence": "gru"}, "no choice of a recurrence over sentences"),
+        ("dclm-decoupled", {"sentence_recurrence": "gru"}, "over sentences, found 'gru'; leave"),
+        ("dclm-two-sentence", {"encoder": "bag"}, "no choice of a sentence encoder"),
+    ],
+)
+def test_encoders_and_sentence_recurrences_are_refused_where_there_is_no_choice(
+    model: str, given: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        DocumentLM(Config(model, 9, 3, 4, **given))
+
+
+@pytest.mark.parametrize(
+    ("given", "cell", "columns"),
+    [
+        ({}, "lstm", 5),  # a convolution has as many columns as there are hidden units
+        ({"encoder": "bag", "recurrence": "cifg"}, "cifg", 3),
+        ({"encoder": "rnn", "sentence_recurrence": "tanh"}, "tanh", 5),
+    ],
+)
+def test_a_document_recurrence_is_of_the_word_levels_kind_unless_it_is_named(
+    given: dict[str, Any], cell: str, columns: int
+) -> None:
+    model = DocumentLM(Config("dclm", 9, 3, 5, layers=2, **given))
+    level = model.context.get_submodule("level")
+    assert isinstance(level, Recurrence)
+    assert type(level) is load(RECURRENCES[cell])
+    assert (level.inputs, level.hidden, level.layers) == (columns, 5, 2)
 
 
 def test_the_size_of_attention_is_that_of_the_hidden_layer_unless_it_is_named() -> None:

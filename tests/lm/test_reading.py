@@ -1,6 +1,7 @@
 """The walk over documents against one sentence, one word at a time."""
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from support.models import config_of, enlarged, without_padding
+from support.models import beside, config_of, enlarged, entered, without_padding
 
 from lm.batches import Segment, segments
 from lm.contexts.bag import BagOfWords
@@ -33,11 +34,12 @@ def corpus() -> Corpus:
     words = rng.integers(1, 6, size=sum(LENGTHS))
     tokens = rng.integers(3, V, size=words.sum()).astype(np.int32)
     bounds = [np.concatenate([[0], np.cumsum(column)]) for column in (words, LENGTHS)]
-    return Corpus(tokens, *bounds)
+    sentences, documents = bounds
+    return beside(Corpus(tokens, sentences, documents))
 
 
 def as_documents_of_one_sentence(text: Corpus) -> Corpus:
-    return Corpus(text.tokens, text.sentences, np.arange(text.n_sentences + 1))
+    return replace(text, documents=np.arange(text.n_sentences + 1))
 
 
 def model_of(name: str) -> DocumentLM:
@@ -70,6 +72,7 @@ def by_hand(model: DocumentLM, text: Corpus) -> tuple[list[float], list[Rows]]:
         context = model.context.start(1)
         for s in range(first, stop):
             words = text.tokens[text.sentences[s] : text.sentences[s + 1]].tolist()
+            context = entered(model, text, context, s)
             sentence = read_by_words(model, words, context)
             targets = torch.tensor([*words, END])
             nll.extend(model.head.nll(model.features(sentence, context), targets).tolist())
@@ -100,7 +103,7 @@ def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name:
     alone, _ = losses(model, as_documents_of_one_sentence(text), 2, 3)
     np.testing.assert_allclose(dropped, alone, rtol=1e-5, atol=1e-6)
     kept, _ = losses(model, text, 2, 3)
-    assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == (ZOO[name].order == 0)
+    assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == (not model.fusion.uses_context)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,8 @@ def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_el
     with torch.no_grad():
         for first, stop in zip(text.documents, text.documents[1:], strict=False):
             context = model.context.start(1)
-            for words in sentences_of(text)[first:stop]:
+            for s, words in enumerate(sentences_of(text)[first:stop], first):
+                context = entered(model, text, context, s)
                 sentence = read_by_words(model, words, context)
                 targets = torch.tensor([*words, END])
                 features = model.features(sentence, context)
@@ -190,7 +194,7 @@ def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_el
     np.testing.assert_allclose(ours, sorted(truth), rtol=1e-4, atol=1e-5)
     for a, b in zip(our_ends, ends, strict=True):
         torch.testing.assert_close(without_padding(a), without_padding(b), rtol=1e-4, atol=1e-5)
-    assert (Recorded.left == []) == (not model.fusion.uses_context)
+    assert (Recorded.left == []) == (model.order == 0)
 
 
 def sentences_of(text: Corpus) -> list[list[int]]:
@@ -212,7 +216,7 @@ def test_corrupted_contexts_leave_targets_and_the_loss_between_sentences_alone(n
     assert all(torch.equal(reading.targets, clean.targets) for reading in found)
     assert torch.equal(found[0].features, clean.features)
     assert torch.equal(found[0].auxiliary_loss, clean.auxiliary_loss)
-    assert torch.equal(found[1].features, clean.features) == (not model.fusion.uses_context)
+    assert torch.equal(found[1].features, clean.features) == (model.order == 0)
 
 
 @pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm"])

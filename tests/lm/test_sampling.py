@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 import torch
 from scipy.stats import chisquare
-from support.models import enlarged
+from support.models import OF_TEXT_ALONE, enlarged
 
 from lm.contexts.last_hidden import LastHidden
 from lm.contexts.previous_words import PreviousWords
@@ -25,7 +25,7 @@ from lm.zoo import HEADS, ZOO, Composition
 
 WORDS = range(len(SPECIAL), 10)  # of the tiny models
 COMPOSITIONS = {
-    **{name: composition for name, composition in ZOO.items() if name != "rnnslm"},
+    **{name: ZOO[name] for name in OF_TEXT_ALONE if name != "rnnslm"},
     "attention": Composition(PreviousWords, Input, "", ""),
     "attention on the logits": Composition(PreviousWords, Output, "", ""),
     "classes": Composition(LastHidden, Output, "", "", HEADS["classes"]),

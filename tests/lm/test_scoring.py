@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.hashing import first_slot
-from support.models import config_of, enlarged, without_padding
+from support.models import beside, config_of, enlarged, entered, without_padding
 from torch import Tensor
 
 from lm.backend import HELD, Backend
@@ -214,6 +214,18 @@ def test_scores_after_any_contexts_equal_word_by_word_scores(
         contexts = Rows.cat(following).take(slice(2))
 
 
+@pytest.mark.parametrize(
+    ("name", "passes"), [("dclm", 1), ("dclm-two-sentence", 1), ("ccdclm", 5), ("rlm-bow-ef-2", 5)]
+)
+def test_contexts_that_only_add_to_the_logits_share_one_pass_over_the_trie(
+    name: str, passes: int
+) -> None:
+    model = model_of(name)
+    scorer, contexts = ScoringEngine.of(model), random_contexts(model, 5)
+    alone(scorer, [[3, 4], [3, 5, 6]], contexts)
+    assert scorer.counts.nodes == 5 * passes  # <s>, 3, 4, 5, 6
+
+
 def random_contexts(model: DocumentLM, n: int) -> Rows:
     """Contexts after two sentences of chance words each."""
     rng = np.random.default_rng(n)
@@ -387,12 +399,14 @@ def test_perplexity_is_the_score_of_lists_whose_only_candidate_is_the_text(
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 7, size=23)
     tokens = rng.integers(3, VOCABULARY, size=lengths.sum()).astype(np.int32)
-    corpus = Corpus(tokens, np.concatenate([[0], np.cumsum(lengths)]), np.array([0, 4, 5, 16, 23]))
+    offsets, documents = np.concatenate([[0], np.cumsum(lengths)]), np.array([0, 4, 5, 16, 23])
+    corpus = beside(Corpus(tokens, offsets, documents))
     total = 0.0
     for first, last in zip(corpus.documents, corpus.documents[1:], strict=False):
         context = model.context.start(1)
         for s in range(first, last):
             words = tokens[corpus.sentences[s] : corpus.sentences[s + 1]].tolist()
+            context = entered(model, corpus, context, s)
             scores, summary = alone(ScoringEngine.of(model), [words], context)
             context = model.context.advance(context, summary)
             total += float(scores[0, 0])

@@ -17,6 +17,10 @@ sizes = st.integers(1, 12)
 ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
 ORDERS |= {"adclm": None, "dam": None, "rnnslm": None, "rnnlm-lin": 0}
 ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
+ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
+ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
+ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
+ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
@@ -46,7 +50,7 @@ def printed(formula: str, **sizes: int) -> int:
 def test_models_have_as_many_parameters_as_their_formula_says(
     name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V)
+    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V, W=V + 1)
     assert counted(name, V, K, H, A) == found
 
 
@@ -87,7 +91,7 @@ def test_the_table_holds_the_models_whose_orders_are_known() -> None:
 def test_orders_follow_from_the_compositions(name: str, recurrence: str, head: str | None) -> None:
     model = DocumentLM(config_of(name, 9, 3, 4, recurrence=recurrence, head=head))
     assert model.order == ORDERS[name] == ZOO[name].order
-    assert model.additive == (name == "codclm" and head != "hashed")
+    assert model.additive == (name in ADDITIVE and head != "hashed")
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])

@@ -185,7 +185,7 @@ def test_scores_of_bags_do_not_depend_on_the_order_of_words(
         ("--model rnnslm --backward", "--backward: rnnslm predicts bags of words, which have no"),
         (
             "--model rnnlm-lin --context-noise 0.1",
-            "--context-noise 0.1: rnnlm-lin reads no context",
+            "--context-noise 0.1: rnnlm-lin reads no target context",
         ),
         ("--model rnnslm --levels two-step", "--levels two-step: this model has no sentence level"),
         ("--model rnnlm-lin --recipe code", "this model has no recipe 'code', but strong, paper"),

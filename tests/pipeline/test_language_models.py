@@ -264,7 +264,9 @@ def test_the_averaged_weights_are_saved_with_their_perplexity(here: Path) -> Non
 
 
 def test_context_noise_is_refused_for_models_without_context(here: Path) -> None:
-    with pytest.raises(UsageError, match=r"--context-noise 0\.3: rnnlm reads no context; leave"):
+    with pytest.raises(
+        UsageError, match=r"--context-noise 0\.3: rnnlm reads no target context; leave"
+    ):
         trained(replace(QUICK, model="rnnlm", context_noise=0.3))
     trained(replace(QUICK, model="rnnlm", context_noise=0.0))
 

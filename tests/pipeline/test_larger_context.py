@@ -1,4 +1,4 @@
-"""Larger-context models through the command line: training, perplexity, scores, exact search."""
+"""Models of the last n sentences through the command line: training, scores, exact search."""
 
 import json
 from functools import cache
@@ -91,8 +91,9 @@ def decoded(search: str) -> tuple[list[str], float, bool]:
     return read("out"), document["score"], document["exact"]
 
 
-def test_exact_search_over_pairs_of_sentences_finds_the_best_of_all_paths() -> None:
-    assert run([*TRAIN.split(), "4", "--model", "rlm-bow-lf-2", "--out", "lm"]) == 0
+@pytest.mark.parametrize("model", ["rlm-bow-lf-2", "dclm-two-sentence"])
+def test_exact_search_over_pairs_of_sentences_finds_the_best_of_all_paths(model: str) -> None:
+    assert run([*TRAIN.split(), "4", "--model", model, "--out", "lm"]) == 0
     texts, total = best_path(Path("lm"))
     for search in ("viterbi", "exhaustive", "auto"):
         found, score, exact = decoded(search)
@@ -100,7 +101,9 @@ def test_exact_search_over_pairs_of_sentences_finds_the_best_of_all_paths() -> N
         assert score == pytest.approx(total, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", ["rlm-seqbow-lf-1", "rlm-seqbow-att-lf-2"])
+@pytest.mark.parametrize(
+    "name", ["rlm-seqbow-lf-1", "rlm-seqbow-att-lf-2", "dclm-decoupled", "dclm-two-sentence"]
+)
 def test_exact_search_finds_the_best_path_where_contexts_matter(name: str) -> None:
     save_models({name: Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
     texts, total = best_path(Path("lm"))

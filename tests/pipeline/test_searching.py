@@ -43,7 +43,9 @@ def document(problem: DocumentProblem, name: str = "talk-1") -> DocumentFeatures
 
 def opened(*orders: int | None) -> DocumentSource:
     """Lists with scorers of these orders."""
-    scorers = [SimpleNamespace(order=order, passes=lambda k: 1.0) for order in orders]
+    scorers = [
+        SimpleNamespace(order=order, passes=lambda k: 1.0, given_later=False) for order in orders
+    ]
     return DocumentSource((), cast(Any, scorers), Notices(), name="dev.kbest")
 
 
@@ -116,6 +118,7 @@ class Priced:
 
     exponent: int
     order: int | None = 1
+    given_later: bool = False
 
     def passes(self, k: float) -> float:
         return k**self.exponent
@@ -144,6 +147,59 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
     assert ("is exact, in 33 passes over the lists" in said[0]) == (chosen == "beam")
     assert how.method == ("beam" if chosen == "beam" else method)
     assert scorer.order == (None if chosen == "beam" else 1)
+
+
+def test_pairs_of_both_directions_are_scored_whole_whatever_that_costs() -> None:
+    """Scored after some histories only, they would have no direction in common."""
+    scorers = [Priced(1), Priced(1, given_later=True)]
+    lists = DocumentSource([("x", kbest_of_sizes((99, 99)))], cast(Any, scorers), Notices())
+    said: list[str] = []
+    assert choose_search(lists, Search(), said.append) == Search()
+    assert said[0].startswith("search: viterbi, exact for a problem of order 1")
+    assert [scorer.order for scorer in scorers] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("later", "earlier", "said"),
+    [
+        (
+            None,
+            1,
+            "beam of width 8, not exact for a problem of unbounded order, O(T B K); documents "
+            "are searched from the last sentence to the first",
+        ),
+        (2, 0, "viterbi, exact for a problem of order 2, O(T K^(n+1)), order n; documents are"),
+        (
+            None,
+            None,
+            "sweeps of width 8, not exact for a problem of unbounded order, O(T K^block "
+            "(block + horizon)) a sweep; models read documents in both directions: sweeps from the",
+        ),
+        (2, 2, "sweeps of width 8, not exact for a problem of unbounded order"),
+    ],
+)
+def test_the_direction_of_the_scorers_decides_and_is_announced(
+    later: int | None, earlier: int | None, said: str
+) -> None:
+    scorers = [Priced(0, later, given_later=True), Priced(0, earlier)]
+    lists = DocumentSource([("x", kbest_of_sizes((2, 2)))], cast(Any, scorers), Notices())
+    announced: list[str] = []
+    choose_search(lists, Search(), announced.append)
+    assert announced[0].startswith(f"search: {said}")
+
+
+@pytest.mark.parametrize("method", ["beam", "viterbi", "mbr", "exhaustive"])
+def test_both_directions_of_unbounded_order_are_for_sweeps_alone(method: str) -> None:
+    scorers = [Priced(0, None, given_later=True), Priced(0, None)]
+    lists = DocumentSource([("x", kbest_of_sizes((2, 2)))], cast(Any, scorers), Notices())
+    with pytest.raises(UsageError) as raised:
+        choose_search(lists, Search(method), lambda line: None)
+    told = str(raised.value)
+    assert told.startswith(
+        f"--search {method}: {method} does not serve scores that depend on later"
+    )
+    assert "decoders that fit: sweeps, which search the sum of models" in told
+    assert "leave out those of one direction" in told
 
 
 @pytest.mark.parametrize(

@@ -142,10 +142,11 @@ def test_equal_sums_are_scored_once_and_remain_two_states(
     assert isinstance(problem, ContextualProblem)
     _, successors = problem.extend(problem.initial(), 0)
     states = problem.select(successors, np.zeros(3, np.intp), np.arange(3))
-    before = scorer.work.nodes
+    before, contexts = scorer.work.nodes, 2  # the lamp and lamp the are one bag
     _, successors = problem.extend(states, 1)
     trie = len({(), ("it",), ("the",), ("the", "lamp"), ("is",), ("is", "the"), tuple("isl")})
-    assert scorer.work.nodes - before == 2 * trie  # the lamp and lamp the are one bag
+    assert scorer.work.nodes - before == trie  # bags only add to the logits
+    assert scorer.work.normalisers == contexts * trie
     parents, choices = np.array([0, 1, 2]), np.array([0, 0, 1])
     states = problem.select(successors, parents, choices)  # both orders, and both sentences
     before = scorer.work.nodes

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.lists import kbest, kbest_without_candidates
+from support.models import OF_TEXT_ALONE
 
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
@@ -30,7 +31,7 @@ from rerank.scorers.language_model import LanguageModel
 ORDERS = {name: ZOO[name].order for name in ZOO}  # checked in `tests/lm/test_zoo.py`
 WORDS = ["the", "lamp", "is", "lit", "it", "burns", "unheard", "<unk>", "</s>"]
 Lists = Sequence[Sequence[str]]
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+every_model = pytest.mark.parametrize("name", OF_TEXT_ALONE)
 
 sentence = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
 documents = st.lists(st.lists(sentence, max_size=4), min_size=1, max_size=4).filter(any)
@@ -239,6 +240,17 @@ def test_a_dear_model_of_order_1_can_score_what_a_search_asks_for(
         truth = conditional_scores(problem_of(saved["codclm"], lists), path)
         for ours, theirs in zip(conditional_scores(problem, path), truth, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [("rnnlm", 1), ("codclm", 1), ("dclm-decoupled", 1), ("dclm-two-sentence", 9), ("dclm", 1)],
+)
+def test_exact_search_takes_a_pass_for_all_previous_candidates_where_contexts_add_to_logits(
+    name: str, passes: float, saved: dict[str, SavedModel]
+) -> None:
+    """The candidates of the sentence before that are as many passes, at order 2."""
+    assert LanguageModel("lm", saved[name]).passes(9.0) == passes
 
 
 @pytest.mark.parametrize(

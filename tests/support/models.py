@@ -5,16 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lm.checkpoint import save_model
+from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.rows import Rows
+from lm.side_information import KINDS, SideText
 from lm.training.optimisers import sparse_parameters
-from lm.vocabulary import Vocabulary
-from lm.zoo import ZOO, Zoo
+from lm.vocabulary import SPECIAL, Vocabulary
+from lm.zoo import ZOO, Zoo, fact, load
+
+# models that read nothing beside the target text
+OF_TEXT_ALONE = sorted(
+    name for name in ZOO if not fact(load(ZOO[name].context), "side_information")
+)
 
 
 def enlarged(model: DocumentLM, factor: float = 3.0) -> DocumentLM:
@@ -42,8 +50,34 @@ def config_of(
         others["head"] = None
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
-    hashed = "hash_size" in options_of(config, composition)
-    return replace(config, hash_size=2 * vocabulary if hashed else None)
+    taken = options_of(config, composition)
+    own = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
+    sizes: dict[str, Any] = {name: n if name in taken else None for name, n in own.items()}
+    return replace(config, **sizes)
+
+
+def beside(corpus: Corpus) -> Corpus:
+    """A corpus with side information of every kind: the sentences themselves."""
+    text = SideText(corpus.tokens, corpus.sentences)
+    return replace(corpus, side=dict.fromkeys(KINDS, text))
+
+
+def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
+    """A context in which sentence s is read, given its side information, if the model needs any."""
+    kinds = model.context.side_information
+    if not kinds:
+        return context
+    side = text.side_rows(kinds, np.array([s]), context.device)
+    return model.context.enter(context, model.context.encoded(side))
+
+
+def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
+    """Vocabularies of the side information that a model needs, of the sizes that it says."""
+    sizes = {kind: getattr(model.config, KINDS[kind]) for kind in model.context.side_information}
+    return {
+        kind: Vocabulary(tuple(b"%d" % n for n in range(size - len(SPECIAL))))
+        for kind, size in sizes.items()
+    }
 
 
 def without_padding(contexts: Rows) -> list[Tensor]:
@@ -53,11 +87,18 @@ def without_padding(contexts: Rows) -> list[Tensor]:
 
 
 def save_models(
-    folders: Mapping[str, Path], words: Iterable[str], embed: int, hidden: int, *, oov_rate: float
+    folders: Mapping[str, Path],
+    words: Iterable[str],
+    embed: int,
+    hidden: int,
+    *,
+    oov_rate: float,
+    **others: Any,
 ) -> None:
-    """Write a model of each name, over these words, into its folder."""
+    """Write a model of each name, over these words, into its folder; others: of `config_of`."""
     vocabulary = Vocabulary(tuple(word.encode() for word in words))
     for seed, (name, folder) in enumerate(folders.items()):
-        config = config_of(name, len(vocabulary), embed, hidden)
+        config = config_of(name, len(vocabulary), embed, hidden, **others)
         model = enlarged(DocumentLM.seeded(config, seed))
-        save_model(folder, model, vocabulary, {"oov_rate": oov_rate})
+        about = {"oov_rate": oov_rate}
+        save_model(folder, model, vocabulary, about, side_vocabularies(model))

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from support.models import config_of
+from support.models import beside, config_of
 
 from lm.batches import segments
 from lm.corpus import encode
@@ -27,7 +27,7 @@ def names(model: DocumentLM, parameters: object) -> set[str]:
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_the_auxiliary_loss_trains_the_parameters_that_the_context_names(name: str) -> None:
     model = model_of(name)
-    text = encode([b"a b", b"b c", b"c", b"a"], VOCABULARY)
+    text = beside(encode([b"a b", b"b c", b"c", b"a"], VOCABULARY))
     part = next(segments(text, [0], streams=1, length=4))
     reading = read(model, text, part, model.context.start(1))
     stated = model.context.auxiliary_parameters()

@@ -74,6 +74,12 @@ def sigmoid_rnn(p: Parameters, x: Vector, before: State | None) -> State:
     return (sigmoid(plus(product(p["W_x"], x), product(p["W_h"], h), p["b"])),)
 
 
+def tanh_rnn(p: Parameters, x: Vector, before: State | None) -> State:
+    """Elman 1990 with a bias: h = tanh(W_x x + W_h h⁻ + b)."""
+    (h,) = before or (_zeros(p["b"]),)
+    return (tanh(plus(product(p["W_x"], x), product(p["W_h"], h), p["b"])),)
+
+
 def gru(p: Parameters, x: Vector, before: State | None) -> State:
     """Cho et al. 2014, eqs. 5–8, with biases.
 

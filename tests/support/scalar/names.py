@@ -13,6 +13,7 @@ from support.scalar.cells import (
     htanh_rnn,
     lstm,
     sigmoid_rnn,
+    tanh_rnn,
 )
 from torch import Tensor
 
@@ -85,6 +86,7 @@ CELLS = {
     "rnn": (sigmoid_rnn, _rnn_layer),
     "gru": (gru, _gru_layer),
     "htanh": (htanh_rnn, _htanh_layer),
+    "tanh": (tanh_rnn, _rnn_layer),
 }
 
 

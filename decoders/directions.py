@@ -1,0 +1,28 @@
+"""The direction in which a document is searched, by what its sentences depend on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from decoders.problem import DocumentProblem
+
+
+class Direction(StrEnum):
+    """How the sentences of a document are searched.
+
+    FORWARD: from the first to the last; REVERSED: from the last to the first, where a sentence
+    depends on later ones alone; BOTH: in no order, where it depends on earlier and on later ones.
+    """
+
+    FORWARD = "forward"
+    REVERSED = "reversed"
+    BOTH = "both"
+
+
+def direction_of(problem: DocumentProblem) -> Direction:
+    """The direction in which a problem can be searched; FORWARD where it may be either."""
+    if problem.causal:
+        return Direction.FORWARD
+    return Direction.REVERSED if problem.reversed().causal else Direction.BOTH

@@ -1,0 +1,193 @@
+"""Problems and results with the sentences of a document in reverse order.
+
+A model may read a document from the last sentence to the first (J. Eisenstein, "The Document
+Context Language Model", memo, §3.2: "run this process in the backwards direction and then add both
+scores"). Up to order 1 the direction does not restrict the search: score(a before b) is a number
+for each pair, whichever of the two it is the score of, so that the sum of both directions is one
+chain. Beyond, a problem can be searched in the direction that it reads, and rescored in the other.
+
+T sentences; sentence t of one problem is sentence T − 1 − t of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from decoders.arrays import Chain
+from decoders.batching import Rescore, answer_all, conditional_scores
+from decoders.directions import Direction
+from decoders.posterior import Posterior
+from decoders.problem import (
+    Answer,
+    Array,
+    DocumentProblem,
+    Floats,
+    Indices,
+    Path,
+    ScoreError,
+    States,
+    Successors,
+    UnsuitedDecoder,
+)
+from decoders.result import SearchResult
+
+if TYPE_CHECKING:
+    from decoders.mbr import Utility
+
+
+def reversed_problem(problem: DocumentProblem) -> DocumentProblem:
+    """The scores of a problem over its sentences in reverse order."""
+    kind = ReversedChain if problem.order in (0, 1) else ReversedProblem
+    return kind(problem)
+
+
+class ReversedChain(Chain):
+    """A problem of order 0 or 1 with its sentences in reverse order; causal.
+
+    The matrix of sentences t − 1 and t is that of the same two sentences, transposed; the scores of
+    the other problem's first sentence go to the last one here.
+    """
+
+    lengths: tuple[int, ...] = ()
+    order: int | None = None
+
+    def __init__(self, problem: DocumentProblem) -> None:
+        self._problem, self.order = problem, problem.order
+        self.lengths = tuple(problem.lengths)[::-1]
+
+    @property
+    def given_later(self) -> bool:
+        """Whether the other problem's scores are given earlier sentences."""
+        return not self._problem.given_later
+
+    def reversed(self) -> DocumentProblem:
+        """The other problem."""
+        return self._problem
+
+    def unary(self, t: int) -> Floats:
+        """Scores (K_t,) of sentence t; order 0 only."""
+        return self._problem.unary(len(self.lengths) - 1 - t)
+
+    def pairwise(self, t: int) -> Floats:
+        """Scores (K_{t-1}, K_t) of the pairs of sentences t − 1 and t; zeros (1, K_0) at t = 0."""
+        if self.order == 0:
+            return DocumentProblem.pairwise(self, t)
+        n = len(self.lengths)
+        matrix = self._problem.pairwise(n - t).T if t else np.zeros((1, self.lengths[0]))
+        if t < n - 1:
+            return matrix
+        return matrix + np.asarray(self._problem.pairwise(0), dtype=np.float64)
+
+
+class ReversedProblem(DocumentProblem):
+    """A problem of order 2 or more with its sentences in reverse order: it only offers `rescore`.
+
+    A score of sentence t here depends on the sentences after it.
+    """
+
+    lengths: tuple[int, ...] = ()
+    order = None
+    causal = False
+
+    def __init__(self, problem: DocumentProblem) -> None:
+        self._problem, self.lengths = problem, tuple(problem.lengths)[::-1]
+
+    @property
+    def given_later(self) -> bool:
+        """Whether the other problem's scores are given earlier sentences."""
+        return not self._problem.given_later
+
+    def reversed(self) -> DocumentProblem:
+        """The other problem."""
+        return self._problem
+
+    def initial(self) -> States:
+        """UnsuitedDecoder: there are no states."""
+        raise UnsuitedDecoder("scores depend on later sentences; search the reversed problem")
+
+    def extend(self, states: States, t: int) -> Answer:
+        """UnsuitedDecoder: there are no states."""
+        return self.initial()  # type: ignore[no-any-return]  # it raises
+
+    def select(self, successors: Successors, parents: Indices, choices: Indices) -> States:
+        """UnsuitedDecoder: there are no states."""
+        return self.initial()
+
+    def rescore(self, paths: Indices, t: int, horizon: int) -> Array:
+        """Sums (N,) of sentences t − horizon … t + horizon, cut at both ends, of each path."""
+        return self.rescore_together([(self, paths, t, horizon)])[0]
+
+    @classmethod
+    def rescore_together(cls, requests: Sequence[tuple[Any, Indices, int, int]]) -> list[Array]:
+        """What `rescore` returns for each request; problems of one class in one call."""
+        found = answer_all([[own._mirrored(*asked)] for own, *asked in requests])
+        return [sums for (sums,) in found]
+
+    def _mirrored(self, paths: Indices, t: int, horizon: int) -> tuple[DocumentProblem, Rescore]:
+        """The request to the other problem."""
+        n = len(self.lengths)
+        last = max(0, min(t + horizon, n - 1))
+        span = last - max(0, t - horizon)
+        turned = np.ascontiguousarray(paths[:, ::-1])
+        return self._problem, Rescore(turned, max(0, n - 1 - last), span)
+
+
+def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
+    """Scores (K_t,) of all candidates of each sentence, given the other sentences of a path.
+
+    Each candidate's own score in the context in which it is read: that of the path's sentences
+    before it, or, where the problem is `given_later`, of those after it. Errors: those of
+    `conditional_scores`.
+    """
+    if problem.given_later:
+        return conditional_scores(problem.reversed(), choices[::-1])[::-1]
+    return conditional_scores(problem, choices)
+
+
+# What was found in a reversed problem, for the document
+
+
+def in_document_order(found: SearchResult) -> SearchResult:
+    """The result of a search of the reversed problem, its sentences in the document's order."""
+    paths = tuple(Path(path.choices[::-1], path.score) for path in found.paths)
+    posterior = None if found.posterior is None else reversed_posterior(found.posterior)
+    return replace(found, paths=paths, posterior=posterior, direction=Direction.REVERSED)
+
+
+def reversed_posterior(posterior: Posterior) -> Posterior:
+    """A posterior with its sentences in reverse order."""
+    return replace(posterior, marginals=posterior.marginals[::-1], draws=posterior.draws[:, ::-1])
+
+
+def reversed_fault(fault: ScoreError, n: int) -> ScoreError:
+    """An error in the reversed problem of a document of n sentences, in the document's order."""
+    found = ScoreError(
+        fault.fault, sentence=n - 1 - fault.sentence, candidate=fault.candidate, part=fault.part
+    )
+    found.problem = fault.problem
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReversedUtility:
+    """The utility of a document of n sentences for its reversed problem."""
+
+    utility: Utility
+    n: int
+
+    @classmethod
+    def of(cls, utility: Utility | None, n: int) -> Self | None:
+        """None where there is no utility."""
+        return None if utility is None else cls(utility, n)
+
+    def expected(self, t: int, marginals: Array) -> Array:
+        """Expected utility of each candidate of sentence t of the reversed problem."""
+        return self.utility.expected(self.n - 1 - t, marginals)
+
+    def words(self, t: int) -> Array:
+        """Number of words of each candidate of sentence t of the reversed problem."""
+        return self.utility.words(self.n - 1 - t)

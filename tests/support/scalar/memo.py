@@ -1,0 +1,102 @@
+"""The models of Eisenstein's memo "The Document Context Language Model" in scalar arithmetic.
+
+Each function gives log p of the words and of `</s>` of every sentence of a document, in nats.
+Parameters by their names in the memo: X, rows of word embeddings; f_w, the recurrence of eq. 1, a
+`Stack`; V_s, V_d and, where the memo has only the words "condition also on", V_1 and V_2, and b,
+a bias of the softmax; f, the recurrence of eq. 5, a `Stack`; h_0. g, the representation function
+of eq. 4, is one of the functions below, with its parameters at "g". Inputs of a sentence are
+`<s> w_1 … w_M`; its latent state at the end is that after w_M.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from support.scalar.algebra import Vector, plus, product, tanh
+from support.scalar.cells import Parameters, State, top
+from support.scalar.ji import Document, Scores, Sentence, log_probs
+
+from lm.vocabulary import START
+
+Representation: TypeAlias = Callable[[Parameters, Sentence], Vector]
+
+
+def bag(p: Parameters, words: Sentence) -> Vector:
+    """The mean of the words' embeddings."""
+    return [x / max(1, len(words)) for x in sum_of_embeddings(p, words)]
+
+
+def sum_of_embeddings(p: Parameters, words: Sentence) -> Vector:
+    return plus([0.0] * len(p["X"][0]), *(p["X"][word] for word in words))
+
+
+def cnn(p: Parameters, words: Sentence) -> Vector:
+    """Kim 2014, eqs. 2–4: c_n = tanh(W x_{n−1:n+1} + b), and the largest of each filter.
+
+    A window around each word, with zeros beyond the ends; zero without words.
+    """
+    W, b = p["g"]["W"], p["g"]["b"]
+    zero = [0.0] * len(p["X"][0])
+    x = [zero, *(p["X"][word] for word in words), zero]
+    windows = [[*x[n - 1], *x[n], *x[n + 1]] for n in range(1, len(words) + 1)]
+    c = [tanh(plus(product(W, window), b)) for window in windows]
+    return [max(column) for column in zip(*c, strict=True)] if c else [0.0] * len(b)
+
+
+def rnn(p: Parameters, words: Sentence) -> Vector:
+    """The last state of a recurrence of its own over the words; zero without words."""
+    states = p["g"]["reader"].read([p["X"][word] for word in words])
+    return top(states[-1]) if states else [0.0] * p["g"]["units"]
+
+
+def dclm(p: Parameters, document: Document, g: Representation) -> Scores:
+    """Eqs. 1–5; before the first sentence the hidden state of f's top layer is h_0."""
+    scores, state = [], before_document(p)
+    for words in document:
+        scores.append(_sentence(p, words, product(p["V_d"], top(state))))
+        state = p["f"](g(p, words), state)  # eqs. 4 and 5
+    return scores
+
+
+def before_document(p: Parameters) -> list[State]:
+    """h_0, and zeros for what else the state of f has."""
+    zero = [0.0] * len(p["h_0"])
+    rest = (zero,) * (p["state_tensors"] - 1)
+    layers: list[State] = [(zero, *rest) for _ in p["f"].layers]
+    layers[-1] = (p["h_0"], *rest)
+    return layers
+
+
+def decoupled(p: Parameters, document: Document, g: Representation) -> Scores:
+    """§3.1: h_{i−1} = g(w_{i−1}); h_0 before the first sentence."""
+    scores, h = [], p["h_0"]
+    for words in document:
+        scores.append(_sentence(p, words, product(p["V_d"], h)))
+        h = g(p, words)
+    return scores
+
+
+def two_sentence(p: Parameters, document: Document) -> Scores:
+    """§1: the RNNLM given also the states at the ends of the two sentences before.
+
+    softmax(V_s a_n + V_1 a_{n'} + V_2 a_{n''} + b), where n' ends the previous sentence and n''
+    the one before it; h_0 for sentences that are missing. The recurrence begins anew in each
+    sentence.
+    """
+    scores, one, two = [], p["h_0"], p["h_0"]
+    for words in document:
+        share = plus(product(p["V_1"], one), product(p["V_2"], two))
+        scores.append(_sentence(p, words, share))
+        one, two = top(_latent_states(p, words)[-1]), one
+    return scores
+
+
+def _latent_states(p: Parameters, words: Sentence) -> list[list[State]]:
+    """a_n of eq. 1."""
+    states: list[list[State]] = p["f_w"].read([p["X"][word] for word in [START, *words]])
+    return states
+
+
+def _sentence(p: Parameters, words: Sentence, share: Vector) -> list[float]:
+    """softmax(V_s a_n + share + b), eqs. 2 and 3."""
+    states = _latent_states(p, words)
+    return log_probs([plus(product(p["V_s"], top(s)), share, p["b"]) for s in states], words)

@@ -1,0 +1,40 @@
+"""The tensors of our models of Eisenstein's memo under the names of `support.scalar.memo`."""
+
+from typing import Any
+
+from support.scalar.names import Tensors, output_matrix, part, stack, tensors
+
+from lm.model import DocumentLM
+from lm.zoo import RECURRENCES, load
+
+
+def memo(model: DocumentLM) -> dict[str, Any]:
+    """All parameters that the model has."""
+    of, config = tensors(model), model.config
+    words = config.recurrence or "lstm"
+    named = {
+        "X": of["embedding.weight"].tolist(),
+        "f_w": stack(part(of, "recurrence."), words),
+        "b": of["head.bias"].tolist(),
+        "h_0": of["context.first"].tolist(),
+        "g": _representation(part(of, "context.encoder."), words, config.hidden),
+    }
+    V_s, V_d = output_matrix(of).tensor_split([config.hidden], dim=1)
+    named |= {"V_s": V_s.tolist(), "V_d": V_d.tolist()}
+    if V_d.shape[1] == 2 * config.hidden:
+        V_2, V_1 = V_d.chunk(2, dim=1)
+        named |= {"V_1": V_1.tolist(), "V_2": V_2.tolist()}
+    if level := part(of, "context.level."):
+        sentences = config.sentence_recurrence or words
+        named["f"] = stack(level, sentences)
+        named["state_tensors"] = load(RECURRENCES[sentences]).tensors
+    return named
+
+
+def _representation(of: Tensors, words: str, units: int) -> dict[str, Any]:
+    """Parameters of g."""
+    if reader := part(of, "reader."):
+        return {"reader": stack(reader, words), "units": units}
+    if "filters.weight" in of:
+        return {"W": of["filters.weight"].tolist(), "b": of["filters.bias"].tolist()}
+    return {}
