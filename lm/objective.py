@@ -1,4 +1,4 @@
-"""What training minimises: negative log-likelihood, exact or by sampled softmax.
+"""Negative log-likelihood of words as training minimises it: exact, or by sampled softmax.
 
 The sampled form (after Bengio & Senécal 2008 and Jean et al. 2015, §3) draws each word as a
 negative of an update with a probability π(word), and normalises over the target and the
@@ -80,7 +80,39 @@ class Proposal:
         return nll + logits - inclusion.log() + torch.log1p((inclusion - 1) * torch.exp(-nll))
 
 
-class SampledNLL(torch.autograd.Function):
+def sampled_logits(
+    features: Tensor, weight: Tensor, shifts: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Features (N, R) and weight (S, R) as they are multiplied, padded, and float32 logits (N, S).
+
+    The logits of padding columns are −inf.
+    """
+    low = weight.to(features.dtype)
+    if low.dtype == torch.bfloat16:
+        features, low = padded(features), padded(low)
+        shifts = F.pad(shifts, (0, len(low) - len(weight)), value=-torch.inf)
+    return features, low, (features @ low.T).float().add_(shifts)
+
+
+class SampledLoss(torch.autograd.Function):
+    """Base of losses of a positive and S sampled words, which save the gradients of their logits.
+
+    Saved: features (N, R) and weight (S, R), padded; their logits' gradients (N, S); and a number
+    (N,), less one the gradient of the positive's logit.
+    """
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """O(N · S · R) time."""
+        features, low, shares, own = ctx.saved_tensors
+        (d,) = gradients
+        n, s = len(d), ctx.sampled
+        weighted = shares * F.pad(d, (0, len(shares) - n)).to(shares.dtype)[:, None]
+        d_weight = (weighted.T @ features)[:s].float()
+        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (own - 1), None
+
+
+class SampledNLL(SampledLoss):
     """−log p of the positive among itself and the negatives, (N,) nats.
 
     features: (N, R); weight: (S, R), shifts: (S,) of distinct negatives; positive: (N,)
@@ -93,12 +125,9 @@ class SampledNLL(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, shifts: Tensor, positive: Tensor, hits: Tensor
     ) -> Tensor:
         """O(N · S · R) time; products in the dtype of `features`."""
-        n, low = len(features), weight.to(features.dtype)
-        if low.dtype == torch.bfloat16:
-            features, low = padded(features), padded(low)
-            shifts = F.pad(shifts, (0, len(low) - len(weight)), value=-torch.inf)
-        whole = (features @ low.T).float()
-        logits = whole[:n].add_(shifts)
+        n = len(features)
+        features, low, whole = sampled_logits(features, weight, shifts)
+        logits = whole[:n]
         rows = (hits >= 0).nonzero()[:, 0]
         logits[rows, hits[rows]] = -torch.inf
         top = torch.maximum(logits.amax(dim=1), positive)
@@ -107,19 +136,9 @@ class SampledNLL(torch.autograd.Function):
         total = logits.sum(dim=1) + own
         logits.div_(total[:, None])
         whole[n:] = 0.0
-        ctx.negatives = len(weight)
+        ctx.sampled = len(weight)
         ctx.save_for_backward(features, low, whole.to(features.dtype), own / total)
         return top + torch.log(total) - positive
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """The gradient of a logit is its probability, less one for the positive."""
-        features, low, shares, own = ctx.saved_tensors
-        (d,) = gradients
-        n, s = len(d), ctx.negatives
-        weighted = shares * F.pad(d, (0, len(shares) - n)).to(shares.dtype)[:, None]
-        d_weight = (weighted.T @ features)[:s].float()
-        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (own - 1), None
 
 
 sampled_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = SampledNLL.apply

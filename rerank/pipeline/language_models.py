@@ -18,7 +18,7 @@ from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.processes import processes
-from rerank.pipeline.recipes import check_memory, completed, described, fitting, settings_of
+from rerank.pipeline.recipes import check_model, completed, described, fitting, settings_of
 from rerank.pipeline.training import validations
 from rerank.pipeline.training_texts import corpora
 from rerank.registry import MODELS
@@ -89,6 +89,7 @@ class Recipe:
     context_dropout: float | None = None
     context_noise: float | None = None
     averaging: float | None = None
+    objective: str | None = None
     negatives: int | None = None
     device: str = "auto"
     precision: str | None = None
@@ -129,7 +130,7 @@ def train_lm(
     rows = LearningCurve(curve) if curve else None
     check_outputs((curve,) if curve else (), (train, valid))
     with processes(choose_device(recipe.device, recipe.threads), (train, valid)) as (device, group):
-        check_memory(recipe, device)
+        check_model(recipe, given, device)
         corpus, held_out, vocabulary = corpora(recipe, train, valid, notices)
         trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device, group)
         model, settings, state = trainer.model, trainer.settings, out / "resume"
