@@ -15,15 +15,13 @@ perplexity was 1,588 instead of 90 (§3.1; Chen et al. 2015 fix it at another co
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from lm.objective import CHUNK, SampledLoss, sampled_logits
+from lm.objective import sampled_logits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,32 +71,17 @@ class NoiseDistribution:
         return contrast(features, weight[drawn], shifts[drawn], positive, times)
 
 
-class Contrast(SampledLoss):
-    """−log σ(positive) − Σ times · log σ(−Δ) over the noise words, (N,) nats.
+def contrast(
+    features: Tensor, weight: Tensor, shifts: Tensor, positive: Tensor, times: Tensor
+) -> Tensor:
+    """−log σ(positive) − Σ times · log σ(−Δ) over the noise words, (N,) nats; O(N · S · R) time.
 
     features: (N, R); weight: (S, R), shifts: (S,) and times: (S,) of distinct noise words, whose
-    Δ is features · weightᵀ + shifts; positive: (N,) Δ of the targets. Memory: one (N, S) array of
-    the gradient of Δ, times · σ(Δ).
+    Δ is features · weightᵀ + shifts; positive: (N,) Δ of the targets. Products in the dtype of
+    `features`. Memory: O(N · S) for the gradient, which autograd finds: one by hand, as that of the
+    sampled softmax, saves a tenth of this function's time and no more than 2 % of an update.
     """
-
-    @staticmethod
-    def forward(
-        ctx: Any, features: Tensor, weight: Tensor, shifts: Tensor, positive: Tensor, times: Tensor
-    ) -> Tensor:
-        """O(N · S · R) time; products in the dtype of `features`."""
-        n = len(features)
-        features, low, whole = sampled_logits(features, weight, shifts)
-        weights = F.pad(times, (0, len(low) - len(weight)))
-        found = F.softplus(-positive)
-        rows = max(1, CHUNK // max(1, len(low)))
-        for begin in range(0, n, rows):
-            part = slice(begin, min(begin + rows, n))
-            found[part] += F.softplus(whole[part]).mul_(weights).sum(dim=1)
-        whole.sigmoid_().mul_(weights)
-        whole[n:] = 0.0
-        ctx.sampled = len(weight)
-        ctx.save_for_backward(features, low, whole.to(features.dtype), torch.sigmoid(positive))
-        return found
-
-
-contrast: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = Contrast.apply
+    *_, deltas = sampled_logits(features, weight, shifts)
+    weights = F.pad(times, (0, deltas.shape[1] - len(times)))
+    noise = (F.softplus(deltas[: len(features)]) * weights).sum(dim=1)
+    return F.softplus(-positive) + noise

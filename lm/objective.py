@@ -83,9 +83,10 @@ class Proposal:
 def sampled_logits(
     features: Tensor, weight: Tensor, shifts: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Features (N, R) and weight (S, R) as they are multiplied, padded, and float32 logits (N, S).
+    """Features (N, R) and weight (S, R) as they are multiplied, and their float32 logits (N, S).
 
-    The logits of padding columns are −inf.
+    The product is in the dtype of `features`; in bfloat16 N and S are rounded up, with logits of
+    −inf in the columns behind S.
     """
     low = weight.to(features.dtype)
     if low.dtype == torch.bfloat16:
@@ -94,25 +95,7 @@ def sampled_logits(
     return features, low, (features @ low.T).float().add_(shifts)
 
 
-class SampledLoss(torch.autograd.Function):
-    """Base of losses of a positive and S sampled words, which save the gradients of their logits.
-
-    Saved: features (N, R) and weight (S, R), padded; their logits' gradients (N, S); and a number
-    (N,), less one the gradient of the positive's logit.
-    """
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """O(N · S · R) time."""
-        features, low, shares, own = ctx.saved_tensors
-        (d,) = gradients
-        n, s = len(d), ctx.sampled
-        weighted = shares * F.pad(d, (0, len(shares) - n)).to(shares.dtype)[:, None]
-        d_weight = (weighted.T @ features)[:s].float()
-        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (own - 1), None
-
-
-class SampledNLL(SampledLoss):
+class SampledNLL(torch.autograd.Function):
     """−log p of the positive among itself and the negatives, (N,) nats.
 
     features: (N, R); weight: (S, R), shifts: (S,) of distinct negatives; positive: (N,)
@@ -136,9 +119,19 @@ class SampledNLL(SampledLoss):
         total = logits.sum(dim=1) + own
         logits.div_(total[:, None])
         whole[n:] = 0.0
-        ctx.sampled = len(weight)
+        ctx.negatives = len(weight)
         ctx.save_for_backward(features, low, whole.to(features.dtype), own / total)
         return top + torch.log(total) - positive
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradient of a logit is its probability, less one for the positive."""
+        features, low, shares, own = ctx.saved_tensors
+        (d,) = gradients
+        n, s = len(d), ctx.negatives
+        weighted = shares * F.pad(d, (0, len(shares) - n)).to(shares.dtype)[:, None]
+        d_weight = (weighted.T @ features)[:s].float()
+        return (weighted @ low)[:n], d_weight, weighted.float().sum(0)[:s], d * (own - 1), None
 
 
 sampled_nll: Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor] = SampledNLL.apply
