@@ -1,4 +1,4 @@
-"""What training minimises: negative log-likelihood, exact or by sampled softmax.
+"""Negative log-likelihood of words as training minimises it: exact, or by sampled softmax.
 
 The sampled form (after Bengio & Senécal 2008 and Jean et al. 2015, §3) draws each word as a
 negative of an update with a probability π(word), and normalises over the target and the
@@ -80,6 +80,21 @@ class Proposal:
         return nll + logits - inclusion.log() + torch.log1p((inclusion - 1) * torch.exp(-nll))
 
 
+def sampled_logits(
+    features: Tensor, weight: Tensor, shifts: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Features (N, R) and weight (S, R) as they are multiplied, and their float32 logits (N, S).
+
+    The product is in the dtype of `features`; in bfloat16 N and S are rounded up, with logits of
+    −inf in the columns behind S.
+    """
+    low = weight.to(features.dtype)
+    if low.dtype == torch.bfloat16:
+        features, low = padded(features), padded(low)
+        shifts = F.pad(shifts, (0, len(low) - len(weight)), value=-torch.inf)
+    return features, low, (features @ low.T).float().add_(shifts)
+
+
 class SampledNLL(torch.autograd.Function):
     """−log p of the positive among itself and the negatives, (N,) nats.
 
@@ -93,12 +108,9 @@ class SampledNLL(torch.autograd.Function):
         ctx: Any, features: Tensor, weight: Tensor, shifts: Tensor, positive: Tensor, hits: Tensor
     ) -> Tensor:
         """O(N · S · R) time; products in the dtype of `features`."""
-        n, low = len(features), weight.to(features.dtype)
-        if low.dtype == torch.bfloat16:
-            features, low = padded(features), padded(low)
-            shifts = F.pad(shifts, (0, len(low) - len(weight)), value=-torch.inf)
-        whole = (features @ low.T).float()
-        logits = whole[:n].add_(shifts)
+        n = len(features)
+        features, low, whole = sampled_logits(features, weight, shifts)
+        logits = whole[:n]
         rows = (hits >= 0).nonzero()[:, 0]
         logits[rows, hits[rows]] = -torch.inf
         top = torch.maximum(logits.amax(dim=1), positive)

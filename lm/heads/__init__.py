@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lm.backend import Backend
+from lm.nce import NoiseDistribution
 from lm.normalisers import Pair, log_sums, pair_log_sums
 from lm.objective import Proposal, chunked_nll, exact_nll
 from lm.products import linear
@@ -102,9 +104,10 @@ class Head(nn.Module):
     hidden state h and the context's value c, so that all pairs are matrix products:
     features(h, c + d) = features(h, c) + features(0, d); the predictor is a `PairPredictor`.
     normalised: whether the probabilities of all words sum to 1 exactly, so that no score is
-    above 0. sampled: whether `loss` can do with a sample of the words. predicts_end: whether
-    `</s>` is a word that is predicted; else its loss and its score are 0, and a sentence is
-    scored by its words alone. averaged: whether training minimises the mean of `loss` over a
+    above 0. sampled: whether `loss` can do with a sample of the words, and `nce_loss` trains the
+    head; for both, probabilities are the softmax of the logits of a linear head. predicts_end:
+    whether `</s>` is a word that is predicted; else its loss and its score are 0, and a sentence
+    is scored by its words alone. averaged: whether training minimises the mean of `loss` over a
     sentence's words, instead of the sum.
     """
 
@@ -144,6 +147,22 @@ class Head(nn.Module):
         if sampler is None:
             return exact_nll(features, self.weight(), self.bias, targets)
         return sampler.nll(features, self.weight(), self.bias, targets, generator)
+
+    @property
+    def log_normaliser(self) -> float:
+        """Log Z that NCE gives the logits: log V, that of logits near 0, where training begins."""
+        return math.log(len(self.bias))
+
+    def nce_loss(
+        self,
+        features: Tensor,
+        targets: Tensor,
+        noise: NoiseDistribution,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """NCE loss of each target, (N,) nats, with the scores logit − `log_normaliser`."""
+        shifted = self.bias - self.log_normaliser
+        return noise.loss(features, self.weight(), shifted, targets, generator)
 
     def nll(self, features: Tensor, targets: Tensor) -> Tensor:
         """Exact −log p of each target, (N,) nats, without gradient."""

@@ -1,11 +1,13 @@
 """The self-normalised softmax: logits that are taken for log-probabilities.
 
 Training keeps log Z near 0 by α (log Z)² beside −log p (Devlin et al. 2014,
-https://aclanthology.org/P14-1129), so that a score needs no normaliser: O(R) instead of
-O(V R). Its error is log Z, whose mean and standard deviation on a text `lm.evaluation`
-measures. Where negatives are sampled, Z is estimated from them: a penalty on the exact Z of a
-part of the targets has gradients for all words, which for rare words are nothing but the
-penalty's, and Adam makes whole steps of them (perplexity 79 instead of 60).
+https://aclanthology.org/P14-1129), or by noise-contrastive estimation, which needs no penalty
+(`lm.nce`). A score needs no normaliser then: O(R) instead of O(V R). Its error is log Z, whose
+mean and standard deviation on a text `lm.evaluation` measures.
+
+Where negatives are sampled, Z is estimated from them: a penalty on the exact Z of a part of the
+targets has gradients for all words, which for rare words are nothing but the penalty's, and Adam
+makes whole steps of them (perplexity 79 instead of 60).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class SelfNormalised(LogitHead):
     """
 
     normalised = False
+    log_normaliser = 0.0
 
     def __init__(self, hidden: int, context: int, embedding: nn.Embedding, *, tied: bool) -> None:
         super().__init__(hidden, context, embedding, tied=tied)

@@ -47,6 +47,7 @@ STRONG: Values = {
     "context_dropout": 0.1,
     "context_noise": 0.2,
     "averaging": 0.0,
+    "objective": "likelihood",
     "negatives": 1024,
     "precision": "auto",
 }

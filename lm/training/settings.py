@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lm.batches import SEGMENTS
 from lm.evaluation import LogNormalisers
 from lm.training.initialisation import INITIALISATIONS
+from lm.training.objectives import OBJECTIVES
 from lm.training.optimisers import OPTIMISERS
 from lm.training.schedules import SCHEDULES
 from lm.training.stages import LEVELS
@@ -18,13 +19,16 @@ _TABLES: Mapping[str, Mapping[str, object]] = {
     "segments": SEGMENTS,
     "levels": LEVELS,
     "initialisation": INITIALISATIONS,
+    "objective": OBJECTIVES,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a run. `negatives` 0, or more than a quarter of V, means the exact softmax.
+    """Settings of a run.
 
+    negatives: words sampled in an update. For the likelihood 0, or more than a quarter of V, means
+    the exact softmax; for NCE they are the k noise words of a target, of which there is at least 1.
     epochs: at most, of each stage; patience: validations without a new best after which a stage
     ends, and clip: norm of a gradient, both 0 for none; accumulate: segments of each stream in
     an update; validations: of an epoch; initialisation: what gave the model its weights.
@@ -59,6 +63,7 @@ class Settings:
     weight_dropout: float = 0.0
     context_noise: float = 0.0
     averaging: float = 0.0
+    objective: str = "likelihood"
 
     def __post_init__(self) -> None:
         for name, known in _TABLES.items():
@@ -70,10 +75,10 @@ class Settings:
 class Report:
     """State of a run after a validation; nats are per token, `</s>` included.
 
-    training_nats: of the head's loss. log_z: on the validation text, if the head is not normalised.
-    rate: learning rate of the last update. stage: its name; nats and perplexity of "sentences"
-    are those of the sentence level's words. predicts_end: whether `</s>` is one of the tokens; it
-    is not of a sentence level, and of bags of words.
+    training_nats: of the objective, for NCE those of k + 1 decisions. log_z: on the validation
+    text, if the head is not normalised. rate: learning rate of the last update. stage: its name;
+    nats and perplexity of "sentences" are those of the sentence level's words. predicts_end:
+    whether `</s>` is one of the tokens; it is not of a sentence level, and of bags of words.
     """
 
     update: int

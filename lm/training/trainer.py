@@ -1,10 +1,11 @@
 """Training on segments of many documents side by side, stage by stage, with a validated best.
 
-The loss is −log p summed over a segment of L sentences, mean over the segments of an update; of
-bags of words it is the mean over a sentence's words that is summed. The recipes
-(`lm.training.recipes`) say which segments, optimiser and schedule: the strong one takes Muon,
-dropout, an annealed rate, contexts carried (without gradient) between the segments of a document,
-and replaces some contexts by the null context, so that the model also scores without context.
+The loss, −log p or that of NCE (`lm.training.objectives`), is summed over a segment of L
+sentences, mean over the segments of an update; of bags of words it is the mean over a sentence's
+words that is summed. The recipes (`lm.training.recipes`) say which segments, optimiser and
+schedule: the strong one takes Muon, dropout, an annealed rate, contexts carried (without
+gradient) between the segments of a document, and replaces some contexts by the null context, so
+that the model also scores without context.
 
 Everything random is a function of the seed and the update's number, so that a resumed run
 makes the updates of an uninterrupted one, unless it has a time limit, which the learning
@@ -31,6 +32,7 @@ from lm.model import DocumentLM
 from lm.noise import Noise, word_factors
 from lm.reading import Reading, read
 from lm.training.averaging import WeightAverage
+from lm.training.objectives import OBJECTIVES
 from lm.training.optimisers import OPTIMISERS, clip, sparse_parameters
 from lm.training.processes import ALONE, Processes
 from lm.training.schedules import MOST_HALVINGS, SCHEDULES, Position, fell
@@ -75,7 +77,8 @@ class Trainer:
         counts = np.bincount(train.tokens, minlength=model.config.vocabulary)
         counts[END] = train.n_sentences
         on_device = torch.from_numpy(counts).to(self.device)
-        self.sampler = model.head.sampler(on_device, settings.negatives)
+        objective = OBJECTIVES[settings.objective]
+        self.objective = objective.create(model.head, on_device, settings.negatives)
         self.updates_per_epoch = sum(1 for _ in self._updates(0))
         self.enter(self.progress.stage)
 
@@ -232,9 +235,9 @@ class Trainer:
             reading = read(model, self.train, segment, self.contexts, noise)
             if not stage.words:
                 return reading, reading.auxiliary_loss, reading.auxiliary_nats
-            nll = model.head.loss(reading.features, reading.targets, self.sampler, noise.generator)
-        loss = (nll / reading.lengths.clamp(min=1) if model.head.averaged else nll).sum()
-        return reading, loss + reading.auxiliary_loss if stage.sentences else loss, nll.sum()
+            each = self.objective(reading.features, reading.targets, noise.generator)
+        loss = (each / reading.lengths.clamp(min=1) if model.head.averaged else each).sum()
+        return reading, loss + reading.auxiliary_loss if stage.sentences else loss, each.sum()
 
     def _step(self) -> None:
         """Clip the gradients of all processes and let the optimisers move the weights."""

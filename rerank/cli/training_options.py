@@ -161,13 +161,24 @@ _OPTIONS = (
             "validated and saved. 0 does not average",
         ),
     ),
+    click.option(
+        "--objective",
+        type=click.Choice(["likelihood", "nce"]),
+        **of_recipe(
+            "likelihood",
+            "What training maximises: the likelihood, or that of telling words of the text from "
+            "noise words, without a normaliser (noise-contrastive estimation, Mnih & Teh 2012). "
+            "Scores are normalised exactly all the same; with --head self-normalised they need "
+            "not be. nce is not for --head classes or hashed",
+        ),
+    ),
     count_option(
         "--negatives",
         least=0,
         **of_recipe(
             "1024",
-            "Words sampled per update for the sampled softmax; 0 trains the full softmax. Not with "
-            "--head classes or hashed",
+            "Words sampled per update: for the sampled softmax, where 0 trains the full softmax, "
+            "or noise words of --objective nce. Not with --head classes or hashed",
         ),
     ),
     click.option(

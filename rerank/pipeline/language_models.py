@@ -20,7 +20,7 @@ from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.processes import processes
 from rerank.pipeline.recipes import (
     Recipe,
-    check_memory,
+    check_model,
     completed,
     described,
     fitting,
@@ -76,7 +76,7 @@ def train_lm(
     rows = LearningCurve(curve) if curve else None
     check_outputs((curve,) if curve else (), files)
     with processes(choose_device(recipe.device, recipe.threads), files) as (device, group):
-        check_memory(recipe, device)
+        check_model(recipe, given, device)
         texts = training_texts(recipe, train, valid, notices)
         corpus = texts.train
         trainer = _trainer(recipe, given, texts, device, group)

@@ -86,6 +86,7 @@ class Recipe:
     context_dropout: float | None = None
     context_noise: float | None = None
     averaging: float | None = None
+    objective: str | None = None
     negatives: int | None = None
     device: str = "auto"
     precision: str | None = None
@@ -126,6 +127,7 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
     would be lost for the rest of the document, no context is dropped unless it is asked for.
     UsageError for a value that this model cannot use.
     """
+    from lm.training.objectives import OBJECTIVES
     from lm.training.settings import Settings
 
     if given.negatives and not model.head.sampled:
@@ -160,11 +162,26 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
             "leave the option out"
         )
     settings = Settings(**{**recipe.values(Settings), **dict.fromkeys(unused, 0.0)})
+    if OBJECTIVES[settings.objective].samples:
+        _check_samples(settings, model)
     if not model.head.sampled:
         settings = replace(settings, negatives=0)
     if given.context_dropout is None and model.context.carries_state:
         settings = replace(settings, context_dropout=0.0)
     return settings
+
+
+def _check_samples(settings: Settings, model: DocumentLM) -> None:
+    """UsageError for an objective that needs sampled words where none can be had."""
+    option = f"--objective {settings.objective}"
+    if not model.head.sampled:
+        raise UsageError(
+            f"{option}: the head of this model is trained on all words; leave the option out"
+        )
+    if not settings.negatives:
+        raise UsageError(
+            f"{option}: expected noise words, found --negatives 0; give a number, such as 1024"
+        )
 
 
 def described(recipe: str, settings: Settings) -> str:
@@ -188,8 +205,11 @@ def fitting(recipe: Recipe) -> Iterator[None]:
         raise UsageError(f"--model {recipe.model}: {fault}") from None
 
 
-def check_memory(recipe: Recipe, device: torch.device) -> None:
-    """UsageError for a shape that cannot be trained on this device, whatever its vocabulary is."""
+def check_model(recipe: Recipe, given: Recipe, device: torch.device) -> None:
+    """UsageError for a model that cannot be trained so on this device, whatever its vocabulary is.
+
+    given: the recipe before it was completed. No text has been read yet.
+    """
     import torch
 
     from lm.model import Config, DocumentLM, n_parameters
@@ -202,11 +222,11 @@ def check_memory(recipe: Recipe, device: torch.device) -> None:
             kinds = kinds_of(load(MODELS[recipe.model].context))
             sizes = dict.fromkeys(("vocabulary", *(KINDS[kind] for kind in kinds)), len(SPECIAL))
             config = Config(**recipe.values(Config) | sizes)
-            n = n_parameters(DocumentLM(config, MODELS))
+            model = DocumentLM(config, MODELS)
     except RuntimeError:  # of a plug-in that computes with numbers when it is made
         return
     each = TRAINING_BYTES + (AVERAGING_BYTES if recipe.averaging else 0)
-    needed, held = each * n, memory_bytes(device)
+    needed, held = each * n_parameters(model), memory_bytes(device)
     if needed > held:
         table = "" if recipe.hash_size is None else f" --hash-size {recipe.hash_size}"
         raise UsageError(
@@ -214,3 +234,4 @@ def check_memory(recipe: Recipe, device: torch.device) -> None:
             f"training needs more than {needed / 1e9:,.0f} GB, {device} has {held / 1e9:,.0f} GB; "
             "choose smaller sizes"
         )
+    settings_of(recipe, given, model)

@@ -124,6 +124,21 @@ def test_a_head_that_is_not_normalised_states_its_error_in_the_folder(here: Path
     assert found.perplexity < unigram_perplexity()
 
 
+def test_a_model_trained_by_nce_is_normalised_or_states_its_error(here: Path) -> None:
+    recipe = replace(SMALL, objective="nce", negatives=30)
+    for head in (None, "self-normalised"):
+        out = str(head)
+        report = trained(replace(recipe, head=head), out)
+        saved, path = load_model(Path(out)), Path(out)
+        assert saved.about["settings"]["objective"] == "nce"  # type: ignore[index]
+        found = perplexity(path, "valid.txt", notices=Notices(), device="cpu")
+        assert found.perplexity < unigram_perplexity()
+        assert (found.log_z is None) == (head is None)
+        assert ("log_z" in saved.about) == (head is not None)
+        if report.log_z is not None:
+            assert abs(report.log_z.mean) < 0.5
+
+
 def test_a_normalised_head_states_no_error(here: Path) -> None:
     trained(replace(QUICK, head="classes"))
     saved = load_model(Path("lm"))
@@ -208,6 +223,9 @@ def test_negatives_are_refused_where_none_are_sampled(here: Path) -> None:
         ({"attention": 7}, "--model codclm: 'codclm' has no attention, found a size 7"),
         ({"fusion": "initial"}, "--model codclm: the fusion 'initial' needs a context that"),
         ({"model": "rnnlm", "fusion": "merge"}, "--model rnnlm: 'rnnlm' has no context"),
+        ({"objective": "nce", "negatives": 0}, "--objective nce: expected noise words, found"),
+        ({"objective": "nce", "head": "hashed"}, "--objective nce: the head of this model is"),
+        ({"head": "classes", "negatives": 7}, "--negatives 7: the head of this model is trained"),
     ],
     ids=str,
 )

@@ -47,6 +47,20 @@ def test_levels_are_refused_for_models_of_one_level() -> None:
         settings(Recipe("ccdclm", levels="two-step"))
 
 
+def test_an_objective_needs_sampled_words_and_a_head_that_can_do_with_them() -> None:
+    found = settings(Recipe("codclm", objective="nce", negatives=50))
+    assert (found.objective, found.negatives) == ("nce", 50)
+    assert settings(Recipe("codclm", objective="nce")).negatives == STRONG["negatives"]
+    assert settings(Recipe("adclm", recipe="paper")).objective == "likelihood"
+    message = "--objective nce: expected noise words, found --negatives 0; give a number"
+    with pytest.raises(UsageError, match=message):
+        settings(Recipe("codclm", recipe="paper", objective="nce"))
+    message = "--objective nce: the head of this model is trained on all words; leave the option"
+    for head in ("classes", "hashed"):
+        with pytest.raises(UsageError, match=message):
+            settings(Recipe("codclm", head=head, objective="nce"))
+
+
 def test_a_recipe_that_a_model_has_not_is_refused() -> None:
     message = "--recipe odd --model rnnlm: .* no recipe 'odd', but strong, paper, code; choose"
     with pytest.raises(UsageError, match=message):

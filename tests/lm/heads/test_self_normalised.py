@@ -113,8 +113,10 @@ def text(documents: int, seed: int) -> Corpus:
     return encode(lines, VOCABULARY)
 
 
-def trained(head: str | None, negatives: int) -> Trainer:
-    settings = Settings(epochs=15, streams=8, learning_rate=0.02, negatives=negatives)
+def trained(head: str | None, negatives: int, objective: str = "likelihood") -> Trainer:
+    settings = Settings(
+        epochs=15, streams=8, learning_rate=0.02, negatives=negatives, objective=objective
+    )
     model = DocumentLM.seeded(Config("codclm", len(VOCABULARY), 8, 16, head=head), 1)
     trainer = Trainer(model, text(40, 1), text(12, 2), settings=settings)
     for _ in trainer.run():
@@ -122,14 +124,18 @@ def trained(head: str | None, negatives: int) -> Trainer:
     return trainer
 
 
-@pytest.mark.parametrize("negatives", [0, 6])
-def test_training_brings_log_z_near_0_and_evaluation_states_it(negatives: int) -> None:
-    trainer = trained("self-normalised", negatives)
+@pytest.mark.parametrize(
+    ("negatives", "objective"), [(0, "likelihood"), (6, "likelihood"), (40, "nce")]
+)
+def test_training_brings_log_z_near_0_and_evaluation_states_it(
+    negatives: int, objective: str
+) -> None:
+    trainer = trained("self-normalised", negatives, objective)
     stated = perplexity(trainer.model, trainer.valid).log_z
     assert stated is not None
     assert abs(stated.mean) < 0.5
     assert stated.sd < 0.7
-    model, values = trained(None, negatives).model, list[float]()
+    model, values = trained(None, 0).model, list[float]()
     with torch.no_grad():  # what it is without the penalty
         for sentence in ([3, 4], [9, 12]):
             context = model.context.start(1)

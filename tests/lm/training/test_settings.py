@@ -15,6 +15,7 @@ from lm.training.settings import Settings
         ("segments", "carried, independent"),
         ("levels", "together, separate, two-step"),
         ("initialisation", "own, glorot"),
+        ("objective", "likelihood, nce"),
     ],
 )
 def test_a_setting_that_no_table_has_is_refused(name: str, known: str) -> None:

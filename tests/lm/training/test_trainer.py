@@ -203,11 +203,22 @@ def test_models_of_every_context_can_be_resumed(name: str, tmp_path: Path) -> No
     assert same(tensors(resumed), tensors(whole))
 
 
-@pytest.mark.parametrize("head", ["classes", "self-normalised"])
+@pytest.mark.parametrize(
+    ("head", "objective"),
+    [
+        ("classes", "likelihood"),
+        ("self-normalised", "likelihood"),
+        ("self-normalised", "nce"),
+        ("unbiased", "nce"),
+    ],
+)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_models_of_every_head_can_be_resumed(head: str, precision: str, tmp_path: Path) -> None:
+def test_models_of_every_head_and_objective_can_be_resumed(
+    head: str, objective: str, precision: str, tmp_path: Path
+) -> None:
     def make() -> Trainer:
-        return trainer_of("codclm", replace(SETTINGS, precision=precision), head=head)
+        settings = replace(SETTINGS, precision=precision, objective=objective)
+        return trainer_of("codclm", settings, head=head)
 
     whole = make()
     expected = [figures(report) for report in whole.run()]
@@ -289,10 +300,11 @@ def test_training_reads_the_text_as_evaluation_does(name: str, head: str | None)
     assert report.training_nats == pytest.approx(expected, rel=1e-5)
 
 
-def test_runs_with_one_seed_are_one_run_and_another_seed_is_another() -> None:
+@pytest.mark.parametrize("objective", ["likelihood", "nce"])
+def test_runs_with_one_seed_are_one_run_and_another_seed_is_another(objective: str) -> None:
     ended = []
     for seed in (5, 5, 6):
-        trainer = trainer_of("ccdclm", replace(SETTINGS, seed=seed))
+        trainer = trainer_of("ccdclm", replace(SETTINGS, seed=seed, objective=objective))
         for _ in trainer.run():
             torch.rand(1)  # nothing depends on the global generator
         ended.append(tensors(trainer))
