@@ -80,6 +80,7 @@ RECURRENCES: Mapping[str, Part] = {
     "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
     "gru": "lm.recurrences.gru:GRU",
     "htanh": "lm.recurrences.htanh:HTanh",
+    "peephole": "lm.recurrences.peephole:Peephole",
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",

@@ -139,7 +139,8 @@ documents_option = click.option(
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
         "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
         "without a peephole at the first word; rnn is the simple cell with a sigmoid, htanh the "
-        "clipped linear one of Lin et al., whose own models have it in their form",
+        "clipped linear one of Lin et al., whose own models have it in their form; peephole is the "
+        "lstm with diagonal peepholes of Graves 2009, the cell of Ghosh et al.'s models",
     ),
 )
 @click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))

@@ -12,6 +12,7 @@ from support.scalar.cells import (
     gru,
     htanh_rnn,
     lstm,
+    peephole,
     sigmoid_rnn,
 )
 from torch import Tensor
@@ -72,6 +73,15 @@ def _htanh_layer(of: Tensors, n: int) -> Parameters:
     return {"W": W, "U": U, "b": b}
 
 
+def _peephole_layer(of: Tensors, n: int) -> Parameters:
+    return (
+        blocks(of[f"lower.{n}"], "W_xi W_xf W_xo W_xc")
+        | blocks(of[f"recurrent.{n}"], "W_hi W_hf W_ho W_hc")
+        | blocks(of[f"peephole.{n}"], "W_ci W_cf W_co")
+        | blocks(of[f"bias.{n}"], "b_i b_f b_o b_c")
+    )
+
+
 def negated(tensor: Tensor, n: int) -> Tensor:
     """The tensor with the sign of the first of its n blocks changed."""
     first, *rest = tensor.chunk(n)
@@ -85,6 +95,7 @@ CELLS = {
     "rnn": (sigmoid_rnn, _rnn_layer),
     "gru": (gru, _gru_layer),
     "htanh": (htanh_rnn, _htanh_layer),
+    "peephole": (peephole, _peephole_layer),
 }
 
 
