@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from lm.vocabulary import SPECIAL
-from lm.zoo import FUSIONS, HEADS, RECURRENCES
+from lm.zoo import FUSIONS, HEADS, RECURRENCES, TOPIC_MODELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,8 @@ class Config:
     stands for the part of the composition; recurrence and tied of a model are None only where that
     decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
     for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
-    whether the model reads sentences from right to left (`lm.direction`).
+    whether the model reads sentences from right to left (`lm.direction`). topic_model: of
+    `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs.
     """
 
     model: str
@@ -32,6 +33,8 @@ class Config:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    topic_model: str | None = None
+    topics_number: int | None = None
 
     def __post_init__(self) -> None:
         if self.recurrence is not None and self.recurrence not in RECURRENCES:
@@ -54,6 +57,11 @@ class Config:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
         if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
             raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
+        if self.topic_model not in (None, *TOPIC_MODELS):
+            known = ", ".join(TOPIC_MODELS)
+            raise ValueError(f"no topic model {self.topic_model!r} is known; there are {known}")
+        if self.topics_number is not None and not 1 <= self.topics_number <= 1 << 16:
+            raise ValueError(f"a model has 1 to 65,536 topics, not {self.topics_number}")
         if self.hash_order not in (None, 2, 3):
             raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
 

@@ -20,6 +20,8 @@ OPTIONS = {
     "attention": "attention, found a size {} of it",
     "hash_size": "hashed features, found a size {} of their table",
     "hash_order": "hashed n-grams of words, found a length {} of them",
+    "topic_model": "topics, found a model {} of them",
+    "topics_number": "topics, found a number {} of them",
 }
 
 
@@ -90,7 +92,7 @@ def fusion_of(
     ValueError if the context has nothing that the fusion configured could use.
     """
     part = _fusion(config, composition)
-    if config.fusion is not None and context.sentences == 0:
+    if config.fusion is not None and context.width == 0:
         raise ValueError(
             f"{config.model!r} has no context, found the fusion {config.fusion!r}; leave that out"
         )

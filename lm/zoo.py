@@ -2,8 +2,8 @@
 
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
-`<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
-hashed features. Addresses `module:attribute` keep the table free of torch.
+`<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, S that of a table of
+hashed features, T the number of topics. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -101,6 +101,12 @@ HEADS: Mapping[str, Part] = {
 }
 
 
+TOPIC_MODELS: Mapping[str, Part] = {
+    "kmeans": "lm.topics.kmeans:learn",
+    "lda": "lm.topics.lda:learn",
+}
+
+
 def load(part: Part) -> Any:
     """The callable that makes a part."""
     if isinstance(part, LastSentences):
@@ -156,6 +162,20 @@ class ZooWithFamilies(Zoo):
         if found is None or int(found[2]) not in self.numbers:
             return "", 0
         return f"{found[1]}-N", int(found[2])
+
+
+def _topics(context: str, number: int, order: int | None) -> Composition:
+    """A contextual LSTM of Ghosh et al. 2016; number: of topics that enter side by side."""
+    columns, tables = ("2K", "(T+1)K") if number == 1 else (f"{number + 1}K", f"{number}(T+1)K")
+    return Composition(
+        f"lm.contexts.topics:{context}",
+        "lm.fusions:Input",
+        "Ghosh et al. 2016, arXiv:1602.06291, eq. 1 and §3.3.1; state reset in every sentence",
+        f"4H(H+{columns}) + 7H + V(H+K+1) + {tables}",
+        order=order,
+        shape=("peephole", 1),
+        recipe="ghosh",
+    )
 
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
@@ -269,6 +289,11 @@ _MODELS: Zoo = {
         one_size=True,
         recipe="lin-dual",
     ),
+    "clstm-prevsent": _topics("PreviousTopic", 1, 1),
+    "clstm-sentseg": _topics("SentencePrefixTopic", 1, 0),
+    "clstm-paraseg": _topics("ParagraphPrefixTopic", 1, None),
+    "clstm-prevsent-sentseg": _topics("PreviousAndSentencePrefixTopics", 2, 1),
+    "clstm-sentseg-paraseg": _topics("SentenceAndParagraphPrefixTopics", 2, None),
 }
 
 

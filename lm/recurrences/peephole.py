@@ -49,9 +49,9 @@ class Peephole(Recurrence):
         for layer in range(self.layers):
             if layer:
                 projected = linear(states[-2], self.lower[layer], self.bias[layer])
-            first = state[2 * layer : 2 * layer + 2]
+            h_0, c_0 = state[2 * layer : 2 * layer + 2]
             weights = self.recurrent[layer], self.peephole[layer]
-            states += _layer(projected, *first, *weights, sizes)
+            states += _layer(projected, h_0, c_0, *weights, sizes)
         return tuple(states)
 
 
@@ -74,7 +74,7 @@ class PeepholeLayer(torch.autograd.Function):
         """One pass over the time steps; O(N · H²)."""
         wide = weight.shape[1]
         low = weight.to(projected.dtype).T.contiguous()
-        of_c, of_o = peepholes.float().view(3, 1, wide).split([2, 1])
+        to_i, to_f, to_o = peepholes.float().chunk(3)
         gates = projected.float()
         h_all, c_all = gates.new_empty(len(gates), wide), gates.new_empty(len(gates), wide)
         h, c, begin = h_0, c_0, 0
@@ -83,13 +83,13 @@ class PeepholeLayer(torch.autograd.Function):
             z = gates[own]
             z += h[:size].to(low.dtype) @ low
             i, f, o, g = z.chunk(4, dim=1)
-            i.addcmul_(of_c[0], c[:size]).sigmoid_()
-            f.addcmul_(of_c[1], c[:size]).sigmoid_()
+            i.addcmul_(to_i, c[:size]).sigmoid_()
+            f.addcmul_(to_f, c[:size]).sigmoid_()
             g.tanh_()
             torch.mul(f, c[:size], out=c_all[own])
             c_all[own].addcmul_(i, g)
             c = c_all[own]
-            o.addcmul_(of_o[0], c).sigmoid_()
+            o.addcmul_(to_o, c).sigmoid_()
             torch.tanh(c, out=h_all[own])
             h = h_all[own].mul_(o)
             begin += size

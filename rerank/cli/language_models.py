@@ -180,6 +180,17 @@ documents_option = click.option(
     help="Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
 )
 @click.option(
+    "--topic-model",
+    type=TableName("lm.zoo:TOPIC_MODELS"),
+    help="How the topics of the models clstm-… are learned from the training text before they are "
+    "trained: kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), lda "
+    "is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), use of the "
+    "model does not [default: kmeans].",
+)
+@count_option(
+    "--topics-number", most=WIDEST, help="Number of topics of the models clstm-… [default: 100]."
+)
+@click.option(
     "--backward",
     is_flag=True,
     default=None,

@@ -18,7 +18,14 @@ from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.processes import processes
-from rerank.pipeline.recipes import check_memory, completed, described, fitting, settings_of
+from rerank.pipeline.recipes import (
+    check_memory,
+    check_packages,
+    completed,
+    described,
+    fitting,
+    settings_of,
+)
 from rerank.pipeline.training import validations
 from rerank.pipeline.training_texts import corpora
 from rerank.registry import MODELS
@@ -60,6 +67,8 @@ class Recipe:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    topic_model: str | None = None
+    topics_number: int | None = None
     documents: str = "blank"
     unknown: str | None = None
     initialisation: str | None = None
@@ -128,12 +137,18 @@ def train_lm(
     inputs = InputFiles((train, valid))
     rows = LearningCurve(curve) if curve else None
     check_outputs((curve,) if curve else (), (train, valid))
+    state = out / "resume"
+    resume = resume and (state / "state.json").exists()
+    if not resume:
+        check_packages(recipe)
     with processes(choose_device(recipe.device, recipe.threads), (train, valid)) as (device, group):
         check_memory(recipe, device)
         corpus, held_out, vocabulary = corpora(recipe, train, valid, notices)
-        trainer = _trainer(recipe, given, corpus, held_out, len(vocabulary), device, group)
-        model, settings, state = trainer.model, trainer.settings, out / "resume"
-        if resume and (state / "state.json").exists():
+        trainer = _trainer(
+            recipe, given, corpus, held_out, len(vocabulary), device, group, fresh=not resume
+        )
+        model, settings = trainer.model, trainer.settings
+        if resume:
             with _valid_files():
                 load_training(state, trainer)
             if rows:
@@ -172,8 +187,14 @@ def _trainer(
     words: int,
     device: torch.device,
     group: Processes,
+    *,
+    fresh: bool,
 ) -> Trainer:
-    """A new model of so many words and its trainer, by a recipe and by what it was before."""
+    """A new model of so many words and its trainer, by a recipe and by what it was before.
+
+    fresh: whether the model learns from the training text what no gradient trains; a resumed run
+    reads it from its state.
+    """
     from lm.model import Config, DocumentLM
     from lm.training.initialisation import INITIALISATIONS
     from lm.training.trainer import Trainer
@@ -184,6 +205,11 @@ def _trainer(
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)
+    if fresh:
+        with fitting(recipe):
+            model.fit(corpus, recipe.seed)
+        # the first process decides: a last bit may differ between two of them
+        model.load_state_dict(group.gather(dict(model.named_buffers()))[0], strict=False)
     try:
         return Trainer(model.to(device), corpus, held_out, settings=settings, processes=group)
     except ValueError as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from rerank.errors import UsageError
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 AVERAGING_BYTES = 4  # for each parameter: its average
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
+
+
+EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
+
+
+def check_packages(recipe: Recipe) -> None:
+    """UsageError if the model learns from the training text with a package that is not there."""
+    from lm.zoo import fact, load
+
+    module = fact(load(MODELS.named(recipe.model).context), "learns_with")
+    if module is not None and find_spec(module) is None:
+        package, extra = EXTRAS.get(module, (module, ""))
+        cure = f"pip install 'rerank-mt[{extra}]'" if extra else "install it"
+        raise UsageError(f"--model {recipe.model}: training needs {package}: {cure}")
 
 
 def completed(recipe: Recipe) -> Recipe:
@@ -75,7 +90,7 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
                 f"--{name.replace('_', '-')} {value:g}: {given.model} has no states of words; "
                 "leave the option out"
             )
-    if given.context_noise and not model.fusion.uses_context:
+    if given.context_noise and (not model.fusion.uses_context or model.context.sentences == 0):
         raise UsageError(
             f"--context-noise {given.context_noise:g}: {given.model} reads no context; "
             "leave the option out"

@@ -46,6 +46,26 @@ class LastTwoHidden(Context):
         return Rows.of(torch.cat([older, summary.tensors[0]], dim=1))
 
 
+class LongSentence(LastHidden):
+    """Whether the last sentence has more than six words: c_0, or zeros."""
+
+    reads_states = False
+    merges_sentences = True
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        _, mask = sentences.words()
+        return Rows.of(mask.sum(dim=1, keepdim=True))
+
+    def start(self, batch: int) -> Rows:
+        return Rows.of(torch.zeros(batch, 1, dtype=torch.long, device=self.first.device))
+
+    def value(self, contexts: Rows) -> Tensor:
+        return (contexts.tensors[0] <= 6) * self.first
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        return bytes(len(words) > 6)
+
+
 class HiddenMerge(Fusion):
     """The head sees tanh(h + W c)."""
 
@@ -110,6 +130,7 @@ def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
         (LastHidden, HiddenMerge, 1),
         (LastHidden, NoFusion, 0),
         (NoContext, Input, 0),
+        (LongSentence, Input, 1),
     ],
 )
 def test_other_compositions_obey_the_laws_at_the_order_of_their_facts(

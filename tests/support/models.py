@@ -35,15 +35,16 @@ def config_of(
 ) -> Config:
     """A configuration with these values wherever the composition leaves a choice.
 
-    Tables of hashed features are small, so that pairs share slots.
+    Tables of hashed features are small, so that pairs share slots; there are few topics.
     """
     composition = zoo[name]
     if composition.fixed:
         others["head"] = None
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
-    hashed = "hash_size" in options_of(config, composition)
-    return replace(config, hash_size=2 * vocabulary if hashed else None)
+    taken, size = options_of(config, composition), 2 * vocabulary
+    hashed, topics = (size if name in taken else None for name in ("hash_size", "topics_number"))
+    return replace(config, hash_size=hashed, topics_number=topics)
 
 
 def without_padding(contexts: Rows) -> list[Tensor]:

@@ -64,7 +64,7 @@ def lstm(p: Parameters, x: Vector, before: State | None) -> State:
 
 
 def peephole(p: Parameters, x: Vector, before: State | None) -> State:
-    """Ghosh et al. 2016, eq. 1, with the diagonal W_ci, W_cf, W_co of Graves 2009; c_0 = h_0 = 0."""
+    """Ghosh et al. 2016, eq. 1, with diagonal W_ci, W_cf, W_co as in Graves 2009; c_0 = h_0 = 0."""
     h, c = before or (_zeros(p["b_i"]), _zeros(p["b_i"]))
     i = sigmoid(_drive(p, "i", x, h, times(p["W_ci"], c)))
     f = sigmoid(_drive(p, "f", x, h, times(p["W_cf"], c)))
