@@ -17,7 +17,8 @@ class Config:
     decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
     for H. hash_size, hash_order: of the parts with hashed features, None for theirs. backward:
     whether the model reads sentences from right to left (`lm.direction`). topic_model: of
-    `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs.
+    `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs. thought:
+    size of thought vectors, None for H/8.
     """
 
     model: str
@@ -33,6 +34,7 @@ class Config:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    thought: int | None = None
     topic_model: str | None = None
     topics_number: int | None = None
 
@@ -57,6 +59,8 @@ class Config:
             raise ValueError(f"a model has 1 to 64 layers, not {self.layers}")
         if self.hash_size is not None and not 1 <= self.hash_size < 1 << 31:
             raise ValueError(f"a table has 1 to 2,147,483,647 slots, not {self.hash_size}")
+        if self.thought is not None and not 1 <= self.thought <= 1 << 16:
+            raise ValueError(f"a thought vector has 1 to 65,536 numbers, not {self.thought}")
         if self.topic_model not in (None, *TOPIC_MODELS):
             known = ", ".join(TOPIC_MODELS)
             raise ValueError(f"no topic model {self.topic_model!r} is known; there are {known}")

@@ -20,6 +20,7 @@ OPTIONS = {
     "attention": "attention, found a size {} of it",
     "hash_size": "hashed features, found a size {} of their table",
     "hash_order": "hashed n-grams of words, found a length {} of them",
+    "thought": "thought vector, found a size {} of it",
     "topic_model": "topics, found a model {} of them",
     "topics_number": "topics, found a number {} of them",
 }

@@ -3,7 +3,8 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, S that of a table of
-hashed features, T the number of topics. Addresses `module:attribute` keep the table free of torch.
+hashed features, D that of a thought vector, T the number of topics. Addresses `module:attribute`
+keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ FUSIONS: Mapping[str, Part] = {
     "merge": "lm.fusions:Merge",
     "input-merge": "lm.fusions:InputMerge",
     "input-residual": "lm.fusions:InputResidual",
+    "input-initial": "lm.fusions:InputAndInitialState",
     "initial": "lm.fusions:InitialState",
     "gate": "lm.fusions.late_fusion:LateFusion",
 }
@@ -176,6 +178,14 @@ def _topics(context: str, number: int, order: int | None) -> Composition:
         shape=("peephole", 1),
         recipe="ghosh",
     )
+
+
+def _thoughts(context: str, fusion: str, where: str, parameters: str) -> Composition:
+    """A contextual LSTM of Ghosh et al. 2016 with thought vectors; parameters: of the context."""
+    source = f"Ghosh et al. 2016, arXiv:1602.06291, {where}"
+    total = f"4H(H+K+D) + 7H + V(H+K+1) + {parameters}"
+    address = f"lm.contexts.thought:{context}"
+    return Composition(address, fusion, source, total, shape=("peephole", 1), recipe="ghosh")
 
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
@@ -294,6 +304,10 @@ _MODELS: Zoo = {
     "clstm-paraseg": _topics("ParagraphPrefixTopic", 1, None),
     "clstm-prevsent-sentseg": _topics("PreviousAndSentencePrefixTopics", 2, 1),
     "clstm-sentseg-paraseg": _topics("SentenceAndParagraphPrefixTopics", 2, None),
+    "clstm-thought": _thoughts(
+        "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
+    ),
+    "hlstm": _thoughts("SentenceThoughts", "lm.fusions:Input", "§8 and fig. 9", "DH + (8H²+7H)"),
 }
 
 

@@ -31,9 +31,9 @@ Learner: TypeAlias = Callable[[Any, int, int], tuple[Weights, Weights]]
 class TopicModel(nn.Module):
     """Topics of sequences of words: 1 + argmax_z (prior_z + Σ_i weight[w_i, z]).
 
-    The lowest z of equal ones; 0 where no word counts. terms: (V, 1 + N) of each word: 1 if it counts, then its weights; prior: (N,). Words outside the
-    vocabulary do not count, nor do those that the topics were learned without. Before `learn`
-    the weights are random.
+    The lowest z of equal ones; 0 where no word counts. terms: (V, 1 + N) of each word: 1 if it
+    counts, then its weights; prior: (N,). Words outside the vocabulary do not count, nor do those
+    that the topics were learned without. Before `learn` the weights are random.
     """
 
     terms: Tensor

@@ -151,7 +151,7 @@ documents_option = click.option(
     "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
     "output, input-merge is input and merge, input-residual feeds tanh(h + Q c + P x), gate adds a "
     "gated projection to the memory cell's output (late fusion), initial begins sentences in a "
-    "carried state (drnnlm) [default: that of the model].",
+    "carried state (drnnlm), input-initial is input and initial [default: that of the model].",
 )
 @count_option(
     "--attention",
@@ -178,6 +178,11 @@ documents_option = click.option(
     least=2,
     most=3,
     help="Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
+)
+@count_option(
+    "--thought",
+    most=WIDEST,
+    help="Size of the thought vector of clstm-thought and hlstm [default: an eighth of --hidden].",
 )
 @click.option(
     "--topic-model",

@@ -67,6 +67,7 @@ class Recipe:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    thought: int | None = None
     topic_model: str | None = None
     topics_number: int | None = None
     documents: str = "blank"

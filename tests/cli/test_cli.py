@@ -247,7 +247,7 @@ REFUSED: dict[str, float] = {
     "minutes": 0,
 }
 REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1}
-REFUSED |= {"hash-size": 0, "hash-order": 4, "topics-number": 0}
+REFUSED |= {"hash-size": 0, "hash-order": 4, "topics-number": 0, "thought": 0}
 REFUSED |= {"locked-dropout": 1, "word-dropout": -0.1, "weight-dropout": 0.96}
 REFUSED |= {"context-noise": 1.1, "averaging": -1}
 

@@ -19,6 +19,7 @@ ORDERS |= {"adclm": None, "dam": None, "rnnslm": None, "rnnlm-lin": 0}
 ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
 ORDERS |= {"clstm-prevsent": 1, "clstm-sentseg": 0, "clstm-paraseg": None}
 ORDERS |= {"clstm-prevsent-sentseg": 1, "clstm-sentseg-paraseg": None}
+ORDERS |= {"clstm-thought": None, "hlstm": None}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
@@ -27,7 +28,8 @@ MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=Tr
 def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     """Parameters of a model as published: layers of its paper, a separate output matrix.
 
-    Tables of hashed features have 2V numbers, and there are 2V topics.
+    Tables of hashed features have 2V numbers, there are 2V topics, and thought vectors
+    have 2V.
     """
     attention = A if "attention" in (fact(load(ZOO[name].context), "options") or ()) else None
     recurrence, layers = ZOO[name].shape
@@ -48,7 +50,7 @@ def printed(formula: str, **sizes: int) -> int:
 def test_models_have_as_many_parameters_as_their_formula_says(
     name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V, T=2 * V)
+    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V, T=2 * V, D=2 * V)
     assert counted(name, V, K, H, A) == found
 
 

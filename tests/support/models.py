@@ -43,8 +43,9 @@ def config_of(
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
     taken, size = options_of(config, composition), 2 * vocabulary
-    hashed, topics = (size if name in taken else None for name in ("hash_size", "topics_number"))
-    return replace(config, hash_size=hashed, topics_number=topics)
+    names = ("hash_size", "topics_number", "thought")
+    hashed, topics, thought = (size if name in taken else None for name in names)
+    return replace(config, hash_size=hashed, topics_number=topics, thought=thought)
 
 
 def without_padding(contexts: Rows) -> list[Tensor]:

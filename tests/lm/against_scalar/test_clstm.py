@@ -20,6 +20,10 @@ def case(name: str, layers: int, tied: bool) -> Case:
 
 
 CASES = [case(name, 1 + n % 2, n % 2 == 0) for n, name in enumerate(clstm_names.TOPICS)]
+CASES += [
+    Case(Config(name, V, 3, 4, "peephole", 2, False, thought=n), clstm_names.thought_scores)
+    for name, n in (("clstm-thought", 2), ("hlstm", None))
+]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
