@@ -26,6 +26,7 @@ from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.topics import TOPICS, TopicModel
+from lm.vocabulary import START
 from lm.zoo import TOPIC_MODELS, load
 
 
@@ -94,8 +95,10 @@ class Topics(Context):
         return Rows.of(*topic, contexts.tensors[-1] + sums)
 
     def value(self, contexts: Rows) -> Tensor:
-        """Embedding (B, K) of the previous sentence's topic, if there is no other."""
-        return self._embedded([contexts.tensors[0][:, 0]])
+        """Embeddings (B, F · K) before the first word."""
+        row = torch.arange(len(contexts), device=contexts.device)
+        starts = torch.full_like(row, START)
+        return self.word_values(contexts, row, self.word_terms(starts))
 
     def word_terms(self, words: Tensor) -> Tensor:
         """Terms of the topic model, (N, 1 + T)."""
@@ -110,7 +113,8 @@ class Topics(Context):
             topics.append(self.topics.of_sums(query))
         if self.paragraph:
             topics.append(self.topics.of_sums(prepared.tensors[-1][row] + query))
-        return self._embedded(topics)
+        pairs = zip(topics, self.tables, strict=True)
+        return torch.cat([F.embedding(own, table) for own, table in pairs], dim=1)
 
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """The sentence's topic; with a paragraph its sorted words, whose sums are equal."""
@@ -121,10 +125,6 @@ class Topics(Context):
     def _rows(self, topic: Tensor, sums: Tensor) -> Rows:
         held = [topic] * self.previous + [sums] * self.paragraph
         return Rows.of(*(held or [topic[:, :0]]))
-
-    def _embedded(self, topics: Sequence[Tensor]) -> Tensor:
-        pairs = zip(topics, self.tables, strict=True)
-        return torch.cat([F.embedding(own, table) for own, table in pairs], dim=1)
 
 
 class PreviousTopic(Topics):

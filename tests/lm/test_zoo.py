@@ -131,6 +131,11 @@ def test_published_models_obey_the_laws_with_every_cell(
         ("hrnnlm-lin", "input-sum"),
         ("hrnnlm-lin-dual", "input-merge"),
         ("hrnnlm-lin", "output"),
+        ("clstm-prevsent", "output"),
+        ("clstm-sentseg-paraseg", "output"),
+        ("clstm-prevsent-sentseg", "input-merge"),
+        ("clstm-paraseg", "gate"),
+        ("drnnlm", "input-initial"),
     ],
 )
 def test_models_obey_the_laws_with_other_fusions(name: str, fusion: str) -> None:

@@ -1,4 +1,4 @@
-"""Contextual LSTMs from lists to search, against all paths by scalar code from the paper."""
+"""Contextual LSTMs from lists to search: all paths scored by scalar code from the paper."""
 
 from itertools import product
 
@@ -25,7 +25,8 @@ LISTS = [
 
 def saved(name: str) -> SavedModel:
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
-    config = Config(name, len(vocabulary), 6, 8, "peephole", topics_number=4)
+    topics = 4 if name in clstm_names.TOPICS else None
+    config = Config(name, len(vocabulary), 6, 8, "peephole", topics_number=topics)
     model = enlarged(DocumentLM.seeded(config, 1)).eval()
     return SavedModel(model, vocabulary, name, {})
 
@@ -35,7 +36,9 @@ def all_paths(own: SavedModel) -> dict[tuple[int, ...], float]:
     found = {}
     for path in product(*(range(len(texts)) for texts in LISTS)):
         document = [texts[k] for texts, k in zip(ids, path, strict=True)]
-        found[path] = sum(map(sum, clstm_names.scores(own.model, document)))
+        topics = own.model.config.model in clstm_names.TOPICS
+        scores = clstm_names.scores if topics else clstm_names.thought_scores
+        found[path] = sum(map(sum, scores(own.model, document)))
     return found
 
 
@@ -47,6 +50,8 @@ def all_paths(own: SavedModel) -> dict[tuple[int, ...], float]:
         ("clstm-prevsent-sentseg", 1, "viterbi"),
         ("clstm-paraseg", None, "beam"),
         ("clstm-sentseg-paraseg", None, "beam"),
+        ("clstm-thought", None, "beam"),
+        ("hlstm", None, "beam"),
     ],
 )
 def test_exact_search_finds_the_best_of_all_paths(
