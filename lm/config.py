@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from lm.side_information import KINDS
 from lm.vocabulary import SPECIAL
-from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, SOURCE_CONTEXTS
+from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, SOURCE_CONTEXTS, TOPIC_MODELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class Config:
     sentence to the first (`lm.direction`). source_words, relation_labels: sizes of the
     vocabularies of side information, the three special words included
     (`lm.side_information.KINDS`); None for models that have none of that kind. source_context: a
-    name of `lm.zoo.SOURCE_CONTEXTS`, None for that of the part.
+    name of `lm.zoo.SOURCE_CONTEXTS`, None for that of the part. topic_model: of
+    `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs. thought:
+    size of thought vectors, None for H/8.
     """
 
     model: str
@@ -45,6 +47,9 @@ class Config:
     source_words: int | None = None
     source_context: str | None = None
     relation_labels: int | None = None
+    thought: int | None = None
+    topic_model: str | None = None
+    topics_number: int | None = None
 
     def __post_init__(self) -> None:
         for name in (self.recurrence, self.sentence_recurrence):
@@ -79,6 +84,13 @@ class Config:
         for size in (getattr(self, field) for field in KINDS.values()):
             if size is not None and not len(SPECIAL) <= size < 1 << 31:
                 raise ValueError(f"side information has 3 to 2,147,483,647 words, not {size}")
+        if self.thought is not None and not 1 <= self.thought <= 1 << 16:
+            raise ValueError(f"a thought vector has 1 to 65,536 numbers, not {self.thought}")
+        if self.topic_model not in (None, *TOPIC_MODELS):
+            known = ", ".join(TOPIC_MODELS)
+            raise ValueError(f"no topic model {self.topic_model!r} is known; there are {known}")
+        if self.topics_number is not None and not 1 <= self.topics_number <= 1 << 16:
+            raise ValueError(f"a model has 1 to 65,536 topics, not {self.topics_number}")
         if self.hash_order not in (None, 2, 3):
             raise ValueError(f"hashed n-grams have 2 or 3 words, not {self.hash_order}")
 

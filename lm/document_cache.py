@@ -25,8 +25,8 @@ from lm.sentences import ReadSentences
 from lm.vocabulary import END, UNKNOWN
 
 _FACTS = (
-    *("reads_states", "reads_layers", "carries_state", "per_word", "side_information"),
-    *("merges_sentences", "end_to_end", "averaged"),
+    *("reads_states", "reads_layers", "carries_state", "per_word", "reads_prefix"),
+    *("side_information", "merges_sentences", "end_to_end", "averaged"),
 )
 
 
@@ -84,6 +84,10 @@ class CachedWords(Context):
     def word_values(self, prepared: Prepared, row: Tensor, query: Tensor) -> Tensor:
         """Those of the other context."""
         return self.inner.word_values(prepared, row, query)
+
+    def word_terms(self, words: Tensor) -> Tensor:
+        """Those of the other context."""
+        return self.inner.word_terms(words)
 
     def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
         """Those of the other context."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, permutations
-from typing import Any
+from itertools import chain, islice, permutations
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -30,9 +30,11 @@ from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START
 from lm.zoo import Composition, fact, load
 
+Item = TypeVar("Item")
 Sentence = list[int]
 DOCUMENT: tuple[Sentence, ...] = ([3, 4, 5], [6, 7], [8, 3, 9, 4], [5, 6, 8], [9, 7, 3], [4, 8])
 OTHER: Sentence = [4, 9, 9, 3, 6]
+OTHERS: tuple[Sentence, ...] = (OTHER, [5] * 9, [8] * 9)
 SENTENCES: list[Sentence] = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]
 
 
@@ -192,12 +194,17 @@ def check_batches(model: DocumentLM) -> None:
 
 
 def check_order(model: DocumentLM) -> None:
-    """The last score changes with each of the last n sentences before it, and with no other."""
+    """The last score changes with each of the last n sentences before it, and with no other.
+
+    A discrete context, such as a topic, need not change with every other sentence: some are tried.
+    """
     order, score = model.order, last_score(model, DOCUMENT)
     for distance in range(1, len(DOCUMENT)):
-        other = list(DOCUMENT)
-        other[-1 - distance] = OTHER
-        change = abs(last_score(model, other) - score)
+        change = 0.0
+        for sentence in OTHERS:
+            other = [*DOCUMENT[: -1 - distance], sentence, *DOCUMENT[len(DOCUMENT) - distance :]]
+            if change := abs(last_score(model, other) - score):
+                break
         depends = order is None or distance <= order
         if (change > 1e-6) != depends or (change > 0) != depends:
             raise BrokenLaw(
@@ -222,7 +229,7 @@ def check_keys(model: DocumentLM) -> None:
     """Sentences of equal keys leave equal contexts; histories of equal keys, equal scores."""
     before = [OTHER, *DOCUMENT[:3]]
     score = last_score(model, [*before, OTHER])
-    for words in map(list, permutations(before[-1])):
+    for words in _reordered(before[-1]):
         if _keys(model, [words]) == _keys(model, before[-1:]):
             others = [*before[:-1], words]
             _equal_scores("equal sentences", score, last_score(model, [*others, OTHER]))
@@ -231,9 +238,14 @@ def check_keys(model: DocumentLM) -> None:
     if model.order is None:
         return
     last, key = slice(max(0, len(before) - model.order), None), model.context.history_key
-    for others in map(list, permutations(before)):
+    for others in _reordered(before):
         if key(_keys(model, others[last])) == key(_keys(model, before[last])):
             _equal_scores("equal histories", score, last_score(model, [*others, OTHER]))
+
+
+def _reordered(items: Sequence[Item]) -> list[list[Item]]:
+    """The items in some other orders: every fifth permutation, for time."""
+    return [list(order) for order in islice(permutations(items), 5, None, 5)]
 
 
 def check_gradients(model: DocumentLM) -> None:

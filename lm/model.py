@@ -7,7 +7,7 @@ recurrence, over packed sentences, for training.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from lm.batches import PackedBatch
 from lm.config import Config as Config
 from lm.contexts import Prepared
+from lm.corpus import Corpus
 from lm.heads import Head
 from lm.parts import context_of, decided, fusion_of, head_of, recurrence_of
 from lm.recurrences import Recurrence, select
@@ -36,7 +37,8 @@ class State:
     share: what fusion needs of the contexts' values, if that is the same for all words;
     contexts: all of them, prepared, if fusion needs a value for each word, else None; rows: (B,)
     row of each sentence's context in these, None where sentence b has row b; value: (B, D) that
-    entered with the last word, if fusion needs one for each word.
+    entered with the last word, if fusion needs one for each word; prefix: (B, C) sums of the
+    context's terms of the words so far, if that value depends on them.
     """
 
     recurrent: RecurrentState
@@ -44,11 +46,14 @@ class State:
     contexts: Prepared | None
     rows: Tensor | None = None
     value: Tensor | None = None
+    prefix: Tensor | None = None
 
     def take(self, index: Tensor) -> State:
         """The sentences at some positions of the batch."""
         rows = index if self.rows is None else self.rows[index]
-        return State(select(self.recurrent, index), self.share, self.contexts, rows)
+        recurrent = select(self.recurrent, index)
+        prefix = None if self.prefix is None else self.prefix[index]
+        return State(recurrent, self.share, self.contexts, rows, prefix=prefix)
 
     def first(self, n: int) -> State:
         """The first n sentences, where sentence b has row b of the contexts: views."""
@@ -119,6 +124,13 @@ class DocumentLM(nn.Module):
         """Whether hidden states depend on a value for each word."""
         return self.context.per_word and self.fusion.hidden_depends_on_context
 
+    def fit(self, corpus: Corpus, seed: int) -> None:
+        """Learn from the training text, before training, what no gradient trains.
+
+        ValueError if the text does not suffice.
+        """
+        self.context.fit(corpus, seed)
+
     # One word at a time
 
     def start(self, contexts: Rows, inputs: Tensor) -> State:
@@ -140,6 +152,10 @@ class DocumentLM(nn.Module):
 
     def step(self, state: State, words: Tensor, inputs: Tensor) -> State:
         """States after one more word each; words: (B,) ids, inputs: `word_inputs()`."""
+        if self.context.reads_prefix and self._value_enters_words:
+            terms = self.context.word_terms(words)
+            prefix = terms if state.prefix is None else state.prefix + terms
+            state = replace(state, prefix=prefix)
         return self._projected_step(state, inputs[words])
 
     def _projected_step(self, state: State, projected: Tensor) -> State:
@@ -154,10 +170,12 @@ class DocumentLM(nn.Module):
         elif share is not None and rows is not None:
             share = share[rows]
         recurrent = self.fusion.step(self.recurrence, projected, state.recurrent, share)
-        return State(recurrent, state.share, state.contexts, rows, value)
+        return State(recurrent, state.share, state.contexts, rows, value, state.prefix)
 
     def _query(self, state: State) -> Tensor:
-        """Hidden states as the context reads them, (B, H) or (B, L · H)."""
+        """What the context reads of sentences so far: (B, H), (B, L · H) or the prefix (B, C)."""
+        if state.prefix is not None:
+            return state.prefix
         if self.context.reads_layers:
             return self.recurrence.hidden_states(state.recurrent)
         return self.hidden(state)
@@ -169,7 +187,9 @@ class DocumentLM(nn.Module):
     def kept(self, state: State) -> PositionStates:
         """What is kept of B positions for `features` and for the context."""
         whole = state.recurrent if self.context.carries_state else ()
-        layers = self._query(state) if self.context.reads_layers else None
+        layers = None
+        if self.context.reads_layers:
+            layers = self.recurrence.hidden_states(state.recurrent)
         return PositionStates(self.hidden(state), whole, layers, state.value)
 
     # After the head
@@ -191,16 +211,25 @@ class DocumentLM(nn.Module):
         """Packed sentences read in their contexts (B rows in the caller's order)."""
         positions = batch.positions
         projected = self.recurrence.project(dropout(self.embedding(batch.inputs), positions))
-        state = self._before_words(contexts.take(batch.order))
-        if self._value_enters_words:
+        state, values = self._before_words(contexts.take(batch.order)), None
+        if self._value_enters_words and not self.context.reads_prefix:
             states = self._unroll_by_steps(batch.sizes, state, projected)
         else:
             share = None if state.share is None else state.share[batch.rows]
+            if self._value_enters_words:
+                values = self._prefix_values(positions, contexts)
+                share = self.fusion.share(self.recurrence, values)
             recurrent = self.fusion.unroll(
                 self.recurrence, projected, state.recurrent, sizes=batch.sizes, share=share
             )
-            states = self.kept(State(recurrent, None, None))
+            states = self.kept(State(recurrent, None, None, value=values))
         return ReadSentences.of(positions, states)
+
+    def _prefix_values(self, positions: Positions, contexts: Rows) -> Tensor:
+        """The context's values (N, D) at positions whose words are known."""
+        prefixes = positions.sums(self.context.word_terms(positions.words))
+        prepared = self.context.prepared(contexts)
+        return self.context.word_values(prepared, positions.context, prefixes)
 
     def _unroll_by_steps(
         self, sizes: tuple[int, ...], state: State, projected: Tensor
@@ -223,6 +252,8 @@ class DocumentLM(nn.Module):
                 return self.context.value(contexts)[positions.context]
             if read.values is not None:
                 return read.values
+            if self.context.reads_prefix:
+                return self._prefix_values(positions, contexts)
             query = positions.previous(read.hidden if read.layers is None else read.layers)
             prepared = self.context.prepared(contexts)
             return self.context.word_values(prepared, positions.context, query)

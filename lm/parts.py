@@ -26,6 +26,9 @@ OPTIONS = {
     "source_words": "source sentences, found a vocabulary of {} words of theirs",
     "source_context": "source sentences, found the choice {!r} of them",
     "relation_labels": "discourse relations, found {} labels of them",
+    "thought": "thought vector, found a size {} of it",
+    "topic_model": "topics, found a model {} of them",
+    "topics_number": "topics, found a number {} of them",
 }
 
 

@@ -33,6 +33,18 @@ class Positions:
         found = values[self.before.clamp(min=0)]
         return found.masked_fill((self.before < 0).view(-1, *[1] * (values.ndim - 1)), 0.0)
 
+    def sums(self, terms: Tensor) -> Tensor:
+        """Sums (N, …) of terms (N, …) from each sentence's first position on; O(N log M) time.
+
+        Terms are whole numbers, whose sums do not depend on the order of additions.
+        """
+        at = self.before
+        for _ in range(self.longest.bit_length()):  # sums of 2, 4, 8, … positions
+            first, jump = at < 0, at.clamp(min=0)
+            terms = terms + terms[jump].masked_fill(first.view(-1, *[1] * (terms.ndim - 1)), 0)
+            at = torch.where(first, -1, at[jump])
+        return terms
+
     def of_words(self) -> tuple[Tensor, Tensor]:
         """Positions (B, M) after each sentence's words in reading order, and a mask (B, M).
 

@@ -2,9 +2,9 @@
 
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
-`<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
-hashed features; sentence encoders are convolutions, and W is the number of source words. Addresses
-`module:attribute` keep the table free of torch.
+`<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, S that of a table of
+hashed features, D that of a thought vector, T the number of topics, and W that of source words;
+sentence encoders are convolutions. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ RECURRENCES: Mapping[str, Part] = {
     "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
     "gru": "lm.recurrences.gru:GRU",
     "htanh": "lm.recurrences.htanh:HTanh",
+    "peephole": "lm.recurrences.peephole:Peephole",
     "tanh": "lm.recurrences.tanh_rnn:TanhRNN",
 }
 ENCODERS: Mapping[str, Part] = {
@@ -101,6 +102,7 @@ FUSIONS: Mapping[str, Part] = {
     "merge": "lm.fusions:Merge",
     "input-merge": "lm.fusions:InputMerge",
     "input-residual": "lm.fusions:InputResidual",
+    "input-initial": "lm.fusions:InputAndInitialState",
     "initial": "lm.fusions:InitialState",
     "gate": "lm.fusions.late_fusion:LateFusion",
 }
@@ -110,6 +112,12 @@ HEADS: Mapping[str, Part] = {
     "self-normalised": "lm.heads.self_normalised:SelfNormalised",
     "unbiased": "lm.heads:unbiased_softmax",
     "hashed": "lm.heads.hashed_softmax:HashedSoftmax",
+}
+
+
+TOPIC_MODELS: Mapping[str, Part] = {
+    "kmeans": "lm.topics.kmeans:learn",
+    "lda": "lm.topics.lda:learn",
 }
 
 
@@ -168,6 +176,28 @@ class ZooWithFamilies(Zoo):
         if found is None or int(found[2]) not in self.numbers:
             return "", 0
         return f"{found[1]}-N", int(found[2])
+
+
+def _topics(context: str, number: int, order: int | None) -> Composition:
+    """A contextual LSTM of Ghosh et al. 2016; number: of topics that enter side by side."""
+    columns, tables = ("2K", "(T+1)K") if number == 1 else (f"{number + 1}K", f"{number}(T+1)K")
+    return Composition(
+        f"lm.contexts.topics:{context}",
+        "lm.fusions:Input",
+        "Ghosh et al. 2016, arXiv:1602.06291, eq. 1 and §3.3.1; state reset in every sentence",
+        f"4H(H+{columns}) + 7H + V(H+K+1) + {tables}",
+        order=order,
+        shape=("peephole", 1),
+        recipe="ghosh",
+    )
+
+
+def _thoughts(context: str, fusion: str, where: str, parameters: str) -> Composition:
+    """A contextual LSTM of Ghosh et al. 2016 with thought vectors; parameters: of the context."""
+    source = f"Ghosh et al. 2016, arXiv:1602.06291, {where}"
+    total = f"4H(H+K+D) + 7H + V(H+K+1) + {parameters}"
+    address = f"lm.contexts.thought:{context}"
+    return Composition(address, fusion, source, total, shape=("peephole", 1), recipe="ghosh")
 
 
 _JI = "Ji et al. 2016, arXiv:1511.03962"
@@ -321,6 +351,15 @@ _MODELS: Zoo = {
         order=1,
         shape=("rnn", 1),
     ),
+    "clstm-prevsent": _topics("PreviousTopic", 1, 1),
+    "clstm-sentseg": _topics("SentencePrefixTopic", 1, 0),
+    "clstm-paraseg": _topics("ParagraphPrefixTopic", 1, None),
+    "clstm-prevsent-sentseg": _topics("PreviousAndSentencePrefixTopics", 2, 1),
+    "clstm-sentseg-paraseg": _topics("SentenceAndParagraphPrefixTopics", 2, None),
+    "clstm-thought": _thoughts(
+        "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
+    ),
+    "hlstm": _thoughts("SentenceThoughts", "lm.fusions:Input", "§8 and fig. 9", "DH + (8H²+7H)"),
 }
 
 

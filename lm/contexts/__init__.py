@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
+from lm.corpus import Corpus
 from lm.recurrences import Recurrence, State
 from lm.rows import Rows
 from lm.sentences import ReadSentences
@@ -26,13 +27,15 @@ class Context(nn.Module):
     sentence's own context, where hidden states do. carries_state: whether it takes whole
     recurrent states, and has one for a sentence to begin in. reads_layers: whether what it takes
     and its queries are hidden states of all layers, not of the top one. per_word: whether fusion
-    receives a value for each word, by attention, or one for the sentence. averages: whether a
+    receives a value for each word, or one for the sentence. reads_prefix: whether the query of a
+    value for a word is what `word_terms` gives for the sentence's words so far, not a hidden state.
+    averages: whether a
     weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
     equal contexts, as `sentence_key` says. side_information: kinds of side information that it
     needs of every sentence (`lm.side_information.KINDS`). end_to_end: whether the loss of the words
     reaches the auxiliary parameters, if there are any. averaged: whether training minimises the
-    mean of `auxiliary_nll` over a sentence's words, instead of the sum. width: D, columns of a
-    value.
+    mean of `auxiliary_nll` over a sentence's words, instead of the sum. learns_with: package that
+    `fit` imports, None if it needs none. width: D, columns of a value.
 
     Constructors receive the embedding of the words and a recurrence of the word level's kind
     and size, for their sizes, and keywords for the fields of `lm.model.Config` that `options`
@@ -44,17 +47,25 @@ class Context(nn.Module):
     carries_state: ClassVar[bool] = False
     reads_layers: ClassVar[bool] = False
     per_word: ClassVar[bool] = False
+    reads_prefix: ClassVar[bool] = False
     averages: ClassVar[bool] = True
     merges_sentences: bool = False
     side_information: ClassVar[tuple[str, ...]] = ()
     end_to_end: ClassVar[bool] = True
     averaged: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
+    learns_with: ClassVar[str | None] = None
     width = 0
 
     def __init__(self, embedding: nn.Embedding, recurrence: Recurrence) -> None:
         super().__init__()
         self.register_buffer("empty", embedding.weight.new_zeros(0), persistent=False)
+
+    def fit(self, corpus: Corpus, seed: int) -> None:
+        """Learn, before training, what no gradient trains; it is held in buffers. Here nothing.
+
+        corpus: the training text. ValueError if it does not suffice.
+        """
 
     def start(self, batch: int) -> Rows:
         """Contexts before any sentence, also the null context of training: vectors of zeros."""
@@ -92,9 +103,17 @@ class Context(nn.Module):
         """What fusion receives at each of N positions, (N, D), if `per_word`.
 
         prepared: `prepared(contexts)`; row: (N,) its context; query: (N, H) hidden state at the
-        previous position, or (N, L · H) if `reads_layers`; zeros at the first position.
+        previous position, or (N, L · H) if `reads_layers`; zeros at the first position. If
+        `reads_prefix`: sums (N, C) of `word_terms` up to the position.
         """
         raise TypeError("only a context with a value per word defines word_values")
+
+    def word_terms(self, words: Tensor) -> Tensor:
+        """What N words add to the sum that stands for a sentence's words so far, if `reads_prefix`.
+
+        (N, C) whole numbers, so that no order of additions changes a sum.
+        """
+        raise TypeError("only a context that reads the words of a prefix defines word_terms")
 
     def row_values(self, prepared: Prepared, query: Tensor) -> Tensor:
         """`word_values` (N, D) of one position in each of the first N contexts."""

@@ -62,7 +62,7 @@ class LSTMLayer(torch.autograd.Function):
         t = c_all.tanh()
         to_c = o * (1 - t * t)
         share = torch.cat(
-            [i * (1 - i) * g, f * (1 - f) * _before(c_all, c_0, sizes), i * (1 - g * g)], dim=1
+            [i * (1 - i) * g, f * (1 - f) * before_each(c_all, c_0, sizes), i * (1 - g * g)], dim=1
         )
         share_o = o * (1 - o) * t
         low = weight.to(ctx.dtype)
@@ -83,12 +83,12 @@ class LSTMLayer(torch.autograd.Function):
             torch.mul(dc, f[own], out=carry_c[:size])
             end -= size
         d_low = d_z.to(ctx.dtype)
-        before = _before(h_all, h_0, sizes).to(ctx.dtype)
+        before = before_each(h_all, h_0, sizes).to(ctx.dtype)
         d_weight = d_low.T @ (before if len(before) == len(d_low) else padded(before))
         return d_low[: len(gates)], carry_h, carry_c, d_weight.float(), None
 
 
-def _before(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:
+def before_each(states: Tensor, first: Tensor, sizes: Sizes) -> Tensor:
     """The state (N, H) that each position started from: one step earlier, or `first`."""
     parts, begin = [first[: sizes[0]]], 0
     for size, following in pairwise(sizes):

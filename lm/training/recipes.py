@@ -124,11 +124,28 @@ _LIN: Values = {
 # The other training of §5.2: both levels at once, by both losses.
 _LIN_DUAL: Values = {**_LIN, "levels": "together"}
 
+# Ghosh et al. 2016, §§3–4: 256 to 1,024 hidden units, words of 200 or more, training until it
+# converges. Ours: embeddings as large, one layer, Adagrad, and all else.
+_GHOSH: Values = {
+    **_PAPERS,
+    "embed": 256,
+    "hidden": 256,
+    "recurrence": "peephole",
+    "vocabulary": 200_000,
+    "min_count": 200,
+    "epochs": 100,
+    "optimiser": "adagrad",
+    "learning_rate": 0.1,
+    "patience": 8,
+    "streams": 32,
+}
+
 FAMILIES: Mapping[str, Mapping[str, Values]] = {
     "ji": {"paper": _JI, "code": _JI_CODE},
     "wang-cho": {"paper": _WANG_CHO},
     "lin": {"paper": _LIN},
     "lin-dual": {"paper": _LIN_DUAL},
+    "ghosh": {"paper": _GHOSH},
 }
 NAMES = ("strong", "paper", "code")
 

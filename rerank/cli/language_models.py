@@ -152,7 +152,8 @@ documents_option = click.option(
         "has it since April 2016; cifg-2015 as it had it in November 2015, when they published, "
         "without a peephole at the first word; rnn is the simple cell with a sigmoid, tanh the "
         "one with tanh, htanh the clipped linear one of Lin et al., whose own models have it in "
-        "their form",
+        "their form; peephole is the lstm with diagonal peepholes of Graves 2009, the cell of "
+        "Ghosh et al.'s models",
     ),
 )
 @click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
@@ -163,7 +164,7 @@ documents_option = click.option(
     "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
     "output, input-merge is input and merge, input-residual feeds tanh(h + Q c + P x), gate adds a "
     "gated projection to the memory cell's output (late fusion), initial begins sentences in a "
-    "carried state (drnnlm) [default: that of the model].",
+    "carried state (drnnlm), input-initial is input and initial [default: that of the model].",
 )
 @count_option(
     "--attention",
@@ -211,6 +212,22 @@ documents_option = click.option(
     least=2,
     most=3,
     help="Longest n-grams of hashed features: 2, or 3 for trigrams as well [default: 2].",
+)
+@count_option(
+    "--thought",
+    most=WIDEST,
+    help="Size of the thought vector of clstm-thought and hlstm [default: an eighth of --hidden].",
+)
+@click.option(
+    "--topic-model",
+    type=TableName("lm.zoo:TOPIC_MODELS"),
+    help="How the topics of the models clstm-… are learned from the training text before they are "
+    "trained: kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), lda "
+    "is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), use of the "
+    "model does not [default: kmeans].",
+)
+@count_option(
+    "--topics-number", most=WIDEST, help="Number of topics of the models clstm-… [default: 100]."
 )
 @click.option(
     "--backward",

@@ -21,6 +21,7 @@ from rerank.pipeline.processes import processes
 from rerank.pipeline.recipes import (
     Recipe,
     check_model,
+    check_packages,
     completed,
     described,
     fitting,
@@ -75,13 +76,17 @@ def train_lm(
     inputs = InputFiles(files)
     rows = LearningCurve(curve) if curve else None
     check_outputs((curve,) if curve else (), files)
+    state = out / "resume"
+    resume = resume and (state / "state.json").exists()
+    if not resume:
+        check_packages(recipe)
     with processes(choose_device(recipe.device, recipe.threads), files) as (device, group):
         check_model(recipe, given, device)
         texts = training_texts(recipe, train, valid, notices)
         corpus = texts.train
-        trainer = _trainer(recipe, given, texts, device, group)
-        model, settings, state = trainer.model, trainer.settings, out / "resume"
-        if resume and (state / "state.json").exists():
+        trainer = _trainer(recipe, given, texts, device, group, fresh=not resume)
+        model, settings = trainer.model, trainer.settings
+        if resume:
             with _valid_files():
                 load_training(state, trainer)
             if rows:
@@ -121,8 +126,14 @@ def _trainer(
     texts: TrainingTexts,
     device: torch.device,
     group: Processes,
+    *,
+    fresh: bool,
 ) -> Trainer:
-    """A new model of these texts and its trainer, by a recipe and by what it was before."""
+    """A new model of these texts and its trainer, by a recipe and by what it was before.
+
+    fresh: whether the model learns from the training text what no gradient trains; a resumed run
+    reads it from its state.
+    """
     from lm.model import Config, DocumentLM
     from lm.side_information import KINDS
     from lm.training.initialisation import INITIALISATIONS
@@ -135,6 +146,11 @@ def _trainer(
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)
+    if fresh:
+        with fitting(recipe):
+            model.fit(texts.train, recipe.seed)
+        # the first process decides: a last bit may differ between two of them
+        model.load_state_dict(group.gather(dict(model.named_buffers()))[0], strict=False)
     try:
         return Trainer(
             model.to(device), texts.train, texts.valid, settings=settings, processes=group

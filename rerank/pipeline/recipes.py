@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from rerank.errors import UsageError
@@ -53,6 +54,9 @@ class Recipe:
     attention: int | None = None
     hash_size: int | None = None
     hash_order: int | None = None
+    thought: int | None = None
+    topic_model: str | None = None
+    topics_number: int | None = None
     encoder: str | None = None
     sentence_recurrence: str | None = None
     source_context: str | None = None
@@ -96,6 +100,20 @@ class Recipe:
         """Values, but for None, of the fields that a dataclass has, too."""
         values = {field.name: getattr(self, field.name, None) for field in fields(record)}
         return {name: value for name, value in values.items() if value is not None}
+
+
+EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what installs them
+
+
+def check_packages(recipe: Recipe) -> None:
+    """UsageError if the model learns from the training text with a package that is not there."""
+    from lm.zoo import fact, load
+
+    module = fact(load(MODELS.named(recipe.model).context), "learns_with")
+    if module is not None and find_spec(module) is None:
+        package, extra = EXTRAS.get(module, (module, ""))
+        cure = f"pip install 'rerank-mt[{extra}]'" if extra else "install it"
+        raise UsageError(f"--model {recipe.model}: training needs {package}: {cure}")
 
 
 def completed(recipe: Recipe) -> Recipe:

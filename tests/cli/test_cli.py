@@ -250,7 +250,7 @@ REFUSED: dict[str, float] = {
     "minutes": 0,
 }
 REFUSED |= {"learning-rate": 0, "dropout": 1, "seed": -1, "streams": 0, "negatives": -1}
-REFUSED |= {"hash-size": 0, "hash-order": 4}
+REFUSED |= {"hash-size": 0, "hash-order": 4, "topics-number": 0, "thought": 0}
 REFUSED |= {"locked-dropout": 1, "word-dropout": -0.1, "weight-dropout": 0.96}
 REFUSED |= {"context-noise": 1.1, "averaging": -1}
 
@@ -259,7 +259,7 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """From tables without torch, or written out, because help must not wait for torch."""
     from lm.corpus import DOCUMENTS
     from lm.training.sizes import SIZES
-    from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, ZOO
+    from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, TOPIC_MODELS, ZOO
 
     def names(command: str, option: str) -> set[str]:
         (found,) = (p for p in cli.commands[command].params if option in p.opts)
@@ -272,6 +272,7 @@ def test_names_on_the_command_line_are_all_that_there_are() -> None:
     assert names("train-lm", "--encoder") == set(ENCODERS)
     assert names("train-lm", "--fusion") == set(FUSIONS)
     assert names("train-lm", "--head") == set(HEADS)
+    assert names("train-lm", "--topic-model") == set(TOPIC_MODELS)
     assert names("train-lm", "--documents") == names("perplexity", "--documents") == set(DOCUMENTS)
     assert names("train-lm", "--size") == set(SIZES)
     (size,) = (p for p in cli.commands["train-lm"].params if "--size" in p.opts)

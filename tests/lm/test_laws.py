@@ -24,7 +24,7 @@ from lm.laws import BrokenLaw, check_composition, check_pairs, tiny_model
 from lm.normalisers import Pair
 from lm.recurrences import Recurrence
 from lm.rows import Rows
-from lm.sentences import Positions
+from lm.sentences import Positions, ReadSentences
 from lm.vocabulary import END
 from lm.zoo import ZOO, Composition
 
@@ -76,6 +76,26 @@ class BigramPredictor:
         return table[parents, words], table[:, END]
 
 
+class LongSentence(LastHidden):
+    """Whether the last sentence has more than six words: c_0, or zeros."""
+
+    reads_states = False
+    merges_sentences = True
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        _, mask = sentences.words()
+        return Rows.of(mask.sum(dim=1, keepdim=True))
+
+    def start(self, batch: int) -> Rows:
+        return Rows.of(torch.zeros(batch, 1, dtype=torch.long, device=self.first.device))
+
+    def value(self, contexts: Rows) -> Tensor:
+        return (contexts.tensors[0] <= 6) * self.first
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        return bytes(len(words) > 6)
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("name", sorted(name for name in ZOO if ZOO[name].recurrence is None))
 def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
@@ -93,6 +113,7 @@ def test_a_cell_whose_state_is_one_tensor_fits_every_published_model(
         (LastHidden, HiddenMerge, 1),
         (LastHidden, NoFusion, 0),
         (NoContext, Input, 0),
+        (LongSentence, Input, 1),
     ],
 )
 def test_other_compositions_obey_the_laws_at_the_order_of_their_facts(

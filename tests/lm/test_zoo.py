@@ -21,6 +21,9 @@ ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
 ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
 ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
 ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
+ORDERS |= {"clstm-prevsent": 1, "clstm-sentseg": 0, "clstm-paraseg": None}
+ORDERS |= {"clstm-prevsent-sentseg": 1, "clstm-sentseg-paraseg": None}
+ORDERS |= {"clstm-thought": None, "hlstm": None}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
@@ -29,9 +32,10 @@ MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=Tr
 def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     """Parameters of a model as published: layers of its paper, a separate output matrix.
 
-    Tables of hashed features have 2V numbers.
+    Tables of hashed features have 2V numbers, there are 2V topics, and thought vectors
+    have 2V.
     """
-    attention = A if fact(load(ZOO[name].context), "per_word") else None
+    attention = A if "attention" in (fact(load(ZOO[name].context), "options") or ()) else None
     recurrence, layers = ZOO[name].shape
     shape: dict[str, Any] = {"recurrence": recurrence, "layers": layers, "tied": False}
     config = config_of(name, V, K, H, attention=attention, **shape)
@@ -50,7 +54,8 @@ def printed(formula: str, **sizes: int) -> int:
 def test_models_have_as_many_parameters_as_their_formula_says(
     name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V, W=V + 1)
+    sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1}
+    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, **sizes)
     assert counted(name, V, K, H, A) == found
 
 
@@ -131,6 +136,11 @@ def test_published_models_obey_the_laws_with_every_cell(
         ("hrnnlm-lin", "input-sum"),
         ("hrnnlm-lin-dual", "input-merge"),
         ("hrnnlm-lin", "output"),
+        ("clstm-prevsent", "output"),
+        ("clstm-sentseg-paraseg", "output"),
+        ("clstm-prevsent-sentseg", "input-merge"),
+        ("clstm-paraseg", "gate"),
+        ("drnnlm", "input-initial"),
     ],
 )
 def test_models_obey_the_laws_with_other_fusions(name: str, fusion: str) -> None:

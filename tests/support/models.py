@@ -43,7 +43,7 @@ def config_of(
 ) -> Config:
     """A configuration with these values wherever the composition leaves a choice.
 
-    Tables of hashed features are small, so that pairs share slots.
+    Tables of hashed features are small, so that pairs share slots; there are few topics.
     """
     composition = zoo[name]
     if composition.fixed:
@@ -51,7 +51,8 @@ def config_of(
     shape = {"vocabulary": vocabulary, "embed": embed, "hidden": hidden, **others}
     config = Config(name, **composition.adapted(shape))
     taken = options_of(config, composition)
-    own = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
+    own = dict.fromkeys(("hash_size", "topics_number", "thought"), 2 * vocabulary)
+    own["source_words"] = vocabulary + 1
     sizes: dict[str, Any] = {name: n if name in taken else None for name, n in own.items()}
     return replace(config, **sizes)
 

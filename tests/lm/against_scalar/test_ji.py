@@ -51,6 +51,7 @@ MODELS: dict[str, tuple[Names, Function, Loss | None]] = {
 }
 SHAPES = [("lstm", 1, True), ("cifg", 2, False), ("cifg-2015", 3, False)]
 OTHERS = [("ccdclm", "rnn", 2), ("hrnnlm", "gru", 1), ("drnnlm", "gru", 2), ("dam", "rnn", 1)]
+OTHERS += [("ccdclm", "peephole", 2)]
 
 
 def case(name: str, recurrence: str, layers: int, tied: bool) -> Case:

@@ -1,4 +1,4 @@
-"""The LSTM's written-out gradient against autograd through the step-by-step form."""
+"""Gradients that are written out against autograd through the step-by-step form."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,18 @@ import torch
 from torch import Tensor
 
 from lm.recurrences import LSTM, Recurrence
+from lm.recurrences.peephole import Peephole
 
 
+@pytest.mark.parametrize("kind", [LSTM, Peephole])
 @pytest.mark.parametrize("layers", [1, 2])
-def test_states_and_gradients_equal_those_of_autograd_through_the_steps(layers: int) -> None:
+def test_states_and_gradients_equal_those_of_autograd_through_the_steps(
+    layers: int, kind: type[Recurrence]
+) -> None:
     torch.manual_seed(0)
-    cell = LSTM(5, 7, layers)
+    cell = kind(5, 7, layers)
+    for vector in (own for own in cell.parameters() if own.ndim == 1):
+        torch.nn.init.normal_(vector)
     lengths = np.array([6, 4, 4, 2, 1])
     sizes = tuple(int((lengths > n).sum()) for n in range(6))
     inputs = torch.randn(sum(sizes), 5)
@@ -25,7 +31,7 @@ def test_states_and_gradients_equal_those_of_autograd_through_the_steps(layers: 
         loss = sum((s * d).sum() for s, d in zip(states, direction, strict=True))
         return list(states), list(torch.autograd.grad(loss, [data, *first, *cell.parameters()]))
 
-    ours, our_gradients = run(LSTM.unroll)
+    ours, our_gradients = run(kind.unroll)
     theirs, their_gradients = run(Recurrence.unroll)
     for a, b in zip(ours + our_gradients, theirs + their_gradients, strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)

@@ -63,6 +63,16 @@ def lstm(p: Parameters, x: Vector, before: State | None) -> State:
     return times(o, tanh(c)), c
 
 
+def peephole(p: Parameters, x: Vector, before: State | None) -> State:
+    """Ghosh et al. 2016, eq. 1, with diagonal W_ci, W_cf, W_co as in Graves 2009; c_0 = h_0 = 0."""
+    h, c = before or (_zeros(p["b_i"]), _zeros(p["b_i"]))
+    i = sigmoid(_drive(p, "i", x, h, times(p["W_ci"], c)))
+    f = sigmoid(_drive(p, "f", x, h, times(p["W_cf"], c)))
+    c = plus(times(f, c), times(i, tanh(_drive(p, "c", x, h))))
+    o = sigmoid(_drive(p, "o", x, h, times(p["W_co"], c)))
+    return times(o, tanh(c)), c
+
+
 def gate(p: Parameters, name: str, x: Vector, h: Vector) -> Vector:
     """W x_t + U h_{t−1} + b of one gate of Wang & Cho 2015, eqs. 6–9, before its nonlinearity."""
     return plus(product(p["W_" + name], x), product(p["U_" + name], h), p["b_" + name])

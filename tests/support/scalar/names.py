@@ -12,6 +12,7 @@ from support.scalar.cells import (
     gru,
     htanh_rnn,
     lstm,
+    peephole,
     sigmoid_rnn,
     tanh_rnn,
 )
@@ -73,6 +74,15 @@ def _htanh_layer(of: Tensors, n: int) -> Parameters:
     return {"W": W, "U": U, "b": b}
 
 
+def _peephole_layer(of: Tensors, n: int) -> Parameters:
+    return (
+        blocks(of[f"lower.{n}"], "W_xi W_xf W_xo W_xc")
+        | blocks(of[f"recurrent.{n}"], "W_hi W_hf W_ho W_hc")
+        | blocks(of[f"peephole.{n}"], "W_ci W_cf W_co")
+        | blocks(of[f"bias.{n}"], "b_i b_f b_o b_c")
+    )
+
+
 def negated(tensor: Tensor, n: int) -> Tensor:
     """The tensor with the sign of the first of its n blocks changed."""
     first, *rest = tensor.chunk(n)
@@ -87,6 +97,7 @@ CELLS = {
     "gru": (gru, _gru_layer),
     "htanh": (htanh_rnn, _htanh_layer),
     "tanh": (tanh_rnn, _rnn_layer),
+    "peephole": (peephole, _peephole_layer),
 }
 
 
