@@ -43,3 +43,11 @@ def test_a_model_without_an_unknown_class_is_told() -> None:
     assert scores(found, ["a b c"]).tolist() == scores(golden("pruned.arpa"), ["a b c"]).tolist()
     (line,) = notices.lines()
     assert "n-gram model without <unk>: unknown words get the log10 probability -100" in line
+
+
+def test_unusual_characters_of_words_are_not_warned_of(tmp_path: Path) -> None:
+    path, notices = tmp_path / "model.arpa", Notices()
+    write_ngrams(path, model_of(["a\u200bb \u3000", "\xa0"], 2))
+    model = read_ngrams(path, notices)
+    assert {word.decode() for word in model.vocabulary.words} == {"a\u200bb", "\u3000", "\xa0"}
+    assert notices.lines() == []
