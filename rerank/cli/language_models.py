@@ -303,7 +303,7 @@ def train_lm(
     "--ngram",
     type=FILE,
     help="In place of --lm: n-gram language model in ARPA format, made by train-ngram, lmplz or "
-    "SRILM.",
+    "SRILM, for example --ngram model.arpa.gz.",
 )
 @click.argument("text", type=FILE, metavar="TEXT")
 @all_of(side_options(beside="line of TEXT, blank where that is blank"))
@@ -347,7 +347,6 @@ def perplexity(
     \b
     Example:
       rerank perplexity --lm codclm.lm valid.en --format json
-      rerank perplexity --ngram model.arpa.gz valid.en
     """
     from rerank import pipeline
     from rerank.report.perplexity import PerplexityReport

@@ -24,7 +24,8 @@ def read_ngrams(path: FilePath, notices: Notices) -> NGramModel:
     from lm.ngrams.arpa_reading import read_arpa
 
     with _located(path):
-        model = read_arpa(read_lines(path, notices))
+        # unusual characters in its words are those of the training text: nothing to warn of here
+        model = read_arpa(read_lines(path, Notices()))
     if not model.unknown_share:
         notices.add(
             "n-gram model without <unk>: unknown words get the log10 probability -100, as in "

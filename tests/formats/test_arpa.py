@@ -2,6 +2,7 @@
 
 import gzip
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,13 @@ from rerank.notices import Notices
 def test_a_file_is_compressed_if_its_suffix_says_so(suffix: str, tmp_path: Path) -> None:
     path, model = tmp_path / f"model.arpa{suffix}", model_of(TEXT, 2)
     write_ngrams(path, model)
-    unpack = {"": bytes, ".gz": gzip.decompress, ".xz": lzma.decompress}[suffix]
-    assert unpack(path.read_bytes()).startswith(b"\\data\\\nngram 1=33\n")
+    packed = path.read_bytes()
+    unpacked: dict[str, Callable[[bytes], bytes]] = {
+        "": bytes,
+        ".gz": gzip.decompress,
+        ".xz": lzma.decompress,
+    }
+    assert unpacked[suffix](packed).startswith(b"\\data\\\nngram 1=33\n")
     path.rename(tmp_path / "renamed")
     found, notices = read_ngrams(tmp_path / "renamed", Notices()), Notices()
     assert scores(found, TEXT).tolist() == scores(model, TEXT).tolist()
@@ -37,3 +43,11 @@ def test_a_model_without_an_unknown_class_is_told() -> None:
     assert scores(found, ["a b c"]).tolist() == scores(golden("pruned.arpa"), ["a b c"]).tolist()
     (line,) = notices.lines()
     assert "n-gram model without <unk>: unknown words get the log10 probability -100" in line
+
+
+def test_unusual_characters_of_words_are_not_warned_of(tmp_path: Path) -> None:
+    path, notices = tmp_path / "model.arpa", Notices()
+    write_ngrams(path, model_of(["a\u200bb \u3000", "\xa0"], 2))
+    model = read_ngrams(path, notices)
+    assert {word.decode() for word in model.vocabulary.words} == {"a\u200bb", "\u3000", "\xa0"}
+    assert notices.lines() == []

@@ -6,6 +6,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.ngrams import GOLDEN, TEXT, golden, scores
@@ -34,7 +35,7 @@ def ran(command: str) -> int:
     return run(command.split())
 
 
-def trained(out: str = "own.arpa", **options: object) -> None:
+def trained(out: str = "own.arpa", **options: Any) -> None:
     train_ngram(replace(NGramRecipe(order=3), **options), "train.txt", out, notices=Notices())
 
 
@@ -108,7 +109,7 @@ def test_words_outside_the_vocabulary_are_the_unknown_class(here: Path) -> None:
     ids=["no discounts", "no words", "a fallback of nothing", "an unknown smoothing"],
 )
 def test_faults_are_told_with_their_cure_and_nothing_is_written(
-    options: dict[str, object], message: str, here: Path
+    options: dict[str, Any], message: str, here: Path
 ) -> None:
     with pytest.raises((InputError, UsageError), match=message):
         trained(**options)

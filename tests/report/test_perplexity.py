@@ -52,3 +52,16 @@ def test_scores_that_are_not_normalised_are_said_to_be_so() -> None:
     assert PerplexityReport(found).to_text().splitlines()[-1] == (
         "scores of this model are not normalised: log Z -0.026 ± 0.289 a word"
     )
+
+
+def test_scores_of_stupid_backoff_are_not_called_perplexity() -> None:
+    found = Perplexity(2, 8, 1, 20.0, 16.0, normalised=False)
+    report = PerplexityReport(Perplexity(2, 8, 1, 20.0, 16.0, normalised=False, documents=(found,)))
+    heading, *_, text = report.to_text().splitlines()
+    assert heading.endswith("nats per token, not normalised")
+    assert text == (
+        "2.0000 nats per token over 8 words (1 out of vocabulary) in 2 sentences; the scores do "
+        "not sum to 1: no perplexity, and not comparable with one"
+    )
+    assert report.to_dict()["nats_per_token_not_normalised"] == 2.0
+    assert "perplexity" not in report.to_dict()

@@ -116,7 +116,7 @@ def test_the_table_of_words_has_each_word_once(ids: dict[bytes, int]) -> None:
     assert table.ids.tolist() == [*ids.values()]
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[Sequence[bytes], int, str]] = {  # what is changed, line, message
     "no data": ([b"hello"], 1, r"expected \\data\\ in the first 1,000 lines, found none"),
     "empty": ([], 1, r"expected \\data\\"),
     "counts out of order": ((b"ngram 2", b"ngram 3"), 3, "the counts of the orders 1, 2, …"),
@@ -160,8 +160,9 @@ def test_a_file_that_is_not_valid_is_refused_with_the_line(fault: str) -> None:
     change, line, message = FAULTS[fault]
     text: Sequence[bytes] = change
     if isinstance(change, tuple):
-        assert change[0] in MODEL
-        text = MODEL.replace(*change, 1).split(b"\n")[:-1]
+        old, new = change
+        assert old in MODEL
+        text = MODEL.replace(old, new, 1).split(b"\n")[:-1]
     with pytest.raises(ArpaError, match=message) as found:
         read_arpa(text)
     assert found.value.line == line
