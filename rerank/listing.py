@@ -61,6 +61,9 @@ class Listing:
         return "\n".join([*lines, *(["", *wrap(self.note, width)] if self.note else [])])
 
 
+LABELS_COUNTED = 8  # kinds of labels for which parameters are counted
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Sizes for which parameters are counted; the defaults are those of `train-lm`.
@@ -100,20 +103,30 @@ def _counted(row: Row, sizes: Sizes) -> Row:
     if row["package"] is not None:
         return row
     from lm.model import Config, DocumentLM, n_parameters
+    from lm.side_information import KINDS as KINDS_OF_SIDE
+    from lm.side_information import LABELS
     from lm.vocabulary import SPECIAL
+    from lm.zoo import fact, load
 
     name, given = str(row["name"]), asdict(sizes)
     own = MODELS.builtin[name].adapted(given) if name in MODELS.builtin else given
     shape = own | {"vocabulary": sizes.vocabulary + len(SPECIAL)}
+    composition = MODELS.builtin.get(name)  # None of a family
+    needed = fact(load(composition.context), "side_information") if composition else ()
+    beside = {
+        KINDS_OF_SIDE[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else sizes.vocabulary)
+        for kind in needed or ()
+    }
     try:
-        model = DocumentLM.without_memory(Config(name, **shape), MODELS.builtin)
+        model = DocumentLM.without_memory(Config(name, **shape, **beside), MODELS.builtin)
     except ValueError as fault:
         return {**row, "number of parameters": None, "not counted": str(fault)}
-    changed = (
+    changed = [
         f"{size} {'its own' if value is None else value}"
         for size, value in own.items()
         if value != given[size]
-    )
+    ]
+    changed += [f"{name.replace('_', ' ')} {n:,}" for name, n in beside.items()]
     told = {"number of parameters": n_parameters(model), "counted with": ", ".join(changed)}
     return {**row, **told, "sizes": own}
 

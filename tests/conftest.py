@@ -30,15 +30,13 @@ def no_scores_of_before(
 
 @pytest.fixture(scope="session")
 def model_folders(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """Folder of a tiny model of each published name, over twelve words.
+    """Folder of a tiny model of each published name that reads text alone, over twelve words.
 
     Its weights are large enough that contexts matter.
     """
-    from support.models import save_models
+    from support.models import OF_TEXT_ALONE, save_models
 
-    from lm.zoo import ZOO
-
-    folders = {name: tmp_path_factory.mktemp(name) for name in ZOO}
+    folders = {name: tmp_path_factory.mktemp(name) for name in OF_TEXT_ALONE}
     save_models(folders, WORDS, 6, 8, oov_rate=0.25)
     return folders
 

@@ -91,7 +91,7 @@ def test_a_resumed_run_reads_its_topics_from_its_state(tmp_path: Path) -> None:
         ("--model rnnlm --topics-number 5", "'rnnlm' has no topics, found a number 5 of them"),
         ("--model codclm --topic-model lda", "'codclm' has no topics, found a model lda of them"),
         ("--model clstm-sentseg --topics-number 5", "topics, 5, found 4; ask for fewer"),
-        ("--model clstm-sentseg --context-noise 0.1", "clstm-sentseg reads no context"),
+        ("--model clstm-sentseg --context-noise 0.1", "clstm-sentseg reads no target context"),
         ("--model clstm-prevsent --attention 5", "has no attention"),
     ],
 )

@@ -20,6 +20,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from support.files import write, write_weights
+from support.models import OF_TEXT_ALONE
 
 from decoders.search import Options
 from lm.checkpoint import load_model, save_model
@@ -27,7 +28,6 @@ from lm.engine import ScoringEngine
 from lm.rows import Rows
 from lm.scoring import after
 from lm.trie import Candidates
-from lm.zoo import ZOO
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices, RerankWarning
 from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, perplexity, score
@@ -37,7 +37,7 @@ WEIGHTS = {"LM0": [0.5], "TM0": [0.25, 0.125], "lm": [1.5], "lmoov": [-0.5]}
 SPARSE = {"tag_x": 0.75}
 SIZES = {"evening": 4, "gap": 1, "night": 5, "town": 3}  # sentences of each document
 HOLES = {2, 4, 8}  # one of them is all of the document "gap"
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+every_model = pytest.mark.parametrize("name", OF_TEXT_ALONE)
 
 
 @dataclass(frozen=True)

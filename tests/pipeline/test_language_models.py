@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 import torch
 from support.language_models import QUICK, SMALL, trained, with_texts
+from support.models import OF_TEXT_ALONE
 
 from lm.checkpoint import load_model, save_model
 from lm.model import Config
@@ -29,7 +30,7 @@ from rerank.pipeline.recipes import completed
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+every_model = pytest.mark.parametrize("name", OF_TEXT_ALONE)
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ def model_files(folder: str) -> dict[str, bytes]:
 # Training
 
 
-@pytest.mark.parametrize("name", sorted(name for name in ZOO if not ZOO[name].one_size))
+@pytest.mark.parametrize("name", [name for name in OF_TEXT_ALONE if not ZOO[name].one_size])
 def test_a_trained_model_beats_the_frequencies_of_words(here: Path, name: str) -> None:
     """The text has an order of words, which frequencies do not know."""
     topics = None
