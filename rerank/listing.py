@@ -113,7 +113,7 @@ def _counted(row: Row, sizes: Sizes) -> Row:
     shape = own | {"vocabulary": sizes.vocabulary + len(SPECIAL)}
     composition = MODELS.builtin.get(name)  # None of a family
     needed = fact(load(composition.context), "side_information") if composition else ()
-    beside = {
+    beside: dict[str, Any] = {
         KINDS_OF_SIDE[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else sizes.vocabulary)
         for kind in needed or ()
     }

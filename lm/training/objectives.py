@@ -22,11 +22,12 @@ Loss: TypeAlias = Callable[[Tensor, Tensor, torch.Generator], Tensor]
 class Objective:
     """An objective, made of a head, word counts (V,) and the number of words sampled in an update.
 
-    samples: whether it needs sampled words, and a head that can do with them.
+    samples: their number where nobody has chosen it, if it needs sampled words and a head that can
+    do with them; else 0, and a recipe says how many.
     """
 
     create: Callable[[Head, Tensor, int], Loss]
-    samples: bool
+    samples: int = 0
 
 
 def likelihood(head: Head, counts: Tensor, number: int) -> Loss:
@@ -46,7 +47,13 @@ def nce(head: Head, counts: Tensor, number: int) -> Loss:
     return lambda features, targets, generator: head.nce_loss(features, targets, noise, generator)
 
 
+# NCE: 4,096 noise words of 10,000 are 1,040 distinct ones, as many as the sampled softmax has in
+# the recipe `strong`. One epoch of it on 150,000 lines of subtitles, perplexity normalised exactly
+# and seconds of a CPU: rnnlm 53.5 (238 s) by the exact softmax, 52.6 (74 s) by the sampled one,
+# 52.7 (81 s) by NCE, 59.8 (77 s) with 1,024 noise words; codclm 52.0 (242 s), 51.2 (87 s) and 51.2
+# (97 s). Log Z is then −0.02 ± 0.15 (rnnlm) and −0.03 ± 0.17 (codclm); by the penalty of the head
+# `self-normalised` it is 0.02 ± 0.26, and perplexity 52.4 instead of 52.7 (rnnlm).
 OBJECTIVES: Mapping[str, Objective] = {
-    "likelihood": Objective(likelihood, samples=False),
-    "nce": Objective(nce, samples=True),
+    "likelihood": Objective(likelihood),
+    "nce": Objective(nce, samples=4096),
 }

@@ -176,9 +176,10 @@ _OPTIONS = (
         "--negatives",
         least=0,
         **of_recipe(
-            "1024",
+            "1024; nce has 4096",
             "Words sampled per update: for the sampled softmax, where 0 trains the full softmax, "
-            "or noise words of --objective nce. Not with --head classes or hashed",
+            "or noise words of --objective nce, more of which are the same. Not with --head "
+            "classes or hashed",
         ),
     ),
     click.option(

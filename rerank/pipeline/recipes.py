@@ -142,10 +142,10 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
     """Settings of the training of a model by a completed recipe.
 
     given: the recipe before it was completed. Where sentences begin in a carried state, which
-    would be lost for the rest of the document, no context is dropped unless it is asked for.
+    would be lost for the rest of the document, no context is dropped unless it is asked for. An
+    objective that needs sampled words has its own number of them.
     UsageError for a value that this model cannot use.
     """
-    from lm.training.objectives import OBJECTIVES
     from lm.training.settings import Settings
 
     if given.negatives and not model.head.sampled:
@@ -180,26 +180,32 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
             "leave the option out"
         )
     settings = Settings(**{**recipe.values(Settings), **dict.fromkeys(unused, 0.0)})
-    if OBJECTIVES[settings.objective].samples:
-        _check_samples(settings, model)
-    if not model.head.sampled:
-        settings = replace(settings, negatives=0)
+    settings = replace(settings, negatives=_negatives(settings, given, model))
     if given.context_dropout is None and model.context.carries_state:
         settings = replace(settings, context_dropout=0.0)
     return settings
 
 
-def _check_samples(settings: Settings, model: DocumentLM) -> None:
-    """UsageError for an objective that needs sampled words where none can be had."""
+def _negatives(settings: Settings, given: Recipe, model: DocumentLM) -> int:
+    """Number of words to sample; UsageError where there can be none, but the objective needs them.
+
+    settings: with the number of the recipe, if none is given.
+    """
+    from lm.training.objectives import OBJECTIVES
+
+    samples = OBJECTIVES[settings.objective].samples
+    if not samples:
+        return settings.negatives if model.head.sampled else 0
     option = f"--objective {settings.objective}"
     if not model.head.sampled:
         raise UsageError(
             f"{option}: the head of this model is trained on all words; leave the option out"
         )
-    if not settings.negatives:
+    if given.negatives == 0:
         raise UsageError(
-            f"{option}: expected noise words, found --negatives 0; give a number, such as 1024"
+            f"{option}: expected noise words, found --negatives 0; give a number, or leave it out"
         )
+    return given.negatives or samples
 
 
 def described(recipe: str, settings: Settings) -> str:

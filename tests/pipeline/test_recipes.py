@@ -50,11 +50,12 @@ def test_levels_are_refused_for_models_of_one_level() -> None:
 def test_an_objective_needs_sampled_words_and_a_head_that_can_do_with_them() -> None:
     found = settings(Recipe("codclm", objective="nce", negatives=50))
     assert (found.objective, found.negatives) == ("nce", 50)
-    assert settings(Recipe("codclm", objective="nce")).negatives == STRONG["negatives"]
+    for name in ("strong", "paper"):
+        assert settings(Recipe("codclm", recipe=name, objective="nce")).negatives == 4096
     assert settings(Recipe("adclm", recipe="paper")).objective == "likelihood"
     message = "--objective nce: expected noise words, found --negatives 0; give a number"
     with pytest.raises(UsageError, match=message):
-        settings(Recipe("codclm", recipe="paper", objective="nce"))
+        settings(Recipe("codclm", objective="nce", negatives=0))
     message = "--objective nce: the head of this model is trained on all words; leave the option"
     for head in ("classes", "hashed"):
         with pytest.raises(UsageError, match=message):
