@@ -176,9 +176,9 @@ _OPTIONS = (
         "--negatives",
         least=0,
         **of_recipe(
-            "1024; nce has 4096",
+            "1024",
             "Words sampled per update: for the sampled softmax, where 0 trains the full softmax, "
-            "or noise words of --objective nce, more of which are the same. Not with --head "
+            "or noise words of --objective nce, which has 4096 by default. Not with --head "
             "classes or hashed",
         ),
     ),
