@@ -24,7 +24,7 @@ from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences
-from lm.side_information import KINDS, SideText, SideTexts
+from lm.side_information import KINDS, LABELS, SideText, SideTexts
 from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START
@@ -90,11 +90,17 @@ def tiny_model(
 
 
 def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
-    """Side information of sentences by number, three words each that follow from the number."""
-    words = np.arange(3) * np.arange(1, 4)
-    tokens = [len(SPECIAL) + (7 * n + words) % 5 for n in sentences]
-    text = SideText(_ids(list(chain(*tokens))), np.arange(len(tokens) + 1) * len(words))
-    return dict.fromkeys(model.context.side_information, text)
+    """Side information of sentences by number, words that follow from the number.
+
+    Three words each, or one of a kind whose sentences are labels.
+    """
+    found = {}
+    for kind in model.context.side_information:
+        words = np.arange(1 if kind in LABELS else 3)
+        tokens = [len(SPECIAL) + (7 * n + words * (words + 1)) % 5 for n in sentences]
+        offsets = np.arange(len(tokens) + 1) * len(words)
+        found[kind] = SideText(_ids(list(chain(*tokens))), offsets)
+    return found
 
 
 def entered(model: DocumentLM, contexts: Rows, number: int, *, other: bool = False) -> Rows:
@@ -207,14 +213,16 @@ def check_order(model: DocumentLM) -> None:
 
 
 def check_side_information(model: DocumentLM) -> None:
-    """The score of a sentence changes with its side information, if there is any."""
+    """The score of a sentence, or of the next one, changes with its side information, if any."""
     if not model.context.side_information:
         return
-    scores = [
-        _scores(model, entered(model, model.context.start(1), 0, other=other))
-        for other in (False, True)
-    ]
-    if torch.equal(*scores):
+    found = []
+    for other in (False, True):
+        context = entered(model, model.context.start(1), 0, other=other)
+        summary = model.context.summary(read_by_words(model, OTHER, context))
+        following = entered(model, model.context.advance(context, summary), 1)
+        found.append(torch.cat([_scores(model, context), _scores(model, following)]))
+    if torch.equal(*found):
         raise BrokenLaw("side information: expected scores to change with it, found them equal")
 
 

@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.vocabulary import SPECIAL
+
 # kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary
 KINDS: Mapping[str, str] = {"source": "source_words", "relations": "relation_labels"}
 LABELS = frozenset({"relations"})  # kinds whose sentences are one word
@@ -47,6 +49,19 @@ class SideText:
 
 
 SideTexts = Mapping[str, SideText]
+
+
+def labels_of(rows: Tensor) -> Tensor:
+    """Labels (B,) of `SideText.rows` of a kind of `LABELS`: 0 for `<unk>`, then the others.
+
+    The other special words, which are no labels, have no number.
+    """
+    return (rows[:, 0] - len(SPECIAL)).clamp(min=0)
+
+
+def n_labels(words: int) -> int:
+    """Number of different labels that `labels_of` gives, for a vocabulary of so many words."""
+    return words - len(SPECIAL) + 1
 
 
 def words_of(rows: Tensor) -> tuple[Tensor, Tensor]:

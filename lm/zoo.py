@@ -3,8 +3,9 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
-hashed features; sentence encoders are convolutions, and W is the number of source words. Addresses
-`module:attribute` keep the table free of torch.
+hashed features; sentence encoders are convolutions; W is the number of source words, and R that of
+relation labels, the special words included. Addresses `module:attribute` keep the table free of
+torch.
 """
 
 from __future__ import annotations
@@ -319,6 +320,28 @@ _MODELS: Zoo = {
         _MEMO + ", §3.1, with the source context of eq. 7",
         "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H) + (3KH+H) + H",
         order=1,
+        shape=("rnn", 1),
+    ),
+    "dclm-projection": Composition(
+        "lm.contexts.relations:RelationProjection",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 9",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        shape=("rnn", 1),
+    ),
+    "dclm-projection-decoupled": Composition(
+        "lm.contexts.relations:DecoupledRelationProjection",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 9, with §3.1",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H + (R-2)H²",
+        order=1,
+        shape=("rnn", 1),
+    ),
+    "dclm-recurrence": Composition(
+        "lm.contexts.relations:RelationRecurrence",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 3 and 10",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
         shape=("rnn", 1),
     ),
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from support.models import beside, config_of, enlarged, without_padding
+from support.models import beside, config_of, enlarged, entered, without_padding
 
 from lm.batches import Segment, segments
 from lm.contexts.bag import BagOfWords
@@ -62,15 +62,6 @@ def losses(
             if last >= 0 and last + 1 in text.documents:
                 ends[int(last)] = contexts.take(torch.tensor([stream]))
     return sorted(nll), [ends[last] for last in sorted(ends)]
-
-
-def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
-    """A context in which sentence s is read, given its side information, if the model needs any."""
-    kinds = model.context.side_information
-    if not kinds:
-        return context
-    side = text.side_rows(kinds, np.array([s]), context.device)
-    return model.context.enter(context, model.context.encoded(side))
 
 
 @torch.no_grad()

@@ -19,8 +19,10 @@ ORDERS |= {"adclm": None, "dam": None, "rnnslm": None, "rnnlm-lin": 0}
 ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
 ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
 ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
+ORDERS |= {"dclm-projection": None, "dclm-projection-decoupled": 1, "dclm-recurrence": None}
 ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
 ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
+ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence"}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
@@ -50,7 +52,7 @@ def printed(formula: str, **sizes: int) -> int:
 def test_models_have_as_many_parameters_as_their_formula_says(
     name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V, W=V + 1)
+    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, S=2 * V, W=V + 1, R=V + 2)
     assert counted(name, V, K, H, A) == found
 
 

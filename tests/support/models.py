@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +14,7 @@ from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.rows import Rows
-from lm.side_information import KINDS, SideText
+from lm.side_information import KINDS, LABELS, SideText
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo, fact, load
@@ -51,14 +52,25 @@ def config_of(
     config = Config(name, **composition.adapted(shape))
     taken = options_of(config, composition)
     own = {"hash_size": 2 * vocabulary, "source_words": vocabulary + 1}
+    own["relation_labels"] = vocabulary + 2
     sizes: dict[str, Any] = {name: n if name in taken else None for name, n in own.items()}
     return replace(config, **sizes)
 
 
 def beside(corpus: Corpus) -> Corpus:
-    """A corpus with side information of every kind: the sentences themselves."""
-    text = SideText(corpus.tokens, corpus.sentences)
-    return replace(corpus, side=dict.fromkeys(KINDS, text))
+    """A corpus with side information of every kind: the sentences themselves, or first words."""
+    text, n = SideText(corpus.tokens, corpus.sentences), corpus.n_sentences
+    labels = SideText(corpus.tokens[corpus.sentences[:-1]], np.arange(n + 1))
+    return replace(corpus, side={kind: labels if kind in LABELS else text for kind in KINDS})
+
+
+def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
+    """A context in which sentence s is read, given its side information, if the model needs any."""
+    kinds = model.context.side_information
+    if not kinds:
+        return context
+    side = text.side_rows(kinds, np.array([s]), context.device)
+    return model.context.enter(context, model.context.encoded(side))
 
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from support.scalar import memo
 from support.scalar.comparison import (
+    SIDE,
     Case,
     V,
     check_engine_scores,
@@ -27,6 +28,11 @@ REPRESENTATIONS = {
     "cnn": memo.cnn,
     "rnn": memo.rnn,
 }
+GIVEN_RELATIONS = {
+    "dclm-projection": memo.projection,
+    "dclm-projection-decoupled": memo.projection_decoupled,
+    "dclm-recurrence": memo.relation_recurrence,
+}
 
 
 def reference(model: DocumentLM, document: Document) -> Scores:
@@ -34,6 +40,10 @@ def reference(model: DocumentLM, document: Document) -> Scores:
     config, p = model.config, names(model)
     if config.model == "dclm-two-sentence":
         return memo.two_sentence(p, document)
+    if config.model in GIVEN_RELATIONS:
+        relations = [label for (label,) in SIDE["relations"][: len(document)]]
+        g = REPRESENTATIONS[config.encoder or "cnn"]
+        return GIVEN_RELATIONS[config.model](p, document, relations, g)
     function = {"dclm": memo.dclm, "dclm-decoupled": memo.decoupled}[config.model]
     return function(p, document, REPRESENTATIONS[config.encoder or "cnn"])
 
@@ -61,6 +71,19 @@ CASES += [Case(Config("dclm-decoupled", V, 3, 4, "tanh", 1, tied=False, encoder=
 CASES += [
     Case(Config("dclm-two-sentence", V, 3, 4, *shape), reference)
     for shape in (("rnn", 1, False), ("lstm", 2, True), ("cifg", 1, False))
+]
+CASES += [
+    Case(
+        Config(name, V, 3, 4, *shape, encoder=g, sentence_recurrence=level, relation_labels=6),
+        reference,
+    )
+    for name, g, level, shape in [
+        ("dclm-projection", "bag", "tanh", ("rnn", 1, False)),
+        ("dclm-projection", "cnn", "lstm", ("gru", 2, True)),
+        ("dclm-projection-decoupled", "cnn", None, ("lstm", 1, True)),
+        ("dclm-recurrence", "bag", "tanh", ("rnn", 1, False)),
+        ("dclm-recurrence", "rnn", "cifg", ("lstm", 2, True)),
+    ]
 ]
 every_case = pytest.mark.parametrize(
     "case",

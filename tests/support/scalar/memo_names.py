@@ -5,29 +5,34 @@ from typing import Any
 from support.scalar.names import Tensors, output_matrix, part, stack, tensors
 
 from lm.model import DocumentLM
+from lm.vocabulary import SPECIAL, UNKNOWN
 from lm.zoo import RECURRENCES, load
 
 
 def memo(model: DocumentLM) -> dict[str, Any]:
     """All parameters that the model has."""
     of, config = tensors(model), model.config
+    level_of = "context.of_document." if "context.of_document.first" in of else "context."
     words = config.recurrence or "lstm"
     named = {
         "X": of["embedding.weight"].tolist(),
         "f_w": stack(part(of, "recurrence."), words),
         "b": of["head.bias"].tolist(),
-        "h_0": of["context.first"].tolist(),
-        "g": _representation(part(of, "context.encoder."), words, config.hidden),
+        "h_0": of[f"{level_of}first"].tolist(),
+        "g": _representation(part(of, f"{level_of}encoder."), words, config.hidden),
     }
     V_s, V_d = output_matrix(of).tensor_split([config.hidden], dim=1)
     named |= {"V_s": V_s.tolist(), "V_d": V_d.tolist()}
     if V_d.shape[1] == 2 * config.hidden:
         V_2, V_1 = V_d.chunk(2, dim=1)
         named |= {"V_1": V_1.tolist(), "V_2": V_2.tolist()}
-    if level := part(of, "context.level."):
+    if level := part(of, f"{level_of}level."):
         sentences = config.sentence_recurrence or words
         named["f"] = stack(level, sentences)
         named["state_tensors"] = load(RECURRENCES[sentences]).tensors
+    if (matrices := of.get("context.relations.matrices")) is not None:
+        unknown, *others = matrices.tolist()
+        named["R"] = {UNKNOWN: unknown, **dict(enumerate(others, len(SPECIAL)))}
     return named
 
 
