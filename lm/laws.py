@@ -24,11 +24,11 @@ from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences
-from lm.side_information import KINDS, LABELS, SideText, SideTexts
+from lm.side_information import KINDS, LABELS, SideText, SideTexts, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START
-from lm.zoo import Composition, fact, load
+from lm.zoo import Composition, load
 
 Sentence = list[int]
 DOCUMENT: tuple[Sentence, ...] = ([3, 4, 5], [6, 7], [8, 3, 9, 4], [5, 6, 8], [9, 7, 3], [4, 8])
@@ -74,7 +74,7 @@ def tiny_model(
     config = Config("composition", 10, embed, 8, recurrence, layers, tied)
     hashed = "hash_size" in options_of(config, composition)
     config = replace(config, hash_size=13 if hashed else None)  # with collisions
-    kinds = fact(load(composition.context), "side_information") or ()
+    kinds = information_of(load(composition.context))
     sizes: dict[str, Any] = {KINDS[kind]: 8 for kind in kinds}
     config = replace(config, **sizes)
     model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
@@ -95,7 +95,7 @@ def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
     Three words each, or one of a kind whose sentences are labels.
     """
     found = {}
-    for kind in model.context.side_information:
+    for kind in information_of(model.context):
         words = np.arange(1 if kind in LABELS else 3)
         tokens = [len(SPECIAL) + (7 * n + words * (words + 1)) % 5 for n in sentences]
         offsets = np.arange(len(tokens) + 1) * len(words)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.vocabulary import SPECIAL
+from lm.zoo import fact
 
 # kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary
 KINDS: Mapping[str, str] = {"source": "source_words", "relations": "relation_labels"}
 LABELS = frozenset({"relations"})  # kinds whose sentences are one word
+
+
+def information_of(context: Any, *, training: bool = True) -> tuple[str, ...]:
+    """Kinds that a context, or the maker of one, needs of every sentence.
+
+    training: with those that only training needs.
+    """
+    needed: tuple[str, ...] = fact(context, "side_information") or ()
+    return (*needed, *((fact(context, "training_information") or ()) if training else ()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

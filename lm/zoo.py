@@ -4,8 +4,8 @@ A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is 
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, and S that of a table of
 hashed features; sentence encoders are convolutions; W is the number of source words, and R that of
-relation labels, the special words included. Addresses `module:attribute` keep the table free of
-torch.
+relation labels, the special words included; relations have a bilinear classifier. Addresses
+`module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -94,6 +94,10 @@ SOURCE_CONTEXTS: Mapping[str, tuple[bool, bool]] = {  # whether it has h_{i−1}
     "previous": (True, False),
     "current": (False, True),
     "both": (True, True),
+}
+RELATION_CLASSIFIERS: Mapping[str, Part] = {
+    "bilinear": "lm.contexts.relation_classifiers:Bilinear",
+    "mlp": "lm.contexts.relation_classifiers:Perceptron",
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",
@@ -341,6 +345,13 @@ _MODELS: Zoo = {
         "lm.contexts.relations:RelationRecurrence",
         "lm.fusions:Output",
         _MEMO + ", eqs. 3 and 10",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        shape=("rnn", 1),
+    ),
+    "dclm-auxiliary": Composition(
+        "lm.contexts.relation_task:RelationTask",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 1–5 and 11",
         "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
         shape=("rnn", 1),
     ),

@@ -42,7 +42,7 @@ class RelationMatrices(nn.Module):
         """Transformed rows (B, H); labels: (B,) of `labels_of`, h: (B, H)."""
         order = torch.argsort(labels, stable=True)
         sizes = torch.bincount(labels, minlength=len(self.matrices)).tolist()
-        parts = zip(h[order].split(sizes), self.matrices, strict=True)
+        parts = zip(torch.split(h[order], sizes), self.matrices, strict=True)
         products = torch.cat([linear(rows, matrix) for rows, matrix in parts])
         return torch.tanh(products[torch.argsort(order)].float())
 
@@ -55,7 +55,7 @@ class RelationProjection(Context):
     transformed vector, then the state of the recurrence.
     """
 
-    sentences = None
+    sentences: int | None = None
     side_information: ClassVar[tuple[str, ...]] = ("relations",)
     transformed: ClassVar[type[Encodings]] = DocumentRecurrence
     options: ClassVar[tuple[str, ...]] = (*DocumentRecurrence.options, "relation_labels")

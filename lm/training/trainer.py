@@ -234,7 +234,9 @@ class Trainer:
                 return reading, reading.auxiliary_loss, reading.auxiliary_nats
             nll = model.head.loss(reading.features, reading.targets, self.sampler, noise.generator)
         loss = (nll / reading.lengths.clamp(min=1) if model.head.averaged else nll).sum()
-        return reading, loss + reading.auxiliary_loss if stage.sentences else loss, nll.sum()
+        if stage.sentences:
+            loss = loss + self.settings.auxiliary_weight * reading.auxiliary_loss
+        return reading, loss, nll.sum()
 
     def _step(self) -> None:
         """Clip the gradients of all processes and let the optimisers move the weights."""

@@ -48,7 +48,7 @@ def perplexity(
 
     saved = open_model(lm, device, threads)
     text = TextFiles.of(text)
-    check_files(dict.fromkeys(saved.side, str(lm)), text.side)
+    check_files(dict.fromkeys(saved.model.context.side_information, str(lm)), text.side)
     corpus = read_corpus(text.text, saved, notices, documents)
     name = display(text.text)
     side = encoded(text.side, saved.side, corpus, name, documents, notices)

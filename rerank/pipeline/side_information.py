@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 
 Files = Mapping[str, str | Path]
 NO_FILES: Files = MappingProxyType({})
-
-
-def kinds_of(context: Any) -> tuple[str, ...]:
-    """Kinds of side information that a model's context, or the maker of one, says it needs."""
-    from lm.zoo import fact
-
-    return tuple(fact(context, "side_information") or ())
 
 
 def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "") -> None:
@@ -57,7 +50,7 @@ def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "
 
 def refuse(saved: SavedModel, folder: str | Path, command: str) -> None:
     """UsageError for a model that needs side information, in a command that reads none."""
-    for kind in saved.side:
+    for kind in saved.model.context.side_information:
         raise UsageError(
             f"{folder}: the model needs {SIDE_INFORMATION[kind]}, which {command} does not read; "
             "choose another model"

@@ -60,7 +60,7 @@ class LanguageModel(ContextualSource):
     ) -> None:
         super().__init__(name)
         self.columns = (f"{name}oov",)
-        self.side_information = tuple(saved.side)
+        self.side_information = saved.model.context.side_information
         model = saved.model
         if document_cache is not None:
             model = WithDocumentCache(model, document_cache)

@@ -20,9 +20,10 @@ ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
 ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
 ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
 ORDERS |= {"dclm-projection": None, "dclm-projection-decoupled": 1, "dclm-recurrence": None}
+ORDERS |= {"dclm-auxiliary": None}
 ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
 ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
-ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence"}
+ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence", "dclm-auxiliary"}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]

@@ -1,6 +1,7 @@
 """The memo's models of relations and other sentences through the command line: search, faults."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -15,6 +16,7 @@ from support.words import WORDS
 from lm.checkpoint import SavedModel, load_model
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
+from lm.evaluation import sentence_level_nats
 from lm.laws import read_by_words
 from lm.scoring import after
 from lm.trie import Candidates
@@ -111,6 +113,56 @@ def test_the_best_path_is_that_of_enumeration(name: str, search: str) -> None:
     assert [line for line in read("out") if line] == list(best)
     found = json.loads(Path("summary.json").read_bytes())
     assert found["score"] == pytest.approx(totals[best], abs=1e-3)
+
+
+def test_relations_as_a_task_are_learned_and_needed_in_training_alone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """First words tell the relation. A model that knew nothing of it would have log 2 nats."""
+    train = f"{TRAIN} --relations train.relations --epochs 12 --learning-rate 0.05 --encoder bag"
+    train = f"{train} --model dclm-auxiliary"
+    nats = {}
+    for weight in ("0.001", "3"):
+        assert run(f"{train} --auxiliary-weight {weight} --out lm{weight}".split()) == 0
+        nats[weight] = relation_nats(load_model(Path(f"lm{weight}")))
+    assert nats["3"] < 0.5 * min(np.log(2), nats["0.001"])
+    assert run(["perplexity", "--lm", "lm3", "valid.txt", "-q", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["perplexity"] < 1.5
+    train = f"{train} --relation-classifier mlp --epochs 1 --out mlp"
+    assert run(train.split()) == 0
+    assert load_model(Path("mlp")).model.config.relation_classifier == "mlp"
+    save_models({"dclm-auxiliary": Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
+    assert run(f"{DECODE} --search exhaustive --out out".split()) == 0
+    assert read("out")[2] == ""
+
+
+@torch.no_grad()
+def relation_nats(saved: SavedModel) -> float:
+    """Mean −log p of the relations of the validation text, three a document."""
+    text = saved.encode(line.encode() for line in read("valid.txt"))
+    labels = "".join(f"{line}\n" for line in read("valid.relations") if line)
+    text = replace(text, side={"relations": saved.encode_side("relations", labels.encode())})
+    return sentence_level_nats(saved.model, text) * len(text.tokens) / (3 * text.n_documents)
+
+
+def test_options_of_the_task_are_refused_where_they_have_no_use(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    train = f"{TRAIN} --model dclm-auxiliary --out new"
+    assert "--relations: dclm-auxiliary needs the discourse" in fault_of(train, capsys)
+    fault = fault_of(f"{train} {RELATIONS}", capsys)
+    assert "--valid-relations: no model here needs" in fault
+    train = f"{train} --relations train.relations"
+    fault = fault_of(f"{train} --levels two-step", capsys)
+    assert "--levels two-step: dclm-auxiliary predicts words and relations from one" in fault
+    plain = f"{TRAIN} --model dclm --out new"
+    fault = fault_of(f"{plain} --auxiliary-weight 2", capsys)
+    assert "--auxiliary-weight 2: dclm is trained by the loss of the words alone" in fault
+    fault = fault_of(f"{plain} --relation-classifier mlp", capsys)
+    assert "'dclm' has no classifier of discourse relations, found 'mlp'; leave" in fault
+    two_step = f"{TRAIN} --model hrnnlm --levels two-step --auxiliary-weight 2 --out new"
+    assert "with --levels two-step the losses are not added" in fault_of(two_step, capsys)
+    assert not Path("new").exists()
 
 
 def test_relations_are_one_label_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.rows import Rows
-from lm.side_information import KINDS, LABELS, SideText
+from lm.side_information import KINDS, LABELS, SideText, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo, fact, load
@@ -75,7 +75,7 @@ def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
     """Vocabularies of the side information that a model needs, of the sizes that it says."""
-    sizes = {kind: getattr(model.config, KINDS[kind]) for kind in model.context.side_information}
+    sizes = {kind: getattr(model.config, KINDS[kind]) for kind in information_of(model.context)}
     return {
         kind: Vocabulary(tuple(b"%d" % n for n in range(size - len(SPECIAL))))
         for kind, size in sizes.items()

@@ -13,6 +13,7 @@ from support.scalar.comparison import (
     check_gradients,
     check_training_scores,
     check_training_scores_in_float64,
+    nats,
     training_scores,
 )
 from support.scalar.ji import Document, Scores
@@ -20,7 +21,7 @@ from support.scalar.memo_names import memo as names
 
 from lm.model import Config, DocumentLM
 from lm.vocabulary import END
-from lm.zoo import ENCODERS
+from lm.zoo import ENCODERS, RELATION_CLASSIFIERS
 
 REPRESENTATIONS = {
     "bag": memo.bag,
@@ -44,8 +45,17 @@ def reference(model: DocumentLM, document: Document) -> Scores:
         relations = [label for (label,) in SIDE["relations"][: len(document)]]
         g = REPRESENTATIONS[config.encoder or "cnn"]
         return GIVEN_RELATIONS[config.model](p, document, relations, g)
-    function = {"dclm": memo.dclm, "dclm-decoupled": memo.decoupled}[config.model]
+    functions = {"dclm-decoupled": memo.decoupled}
+    function = functions.get(config.model, memo.dclm)
     return function(p, document, REPRESENTATIONS[config.encoder or "cnn"])
+
+
+def multi_task_loss(model: DocumentLM, before: DocumentLM, document: Document) -> float:
+    """−log p of the words and of the relations."""
+    relations = [label for (label,) in SIDE["relations"][: len(document)]]
+    g = REPRESENTATIONS[model.config.encoder or "cnn"]
+    of_words = -nats(reference(model, document))
+    return of_words + memo.relation_nats(names(model), document, relations, g)
 
 
 SHAPES = [  # encoder, recurrence over words, over sentences, layers, tied
@@ -85,6 +95,24 @@ CASES += [
         ("dclm-recurrence", "rnn", "cifg", ("lstm", 2, True)),
     ]
 ]
+AUXILIARY = [
+    Case(
+        Config(
+            "dclm-auxiliary",
+            V,
+            3,
+            4,
+            *shape,
+            encoder="bag",
+            relation_labels=6,
+            relation_classifier=classifier,
+        ),
+        reference,
+        multi_task_loss,
+    )
+    for classifier, shape in [(None, ("lstm", 2, True)), ("mlp", ("rnn", 1, False))]
+]
+CASES += AUXILIARY
 every_case = pytest.mark.parametrize(
     "case",
     CASES,
@@ -114,6 +142,12 @@ def test_gradients_are_those_of_finite_differences(case: Case) -> None:
 
 def test_every_encoder_has_scalar_code() -> None:
     assert ENCODERS.keys() == REPRESENTATIONS.keys()
+
+
+def test_every_relation_classifier_has_scalar_code() -> None:
+    assert {case.config.relation_classifier or "bilinear" for case in AUXILIARY} == {
+        *RELATION_CLASSIFIERS
+    }
 
 
 # Computed by hand

@@ -11,7 +11,7 @@ Inputs of a sentence are `<s> w_1 … w_M`; its latent state at the end is that 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from support.scalar.algebra import Vector, plus, product, tanh
+from support.scalar.algebra import Vector, log_softmax, plus, product, tanh
 from support.scalar.cells import Parameters, State, top
 from support.scalar.ji import Document, Scores, Sentence, log_probs
 
@@ -123,6 +123,23 @@ def relation_recurrence(
         before = [*state[:-1], (_transformed(p, d, h), *rest)]
         state = p["f"](g(p, words), before)
     return scores
+
+
+def relation_nats(
+    p: Parameters, document: Document, relations: list[int], g: Representation
+) -> float:
+    """Eqs. 11 and 12: −Σ log p(d_i) from the second sentence on, h as in eq. 5."""
+    nats, state = 0.0, before_document(p)
+    for i, (words, d) in enumerate(zip(document, relations, strict=True)):
+        before, state = top(state), p["f"](g(p, words), state)
+        if "Theta" in p:
+            logits = [product([top(state)], product(Theta, before))[0] for Theta in p["Theta"]]
+        else:
+            units = tanh(plus(product(p["W_1"], [*top(state), *before]), p["b_1"]))
+            logits = plus(product(p["W_2"], units), p["b_2"])
+        if i:
+            nats -= log_softmax(logits)[p["labels"].index(d)]
+    return nats
 
 
 def _transformed(p: Parameters, relation: int, h: Vector) -> Vector:

@@ -33,7 +33,18 @@ def memo(model: DocumentLM) -> dict[str, Any]:
     if (matrices := of.get("context.relations.matrices")) is not None:
         unknown, *others = matrices.tolist()
         named["R"] = {UNKNOWN: unknown, **dict(enumerate(others, len(SPECIAL)))}
+    named |= _classifier(part(of, "context.classifier."))
+    named["labels"] = [UNKNOWN, *range(len(SPECIAL), config.relation_labels or 0)]
     return named
+
+
+def _classifier(of: Tensors) -> dict[str, Any]:
+    """Parameters of eq. 11 or 12."""
+    if "matrices" in of:
+        return {"Theta": of["matrices"].tolist()}
+    names = {"W_1": "units.weight", "b_1": "units.bias", "W_2": "labels.weight"}
+    names["b_2"] = "labels.bias"
+    return {ours: of[name].tolist() for ours, name in names.items() if of}
 
 
 def _representation(of: Tensors, words: str, units: int) -> dict[str, Any]:
