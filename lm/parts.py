@@ -85,7 +85,9 @@ def context_of(
     there are.
     """
     needed = information_of(load(composition.context))
-    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
+    if missing := [
+        kind for kind in needed if kind in KINDS and getattr(config, KINDS[kind]) is None
+    ]:
         raise ValueError(f"{config.model!r} needs side information: {', '.join(missing)}")
     context: Context = _made(composition.context, config, embedding, sizes)
     return context

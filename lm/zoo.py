@@ -326,6 +326,22 @@ _MODELS: Zoo = {
         order=1,
         shape=("rnn", 1),
     ),
+    "dclm-right": Composition(
+        "lm.contexts.source_neighbours:NextSource",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 13 on the source side",
+        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        order=0,
+        shape=("rnn", 1),
+    ),
+    "dclm-rst": Composition(
+        "lm.contexts.source_neighbours:NextAndParentSource",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 14 on the source side",
+        "H(H+K+1) + V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        order=0,
+        shape=("rnn", 1),
+    ),
     "dclm-projection": Composition(
         "lm.contexts.relations:RelationProjection",
         "lm.fusions:Output",

@@ -29,9 +29,9 @@ class Context(nn.Module):
     receives a value for each word, by attention, or one for the sentence. averages: whether a
     weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
     equal contexts, as `sentence_key` says. side_information: kinds of side information that it
-    needs of every sentence (`lm.side_information.KINDS`); training_information: kinds that only
-    training needs, for `auxiliary_nll`: where a text has none of them, no sentence is entered with
-    them. end_to_end: whether the loss of the words
+    needs of every sentence (`lm.side_information.KINDS` and `DERIVED`); training_information:
+    kinds that only training needs, for `auxiliary_nll`: where a text has none of them, no sentence
+    is entered with them. end_to_end: whether the loss of the words
     reaches the auxiliary parameters, if there are any. averaged: whether training minimises the
     mean of `auxiliary_nll` over a sentence's words, instead of the sum. width: D, columns of a
     value.

@@ -45,10 +45,13 @@ def perplexity(
     from lm import evaluation
     from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
+    from lm.side_information import information_of
 
     saved = open_model(lm, device, threads)
     text = TextFiles.of(text)
-    check_files(dict.fromkeys(saved.model.context.side_information, str(lm)), text.side)
+    check_files(
+        dict.fromkeys(information_of(saved.model.context, training=False), str(lm)), text.side
+    )
     corpus = read_corpus(text.text, saved, notices, documents)
     name = display(text.text)
     side = encoded(text.side, saved.side, corpus, name, documents, notices)

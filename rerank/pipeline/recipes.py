@@ -211,7 +211,9 @@ def check_memory(recipe: Recipe, device: torch.device) -> None:
     try:
         with fitting(recipe), torch.device("meta"):  # no numbers
             kinds = information_of(load(MODELS[recipe.model].context))
-            sizes = dict.fromkeys(("vocabulary", *(KINDS[kind] for kind in kinds)), len(SPECIAL))
+            sizes = dict.fromkeys(
+                ("vocabulary", *(KINDS[kind] for kind in kinds if kind in KINDS)), len(SPECIAL)
+            )
             config = Config(**recipe.values(Config) | sizes)
             n = n_parameters(DocumentLM(config, MODELS))
     except RuntimeError:  # of a plug-in that computes with numbers when it is made

@@ -19,13 +19,20 @@ from lm.engine import ScoringEngine
 from lm.evaluation import sentence_level_nats
 from lm.laws import read_by_words
 from lm.scoring import after
+from lm.side_information import SentenceNumbers, information_of
 from lm.trie import Candidates
 from rerank.cli import run
 
 SEARCHES = {"dclm-projection-decoupled": "viterbi"}
 SEARCHES |= {name: "beam --beam 64" for name in ("dclm-projection", "dclm-recurrence")}
+SEARCHES |= {name: "viterbi" for name in ("dclm-right", "dclm-rst")}
 LISTS = [["the lamp", "lamp the", "it"], ["it", "the lamp"], [], ["no one", "a lamp is lit"]]
-FILES = {"relations": ["0", "4", "unheard", "2"]}
+FILES = {
+    "relations": ["0", "4", "unheard", "2"],
+    "source": ["0 1", "2 2 unheard", "4", "1 0"],
+    "parents": ["2", "4", "1", "3"],  # sentence 3 of four has no candidates
+}
+AMONG_PRESENT = SentenceNumbers.of(np.array([1, 2, -1]))
 TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 2 -q"
 RELATIONS = "--relations train.relations --valid-relations valid.relations"
 DECODE = "decode --kbest dev.kbest --no-docs one --weights w.json --lm lm=lm -q"
@@ -75,6 +82,7 @@ def side_corpus(saved: SavedModel) -> Corpus:
     for kind in saved.side:
         lines = [line for line, own in zip(FILES[kind], LISTS, strict=True) if own]
         found[kind] = saved.encode_side(kind, "".join(f"{line}\n" for line in lines).encode())
+    found["parents"] = AMONG_PRESENT
     n = sum(map(bool, LISTS))
     return Corpus(np.zeros(0, np.int32), np.zeros(n + 1, np.int64), np.array([0, n]), found)
 
@@ -106,7 +114,8 @@ def test_the_best_path_is_that_of_enumeration(name: str, search: str) -> None:
         path: sum(score(*path[: t + 1]) for t in range(len(path))) for path in product(*lists)
     }
     best = max(totals, key=lambda path: totals[path])
-    files = " ".join(f"--{kind} dev.{kind}" for kind in saved.side)
+    kinds = information_of(saved.model.context)
+    files = " ".join(f"--{kind} dev.{kind}" for kind in kinds)
     chosen = SEARCHES[name] if search == "own" else search
     decode = f"{DECODE} {files} --search {chosen} --summary summary.json --out out"
     assert run(decode.split()) == 0
@@ -143,6 +152,47 @@ def relation_nats(saved: SavedModel) -> float:
     labels = "".join(f"{line}\n" for line in read("valid.relations") if line)
     text = replace(text, side={"relations": saved.encode_side("relations", labels.encode())})
     return sentence_level_nats(saved.model, text) * len(text.tokens) / (3 * text.n_documents)
+
+
+def test_the_next_source_sentence_tells_what_it_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    """The source of a sentence tells the first word of the one before."""
+    for name in ("train", "valid"):
+        relations = read(f"{name}.relations")
+        blank = [one == "" for one in relations]
+        before = zip(blank, ["", *relations], strict=False)
+        write(f"{name}.source", ["" if ends else f"das {one}" for ends, one in before])
+    sources = "--source train.source --valid-source valid.source"
+    train = f"{TRAIN} {sources} --encoder bag --epochs 12 --learning-rate 0.05 --out"
+    found = {}
+    for name in ("dclm-bilingual", "dclm-right"):
+        assert run(f"{train} {name} --model {name}".split()) == 0
+        command = f"perplexity --lm {name} valid.txt -q --format json --source valid.source"
+        capsys.readouterr()
+        assert run(command.split()) == 0
+        found[name] = json.loads(capsys.readouterr().out)["perplexity"]
+    assert found["dclm-right"] < 1.1 < found["dclm-bilingual"]
+
+
+@pytest.mark.parametrize("number", ["5", "1", "-1", "x", "1 2", ""])
+def test_parents_are_numbers_of_other_sentences(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_models({"dclm-rst": Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
+    files = "--source dev.source --parents dev.parents"
+    write("dev.parents", [number, "0", "0", "0"])
+    fault = fault_of(f"{DECODE} {files} --out out", capsys, 3)
+    assert "dev.parents:1: expected the number of another sentence of the document, from 1" in fault
+    if not number:
+        return  # it would end a document
+    write("text", ["the lamp", "it", "", "", "it", "it", "it", "it"])
+    write("text.source", ["a", "a", "", "", "a", "a", "a", "a"])
+    figures = "perplexity --lm lm text -q --source text.source --parents text.parents"
+    write("text.parents", ["2", "0", "", "", "4", "1", "1", "2"])
+    assert run(figures.split()) == 0
+    write("text.parents", ["2", "0", "", "", number, "1", "1", "2"])
+    fault = fault_of(figures, capsys, 3)
+    assert "text.parents:5: expected the number of another sentence of the document" in fault
+    assert fault.endswith("this is sentence 1")
 
 
 def test_options_of_the_task_are_refused_where_they_have_no_use(

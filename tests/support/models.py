@@ -14,7 +14,7 @@ from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.rows import Rows
-from lm.side_information import KINDS, LABELS, SideText, information_of
+from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo, fact, load
@@ -61,7 +61,10 @@ def beside(corpus: Corpus) -> Corpus:
     """A corpus with side information of every kind: the sentences themselves, or first words."""
     text, n = SideText(corpus.tokens, corpus.sentences), corpus.n_sentences
     labels = SideText(corpus.tokens[corpus.sentences[:-1]], np.arange(n + 1))
-    return replace(corpus, side={kind: labels if kind in LABELS else text for kind in KINDS})
+    side = {kind: labels if kind in LABELS else text for kind in KINDS}
+    numbers = (2 * np.arange(n) + 1) % max(n, 1)
+    side["parents"] = SentenceNumbers.of(np.where(np.arange(n) % 3 == 1, -1, numbers))
+    return replace(corpus, side=side)
 
 
 def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
@@ -75,7 +78,11 @@ def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
     """Vocabularies of the side information that a model needs, of the sizes that it says."""
-    sizes = {kind: getattr(model.config, KINDS[kind]) for kind in information_of(model.context)}
+    sizes = {
+        kind: getattr(model.config, KINDS[kind])
+        for kind in information_of(model.context)
+        if kind in KINDS
+    }
     return {
         kind: Vocabulary(tuple(b"%d" % n for n in range(size - len(SPECIAL))))
         for kind, size in sizes.items()

@@ -21,7 +21,7 @@ from support.scalar.memo_names import memo as names
 
 from lm.model import Config, DocumentLM
 from lm.vocabulary import END
-from lm.zoo import ENCODERS, RELATION_CLASSIFIERS
+from lm.zoo import ENCODERS, RELATION_CLASSIFIERS, SOURCE_CONTEXTS
 
 REPRESENTATIONS = {
     "bag": memo.bag,
@@ -35,6 +35,8 @@ GIVEN_RELATIONS = {
     "dclm-recurrence": memo.relation_recurrence,
 }
 
+OTHER_SOURCES = {"dclm-bilingual": 0, "dclm-right": 1, "dclm-rst": 2}
+
 
 def reference(model: DocumentLM, document: Document) -> Scores:
     """The scalar scores of a model."""
@@ -45,9 +47,27 @@ def reference(model: DocumentLM, document: Document) -> Scores:
         relations = [label for (label,) in SIDE["relations"][: len(document)]]
         g = REPRESENTATIONS[config.encoder or "cnn"]
         return GIVEN_RELATIONS[config.model](p, document, relations, g)
+    if config.source_words:
+        return of_source(model, document)
     functions = {"dclm-decoupled": memo.decoupled}
     function = functions.get(config.model, memo.dclm)
     return function(p, document, REPRESENTATIONS[config.encoder or "cnn"])
+
+
+def of_source(model: DocumentLM, document: Document) -> Scores:
+    """The scalar scores of a model of source sentences."""
+    config, n = model.config, len(document)
+    following: list[int | None] = [*range(1, n), None]
+    entries = [own[0] if own else None for own in SIDE["parents"][:n]]
+    parents = [None if own is None or own >= n else own for own in entries]
+    return memo.source_context(
+        names(model),
+        document,
+        SIDE["source"][:n],
+        REPRESENTATIONS[config.encoder or "cnn"],
+        given=SOURCE_CONTEXTS[config.source_context or "both"],
+        others=[following, parents][: OTHER_SOURCES[config.model]],
+    )
 
 
 def multi_task_loss(model: DocumentLM, before: DocumentLM, document: Document) -> float:
@@ -93,6 +113,19 @@ CASES += [
         ("dclm-projection-decoupled", "cnn", None, ("lstm", 1, True)),
         ("dclm-recurrence", "bag", "tanh", ("rnn", 1, False)),
         ("dclm-recurrence", "rnn", "cifg", ("lstm", 2, True)),
+    ]
+]
+CASES += [
+    Case(
+        Config(name, V, 3, 4, *shape, encoder=g, source_words=8, source_context=chosen),
+        reference,
+    )
+    for name, g, chosen, shape in [
+        ("dclm-bilingual", "sum", "current", ("rnn", 1, False)),
+        ("dclm-right", "bag", "previous", ("rnn", 1, False)),
+        ("dclm-right", "rnn", None, ("lstm", 2, True)),
+        ("dclm-rst", "cnn", None, ("lstm", 1, True)),
+        ("dclm-rst", "sum", "current", ("gru", 1, False)),
     ]
 ]
 AUXILIARY = [

@@ -19,7 +19,7 @@ from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.scoring import after
-from lm.side_information import SideText
+from lm.side_information import SentenceNumbers, SideText
 from lm.trie import Candidates
 from lm.zoo import ZOO, Zoo
 
@@ -30,6 +30,7 @@ CANDIDATES = [[], [3, 4], [3, 4, 8]]
 SIDE = {  # of the sentences of every document
     "source": [[3, 4], [5], [], [4, 4, 6], [7]],
     "relations": [[3], [5], [0], [5], [4]],
+    "parents": [[2], [0], [], [1], [3]],  # index in the document
 }
 
 Reference: TypeAlias = Callable[[DocumentLM, Document], Scores]
@@ -87,6 +88,17 @@ def corpus(documents: Sequence[Document]) -> Corpus:
 
 def side_text(kind: str, documents: Sequence[Document]) -> SideText:
     """Side information of documents: that of sentence i of each is entry i of its kind."""
+    if kind == "parents":
+        bounds = accumulate(map(len, documents), initial=0)
+        return SentenceNumbers.of(
+            np.array(
+                [
+                    begin + own[0] if own and own[0] < len(document) else -1
+                    for document, begin in zip(documents, bounds, strict=False)
+                    for own in SIDE[kind][: len(document)]
+                ]
+            )
+        )
     sentences = [words for document in documents for words in SIDE[kind][: len(document)]]
     tokens = np.array([word for words in sentences for word in words], dtype=np.int32)
     return SideText(tokens, np.array([0, *accumulate(map(len, sentences))]))

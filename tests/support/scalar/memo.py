@@ -125,6 +125,31 @@ def relation_recurrence(
     return scores
 
 
+def source_context(
+    p: Parameters,
+    document: Document,
+    source: Document,
+    g: Representation,
+    *,
+    given: tuple[bool, bool],
+    others: list[list[int | None]],
+) -> Scores:
+    """Eqs. 6–8, 13 and 14: V_d times h_{i−1}, h_i, both, and vectors of other source sentences.
+
+    given: whether h_{i−1} enters, and h_i; others: for each further vector the source sentence of
+    which it is at every i, None for no words.
+    """
+    of_source = {**p, "X": p["X_s"]}
+    b = [g(of_source, words) for words in source]
+    scores, state = [], before_document(p)
+    for i, words in enumerate(document):
+        before, state = top(state), p["f"](b[i], state)  # eq. 7
+        entering = [h for h, enters in zip((before, top(state)), given, strict=True) if enters]
+        entering += [g(of_source, []) if own[i] is None else b[own[i] or 0] for own in others]
+        scores.append(_sentence(p, words, product(p["V_d"], [x for h in entering for x in h])))
+    return scores
+
+
 def relation_nats(
     p: Parameters, document: Document, relations: list[int], g: Representation
 ) -> float:

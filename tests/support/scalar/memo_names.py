@@ -12,7 +12,8 @@ from lm.zoo import RECURRENCES, load
 def memo(model: DocumentLM) -> dict[str, Any]:
     """All parameters that the model has."""
     of, config = tensors(model), model.config
-    level_of = "context.of_document." if "context.of_document.first" in of else "context."
+    places = ("context.source.of_document.", "context.of_document.", "context.")
+    level_of = next(place for place in places if f"{place}first" in of)
     words = config.recurrence or "lstm"
     named = {
         "X": of["embedding.weight"].tolist(),
@@ -34,6 +35,8 @@ def memo(model: DocumentLM) -> dict[str, Any]:
         unknown, *others = matrices.tolist()
         named["R"] = {UNKNOWN: unknown, **dict(enumerate(others, len(SPECIAL)))}
     named |= _classifier(part(of, "context.classifier."))
+    if config.source_words:
+        named["X_s"] = of[f"{level_of}encoder.embedding.weight"].tolist()
     named["labels"] = [UNKNOWN, *range(len(SPECIAL), config.relation_labels or 0)]
     return named
 
