@@ -27,6 +27,7 @@ from rerank.cli.listing import list_group
 from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
+from rerank.cli.relations import relations
 from rerank.cli.sampling import sample
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -58,6 +59,7 @@ for command in (
     sample,
     lm_eval,
     cloze,
+    relations,
     score,
     tune_mert,
     tune_moses,

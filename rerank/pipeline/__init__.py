@@ -24,6 +24,9 @@ from rerank.pipeline.moses_tuning import MosesTuning as MosesTuning
 from rerank.pipeline.moses_tuning import tune_moses as tune_moses
 from rerank.pipeline.perplexity import perplexity as perplexity
 from rerank.pipeline.recipes import Recipe as Recipe
+from rerank.pipeline.relations import RelationFigures as RelationFigures
+from rerank.pipeline.relations import label_relations as label_relations
+from rerank.pipeline.relations import train_relations as train_relations
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample
