@@ -58,12 +58,18 @@ def config_of(
 
 
 def beside(corpus: Corpus) -> Corpus:
-    """A corpus with side information of every kind: the sentences themselves, or first words."""
+    """A corpus with side information of every kind: the sentences themselves, or first words.
+
+    Parents are other sentences of the same document, and some of them none.
+    """
     text, n = SideText(corpus.tokens, corpus.sentences), corpus.n_sentences
     labels = SideText(corpus.tokens[corpus.sentences[:-1]], np.arange(n + 1))
     side = {kind: labels if kind in LABELS else text for kind in KINDS}
-    numbers = (2 * np.arange(n) + 1) % max(n, 1)
-    side["parents"] = SentenceNumbers.of(np.where(np.arange(n) % 3 == 1, -1, numbers))
+    sizes = np.diff(corpus.documents)
+    starts = np.repeat(corpus.documents[:-1], sizes)  # of each sentence's document
+    place, size = np.arange(n) - starts, np.repeat(sizes, sizes)
+    numbers = starts + (2 * place + 1) % np.maximum(size, 1)
+    side["parents"] = SentenceNumbers.of(np.where(place % 3 == 1, -1, numbers))
     return replace(corpus, side=side)
 
 
