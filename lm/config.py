@@ -6,7 +6,15 @@ from dataclasses import asdict, dataclass
 
 from lm.side_information import KINDS
 from lm.vocabulary import SPECIAL
-from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, SOURCE_CONTEXTS, TOPIC_MODELS
+from lm.zoo import (
+    ENCODERS,
+    FUSIONS,
+    HEADS,
+    RECURRENCES,
+    RELATION_CLASSIFIERS,
+    SOURCE_CONTEXTS,
+    TOPIC_MODELS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +31,9 @@ class Config:
     sentence to the first (`lm.direction`). source_words, relation_labels: sizes of the
     vocabularies of side information, the three special words included
     (`lm.side_information.KINDS`); None for models that have none of that kind. source_context: a
-    name of `lm.zoo.SOURCE_CONTEXTS`, None for that of the part. topic_model: of
-    `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs. thought:
-    size of thought vectors, None for H/8.
+    name of `lm.zoo.SOURCE_CONTEXTS`, relation_classifier: of `lm.zoo.RELATION_CLASSIFIERS`, None
+    for that of the part. topic_model: of `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with
+    topics, None for theirs. thought: size of thought vectors, None for H/8.
     """
 
     model: str
@@ -50,6 +58,7 @@ class Config:
     thought: int | None = None
     topic_model: str | None = None
     topics_number: int | None = None
+    relation_classifier: str | None = None
 
     def __post_init__(self) -> None:
         for name in (self.recurrence, self.sentence_recurrence):
@@ -62,6 +71,11 @@ class Config:
             known = ", ".join(SOURCE_CONTEXTS)
             raise ValueError(
                 f"no source context {self.source_context!r} is known; there are {known}"
+            )
+        if self.relation_classifier not in (None, *RELATION_CLASSIFIERS):
+            known = ", ".join(RELATION_CLASSIFIERS)
+            raise ValueError(
+                f"no relation classifier {self.relation_classifier!r} is known; there are {known}"
             )
         if self.head is not None and self.head not in HEADS:
             raise ValueError(f"no head {self.head!r} is known; there are {', '.join(HEADS)}")

@@ -24,11 +24,19 @@ from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
 from lm.sentences import Positions, PositionStates, ReadSentences
-from lm.side_information import KINDS, SideText, SideTexts
+from lm.side_information import (
+    KINDS,
+    LABELS,
+    NUMBERS,
+    SentenceNumbers,
+    SideText,
+    SideTexts,
+    information_of,
+)
 from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL, START
-from lm.zoo import Composition, fact, load
+from lm.zoo import Composition, load
 
 Item = TypeVar("Item")
 Sentence = list[int]
@@ -76,8 +84,8 @@ def tiny_model(
     config = Config("composition", 10, embed, 8, recurrence, layers, tied)
     hashed = "hash_size" in options_of(config, composition)
     config = replace(config, hash_size=13 if hashed else None)  # with collisions
-    kinds = fact(load(composition.context), "side_information") or ()
-    sizes: dict[str, Any] = {KINDS[kind]: 8 for kind in kinds}
+    kinds = information_of(load(composition.context))
+    sizes: dict[str, Any] = {KINDS[kind]: 8 for kind in kinds if kind in KINDS}
     config = replace(config, **sizes)
     model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
     sparse = {id(parameter) for parameter in sparse_parameters(model)}
@@ -92,24 +100,45 @@ def tiny_model(
 
 
 def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
-    """Side information of sentences by number, three words each that follow from the number."""
-    words = np.arange(3) * np.arange(1, 4)
-    tokens = [len(SPECIAL) + (7 * n + words) % 5 for n in sentences]
-    text = SideText(_ids(list(chain(*tokens))), np.arange(len(tokens) + 1) * len(words))
-    return dict.fromkeys(model.context.side_information, text)
+    """Side information of sentences by number, words that follow from the number.
+
+    Three words each, or one of a kind whose sentences are labels; of numbers of sentences, one of
+    these, but none for every fourth.
+    """
+    found: dict[str, SideText] = {}
+    for kind in information_of(model.context):
+        if kind in NUMBERS:
+            numbers = np.array(sentences)
+            numbers = np.where(numbers % 4 == 3, -1, (numbers + 2) % len(numbers))
+            found[kind] = SentenceNumbers.of(numbers)
+            continue
+        words = np.arange(1 if kind in LABELS else 3)
+        tokens = [len(SPECIAL) + (7 * n + words * (words + 1)) % 5 for n in sentences]
+        offsets = np.arange(len(tokens) + 1) * len(words)
+        found[kind] = SideText(_ids(list(chain(*tokens))), offsets)
+    return found
 
 
-def entered(model: DocumentLM, contexts: Rows, number: int, *, other: bool = False) -> Rows:
+def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") -> Rows:
     """Contexts in which sentence `number` of a document is read, given its side information.
 
-    other: given that of another sentence.
+    other: a kind of which that of another sentence is given.
     """
     kinds = model.context.side_information
     if not kinds:
         return contexts
-    corpus = _corpus([[]], side_of(model, [number + 3 * other]))
-    side = corpus.side_rows(kinds, np.zeros(len(contexts), dtype=np.int64), contexts.device)
-    return model.context.enter(contexts, model.context.encoded(side))
+    device = contexts.device
+    numbers = (np.full(len(contexts), number + 3 * (kind == other)) for kind in kinds)
+    side = [
+        _beside(model).side_rows([kind], chosen, device).tensors[0]
+        for kind, chosen in zip(kinds, numbers, strict=True)
+    ]
+    return model.context.enter(contexts, model.context.encoded(Rows.of(*side)))
+
+
+def _beside(model: DocumentLM) -> Corpus:
+    """A document of twelve sentences without words, with side information."""
+    return _corpus([[]] * 12, side_of(model, range(12)))
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
@@ -214,15 +243,17 @@ def check_order(model: DocumentLM) -> None:
 
 
 def check_side_information(model: DocumentLM) -> None:
-    """The score of a sentence changes with its side information, if there is any."""
-    if not model.context.side_information:
-        return
-    scores = [
-        _scores(model, entered(model, model.context.start(1), 0, other=other))
-        for other in (False, True)
-    ]
-    if torch.equal(*scores):
-        raise BrokenLaw("side information: expected scores to change with it, found them equal")
+    """The score of a sentence, or of the next one, changes with each kind of side information."""
+    kinds = model.context.side_information
+    found: list[Tensor] = []
+    for other in ("", *kinds):
+        context = entered(model, model.context.start(1), 0, other=other)
+        summary = model.context.summary(read_by_words(model, OTHER, context))
+        following = entered(model, model.context.advance(context, summary), 1)
+        found.append(torch.cat([_scores(model, context), _scores(model, following)]))
+    for kind, scores in zip(kinds, found[1:], strict=True):
+        if torch.equal(scores, found[0]):
+            raise BrokenLaw(f"side information: expected scores to change with {kind}, found none")
 
 
 def check_keys(model: DocumentLM) -> None:
@@ -320,7 +351,7 @@ def check_pairs(model: DocumentLM) -> None:
     if model.order != 1:
         return
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
-    corpus, kinds = _corpus([[], []], side_of(model, [0, 1])), model.context.side_information
+    corpus, kinds = _beside(model), model.context.side_information
     device = model.embedding.weight.device
     side = corpus.side_rows(kinds, np.arange(2), device) if kinds else None
     found = pairs(engine, lists, np.array([True, False]), side)[1]

@@ -12,7 +12,7 @@ from lm.contexts import Context
 from lm.fusions import Fusion
 from lm.heads import Head
 from lm.recurrences import Recurrence
-from lm.side_information import KINDS
+from lm.side_information import KINDS, information_of
 from lm.zoo import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
 
 # Fields of a configuration that makers of parts may take, and what a model lacks that has no use
@@ -29,6 +29,7 @@ OPTIONS = {
     "thought": "thought vector, found a size {} of it",
     "topic_model": "topics, found a model {} of them",
     "topics_number": "topics, found a number {} of them",
+    "relation_classifier": "classifier of discourse relations, found {!r}",
 }
 
 
@@ -86,8 +87,10 @@ def context_of(
     ValueError if it needs side information of which the configuration does not say how many words
     there are.
     """
-    needed = fact(load(composition.context), "side_information") or ()
-    if missing := [kind for kind in needed if getattr(config, KINDS[kind]) is None]:
+    needed = information_of(load(composition.context))
+    if missing := [
+        kind for kind in needed if kind in KINDS and getattr(config, KINDS[kind]) is None
+    ]:
         raise ValueError(f"{config.model!r} needs side information: {', '.join(missing)}")
     context: Context = _made(composition.context, config, embedding, sizes)
     return context

@@ -191,8 +191,13 @@ def _auxiliary(model: DocumentLM, contexts: Rows, batch: PackedBatch) -> Tensor:
 def _sides(
     model: DocumentLM, corpus: Corpus, grid: NDArray[np.int64], contexts: Rows
 ) -> list[Rows | None]:
-    """Side information of the sentences of each row of a grid, encoded all together."""
-    kinds, context = model.context.side_information, model.context
+    """Side information of the sentences of each row of a grid, encoded all together.
+
+    With that of training where the corpus has it.
+    """
+    context = model.context
+    kinds = [*context.side_information]
+    kinds += [kind for kind in context.training_information if kind in corpus.side]
     if not kinds:
         return [None] * len(grid)
     encoded = context.encoded(corpus.side_rows(kinds, grid[grid >= 0], contexts.device))

@@ -2,22 +2,40 @@
 
 Each kind is a text of its own, parallel to the target text and in words of its own vocabulary: the
 source sentences, or labels, which are sentences of one word. It is given, not searched, so that
-it never raises the order of a model.
+it never raises the order of a model. Kinds may be derived from others: what another sentence has.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.rows import Rows
+from lm.vocabulary import SPECIAL
+from lm.zoo import fact
+
 # kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary
 KINDS: Mapping[str, str] = {"source": "source_words", "relations": "relation_labels"}
 LABELS = frozenset({"relations"})  # kinds whose sentences are one word
+NUMBERS = frozenset({"parents"})  # kinds whose sentences are the number of a sentence, or nothing
+
+
+def information_of(context: Any, *, training: bool = True) -> tuple[str, ...]:
+    """Kinds that must be given for a context, or the maker of one, of every sentence.
+
+    training: with those that only training needs.
+    """
+    needed = list(fact(context, "side_information") or ())
+    needed += (fact(context, "training_information") or ()) if training else ()
+    given = (DERIVED[kind].given if kind in DERIVED else (kind,) for kind in needed)
+    return tuple(dict.fromkeys(chain(*given)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +49,11 @@ class SideText:
     sentences: NDArray[np.int64]
 
     def rows(self, chosen: NDArray[np.int64], device: torch.device | None = None) -> Tensor:
-        """Words (B, M) of the sentences `chosen`: 1 + id, and zeros behind shorter sentences."""
-        starts, lengths = self.sentences[chosen], np.diff(self.sentences)[chosen]
+        """Words (B, M) of the sentences `chosen`: 1 + id, and zeros behind shorter sentences.
+
+        −1 among the chosen is no sentence, without words.
+        """
+        starts, lengths = self.sentences[chosen], np.diff(self.sentences)[chosen] * (chosen >= 0)
         columns = np.arange(int(lengths.max(initial=0)))
         within = columns < lengths[:, None]
         found = np.zeros(within.shape, dtype=np.int64)
@@ -47,7 +68,109 @@ class SideText:
         return SideText(self.tokens[np.arange(sentences[-1]) + moved], sentences)
 
 
+class SentenceNumbers(SideText):
+    """For each of S sentences the index of one of them, as its only word, or nothing."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, indices: NDArray[np.int64]) -> SentenceNumbers:
+        """Columns of (S,) indices, −1 for none."""
+        found = indices >= 0
+        return cls(indices[found].astype(np.int32), np.concatenate([[0], np.cumsum(found)]))
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """(S,) indices, −1 for none."""
+        found = np.diff(self.sentences) > 0
+        indices = np.full(len(found), -1, dtype=np.int64)
+        indices[found] = self.tokens
+        return indices
+
+    def take(self, chosen: NDArray[np.int64]) -> SentenceNumbers:
+        """The sentences `chosen`, in this order, as which they are counted; none for others."""
+        places = np.full(len(self.sentences) - 1, -1, dtype=np.int64)
+        places[chosen] = np.arange(len(chosen))
+        own = self.indices[chosen]
+        return self.of(np.where(own >= 0, places[own], -1))
+
+
+def among(indices: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Indices of sentences, −1 for none, of and among those that a mask (S,) keeps."""
+    places = np.where(kept, np.cumsum(kept) - 1, -1)
+    own = indices[kept]
+    return np.where(own >= 0, places[own], -1)
+
+
 SideTexts = Mapping[str, SideText]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A kind that follows from given ones: what another sentence has of a kind.
+
+    kind: this kind; given: all that is needed; other: (B,) the other sentence of each of the
+    sentences chosen (B,), −1 for none, by the side information and (D + 1,) the documents.
+    """
+
+    kind: str
+    given: tuple[str, ...]
+    other: Callable[[SideTexts, Indices, Indices], Indices]
+
+
+def _next(side: SideTexts, chosen: Indices, documents: Indices) -> Indices:
+    """The next sentence of the same document."""
+    end = documents[np.searchsorted(documents, chosen, side="right")]
+    return np.where(chosen + 1 < end, chosen + 1, -1)
+
+
+def _parents(side: SideTexts, chosen: Indices, documents: Indices) -> Indices:
+    """The sentence of which each is a satellite."""
+    parents = side["parents"]
+    starts, found = parents.sentences[chosen], np.diff(parents.sentences)[chosen] > 0
+    indices = np.full(len(chosen), -1, dtype=np.int64)
+    indices[found] = parents.tokens[starts[found]]
+    return indices
+
+
+DERIVED: Mapping[str, Derived] = {
+    "next-source": Derived("source", ("source",), _next),
+    "parent-source": Derived("source", ("source", "parents"), _parents),
+}
+
+
+def rows_of(
+    side: SideTexts,
+    kinds: Sequence[str],
+    chosen: Indices,
+    documents: Indices,
+    device: torch.device | None = None,
+) -> Rows:
+    """Side information (B rows) of the sentences `chosen`: a tensor for each of the kinds.
+
+    documents: (D + 1,) offsets into the sentences.
+    """
+    found = []
+    for kind in kinds:
+        derived, others = DERIVED.get(kind), chosen
+        if derived is not None:
+            kind, others = derived.kind, derived.other(side, chosen, documents)
+        found.append(side[kind].rows(others, device))
+    return Rows.of(*found)
+
+
+def labels_of(rows: Tensor) -> Tensor:
+    """Labels (B,) of `SideText.rows` of a kind of `LABELS`: 0 for `<unk>`, then the others.
+
+    The other special words, which are no labels, have no number.
+    """
+    return (rows[:, 0] - len(SPECIAL)).clamp(min=0)
+
+
+def n_labels(words: int) -> int:
+    """Number of different labels that `labels_of` gives, for a vocabulary of so many words."""
+    return words - len(SPECIAL) + 1
 
 
 def words_of(rows: Tensor) -> tuple[Tensor, Tensor]:

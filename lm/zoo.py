@@ -3,8 +3,9 @@
 A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is the last 4
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, S that of a table of
-hashed features, D that of a thought vector, T the number of topics, and W that of source words;
-sentence encoders are convolutions. Addresses `module:attribute` keep the table free of torch.
+hashed features, D that of a thought vector, T the number of topics, W that of source words, and R
+that of relation labels, the special words included; sentence encoders are convolutions, relations
+have a bilinear classifier. Addresses `module:attribute` keep the table free of torch.
 """
 
 from __future__ import annotations
@@ -94,6 +95,10 @@ SOURCE_CONTEXTS: Mapping[str, tuple[bool, bool]] = {  # whether it has h_{i−1}
     "previous": (True, False),
     "current": (False, True),
     "both": (True, True),
+}
+RELATION_CLASSIFIERS: Mapping[str, Part] = {
+    "bilinear": "lm.contexts.relation_classifiers:Bilinear",
+    "mlp": "lm.contexts.relation_classifiers:Perceptron",
 }
 FUSIONS: Mapping[str, Part] = {
     "input": "lm.fusions:Input",
@@ -360,6 +365,51 @@ _MODELS: Zoo = {
         "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
     ),
     "hlstm": _thoughts("SentenceThoughts", "lm.fusions:Input", "§8 and fig. 9", "DH + (8H²+7H)"),
+    "dclm-right": Composition(
+        "lm.contexts.source_neighbours:NextSource",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 13 on the source side",
+        "H(H+K+1) + V(4H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        order=0,
+        shape=("rnn", 1),
+    ),
+    "dclm-rst": Composition(
+        "lm.contexts.source_neighbours:NextAndParentSource",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 14 on the source side",
+        "H(H+K+1) + V(5H+K+1) + (WK + (3KH+H) + H(2H+1) + H)",
+        order=0,
+        shape=("rnn", 1),
+    ),
+    "dclm-projection": Composition(
+        "lm.contexts.relations:RelationProjection",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 9",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        shape=("rnn", 1),
+    ),
+    "dclm-projection-decoupled": Composition(
+        "lm.contexts.relations:DecoupledRelationProjection",
+        "lm.fusions:Output",
+        _MEMO + ", eq. 9, with §3.1",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H + (R-2)H²",
+        order=1,
+        shape=("rnn", 1),
+    ),
+    "dclm-recurrence": Composition(
+        "lm.contexts.relations:RelationRecurrence",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 3 and 10",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        shape=("rnn", 1),
+    ),
+    "dclm-auxiliary": Composition(
+        "lm.contexts.relation_task:RelationTask",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 1–5 and 11",
+        "H(H+K+1) + V(2H+K+1) + (3KH+H) + H(2H+1) + H + (R-2)H²",
+        shape=("rnn", 1),
+    ),
 }
 
 

@@ -104,18 +104,19 @@ def _counted(row: Row, sizes: Sizes) -> Row:
         return row
     from lm.model import Config, DocumentLM, n_parameters
     from lm.side_information import KINDS as KINDS_OF_SIDE
-    from lm.side_information import LABELS
+    from lm.side_information import LABELS, information_of
     from lm.vocabulary import SPECIAL
-    from lm.zoo import fact, load
+    from lm.zoo import load
 
     name, given = str(row["name"]), asdict(sizes)
     own = MODELS.builtin[name].adapted(given) if name in MODELS.builtin else given
     shape = own | {"vocabulary": sizes.vocabulary + len(SPECIAL)}
     composition = MODELS.builtin.get(name)  # None of a family
-    needed = fact(load(composition.context), "side_information") if composition else ()
+    needed = information_of(load(composition.context)) if composition else ()
     beside: dict[str, Any] = {
         KINDS_OF_SIDE[kind]: len(SPECIAL) + (LABELS_COUNTED if kind in LABELS else sizes.vocabulary)
-        for kind in needed or ()
+        for kind in needed
+        if kind in KINDS_OF_SIDE
     }
     try:
         model = DocumentLM.without_memory(Config(name, **shape, **beside), MODELS.builtin)

@@ -5,12 +5,12 @@ from dataclasses import asdict, replace
 from importlib.metadata import EntryPoint
 
 import pytest
-from support.models import OF_TEXT_ALONE
 
 from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
 from lm.model import Config, DocumentLM, n_parameters
+from lm.side_information import information_of
 from lm.training.recipes import STRONG
-from lm.zoo import HEADS, ZOO
+from lm.zoo import HEADS, ZOO, load
 from rerank.cli import cli
 from rerank.listing import KINDS, Sizes, flags, listing, model_listing
 from rerank.registry import FLAGS, FORMATS, METRICS, MODELS, SCORE_FILES, SCORERS
@@ -128,11 +128,14 @@ def test_numbers_of_parameters_are_those_of_models_that_are_made(sizes: Sizes) -
             continue
         name, given = str(row["name"]), asdict(sizes)
         shape = ZOO[name].adapted(given) | {"vocabulary": sizes.vocabulary + 3}
-        if name not in OF_TEXT_ALONE:
+        needed = information_of(load(ZOO[name].context))
+        if "source" in needed:
             shape |= {"source_words": sizes.vocabulary + 3}
+        if "relations" in needed:
+            shape |= {"relation_labels": 8 + 3}
         model = DocumentLM.without_memory(Config(name, **shape))
         assert row["number of parameters"] == n_parameters(model)
-        assert bool(row["counted with"]) == (name in LIN or name not in OF_TEXT_ALONE)
+        assert bool(row["counted with"]) == (name in LIN or needed != ())
         assert (row["sizes"] == given) == (name not in LIN)
 
 

@@ -32,7 +32,9 @@ class Context(nn.Module):
     averages: whether a
     weighted mean of contexts is a context. merges_sentences: whether different sentences may leave
     equal contexts, as `sentence_key` says. side_information: kinds of side information that it
-    needs of every sentence (`lm.side_information.KINDS`). end_to_end: whether the loss of the words
+    needs of every sentence (`lm.side_information.KINDS` and `DERIVED`); training_information:
+    kinds that only training needs, for `auxiliary_nll`: where a text has none of them, no sentence
+    is entered with them. end_to_end: whether the loss of the words
     reaches the auxiliary parameters, if there are any. averaged: whether training minimises the
     mean of `auxiliary_nll` over a sentence's words, instead of the sum. learns_with: package that
     `fit` imports, None if it needs none. width: D, columns of a value.
@@ -51,6 +53,7 @@ class Context(nn.Module):
     averages: ClassVar[bool] = True
     merges_sentences: bool = False
     side_information: ClassVar[tuple[str, ...]] = ()
+    training_information: ClassVar[tuple[str, ...]] = ()
     end_to_end: ClassVar[bool] = True
     averaged: ClassVar[bool] = False
     options: ClassVar[tuple[str, ...]] = ()
@@ -80,7 +83,10 @@ class Context(nn.Module):
         return summary
 
     def encoded(self, side: Rows) -> Rows:
-        """What is taken of side information (B rows, a tensor for each kind); here all of it."""
+        """What is taken of side information (B rows, a tensor for each kind); here all of it.
+
+        Kinds of `training_information` follow the others.
+        """
         return side
 
     def enter(self, contexts: Rows, encoded: Rows) -> Rows:

@@ -34,7 +34,8 @@ class Settings:
     an update; validations: of an epoch; initialisation: what gave the model its weights.
     Rates and shares of 0 mean without. context_noise: share of sentences that enter contexts as
     corrupted copies (`lm.corruption`); averaging: share of a stage's updates so far over which
-    weights are averaged (`lm.training.averaging`). Defaults are those of runs from before a setting
+    weights are averaged (`lm.training.averaging`); auxiliary_weight: factor of a context's own loss
+    where it is added to that of the words. Defaults are those of runs from before a setting
     existed; `lm.training.recipes` has those of `train-lm`.
     """
 
@@ -62,6 +63,7 @@ class Settings:
     word_dropout: float = 0.0
     weight_dropout: float = 0.0
     context_noise: float = 0.0
+    auxiliary_weight: float = 1.0
     averaging: float = 0.0
     objective: str = "likelihood"
 

@@ -237,7 +237,9 @@ class Trainer:
                 return reading, reading.auxiliary_loss, reading.auxiliary_nats
             each = self.objective(reading.features, reading.targets, noise.generator)
         loss = (each / reading.lengths.clamp(min=1) if model.head.averaged else each).sum()
-        return reading, loss + reading.auxiliary_loss if stage.sentences else loss, each.sum()
+        if stage.sentences:
+            loss = loss + self.settings.auxiliary_weight * reading.auxiliary_loss
+        return reading, loss, each.sum()
 
     def _step(self) -> None:
         """Clip the gradients of all processes and let the optimisers move the weights."""

@@ -28,6 +28,7 @@ from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.ngram_models import train_ngram
+from rerank.cli.relations import relations
 from rerank.cli.sampling import sample
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -60,6 +61,7 @@ for command in (
     sample,
     lm_eval,
     cloze,
+    relations,
     score,
     tune_mert,
     tune_moses,

@@ -193,6 +193,13 @@ documents_option = click.option(
     "one; or both vectors [default: both].",
 )
 @click.option(
+    "--relation-classifier",
+    type=TableName("lm.zoo:RELATION_CLASSIFIERS"),
+    help="How dclm-auxiliary learns to tell the relation of two sentences from their vectors: "
+    "bilinear has a matrix for each relation, mlp a hidden layer over both vectors "
+    "[default: bilinear].",
+)
+@click.option(
     "--head",
     type=TableName("lm.zoo:HEADS"),
     help="How words are predicted: unbiased is the softmax without a bias; classes is a softmax "

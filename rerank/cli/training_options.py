@@ -110,6 +110,12 @@ _OPTIONS = (
         ),
     ),
     click.option(
+        "--auxiliary-weight",
+        type=Real(0, 1000, above=True),
+        help="Factor of a model's own second loss, that of a sentence level (hrnnlm) or of "
+        "relations (dclm-auxiliary), where it is added to that of the words [default: 1].",
+    ),
+    click.option(
         "--dropout",
         type=RATE,
         **of_recipe(

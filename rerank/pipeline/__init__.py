@@ -27,6 +27,9 @@ from rerank.pipeline.ngram_models import ngram_perplexity as ngram_perplexity
 from rerank.pipeline.ngram_models import train_ngram as train_ngram
 from rerank.pipeline.perplexity import perplexity as perplexity
 from rerank.pipeline.recipes import Recipe as Recipe
+from rerank.pipeline.relations import RelationFigures as RelationFigures
+from rerank.pipeline.relations import label_relations as label_relations
+from rerank.pipeline.relations import train_relations as train_relations
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample

@@ -27,7 +27,7 @@ from rerank.pipeline.recipes import (
     fitting,
     settings_of,
 )
-from rerank.pipeline.side_information import check_files, kinds_of
+from rerank.pipeline.side_information import check_files
 from rerank.pipeline.training import validations
 from rerank.pipeline.training_texts import TextFiles, TrainingTexts, training_texts
 from rerank.registry import MODELS
@@ -64,14 +64,17 @@ def train_lm(
     """
     from lm.checkpoint import load_training
     from lm.model import n_parameters
+    from lm.side_information import information_of
     from lm.zoo import load
 
     _check_folder(out, resume)
     given, recipe = recipe, completed(recipe)
-    needed = dict.fromkeys(kinds_of(load(MODELS[recipe.model].context)), recipe.model)
+    context = load(MODELS[recipe.model].context)
+    needed = dict.fromkeys(information_of(context), recipe.model)
+    of_scores = dict.fromkeys(information_of(context, training=False), recipe.model)
     train, valid = TextFiles.of(train), TextFiles.of(valid)
     check_files(needed, train.side)
-    check_files(needed, valid.side, "valid-")
+    check_files(of_scores, valid.side, "valid-")
     files = (*train.all, *valid.all)
     inputs = InputFiles(files)
     rows = LearningCurve(curve) if curve else None

@@ -45,10 +45,12 @@ def perplexity(
     from lm import evaluation
     from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
+    from lm.side_information import information_of
 
     saved = open_model(lm, device, threads)
     text = TextFiles.of(text)
-    check_files(dict.fromkeys(saved.side, str(lm)), text.side)
+    needed = information_of(saved.model.context, training=False)
+    check_files(dict.fromkeys(needed, str(lm)), text.side)
     corpus = read_corpus(text, saved, notices, documents, across_documents=across_documents)
     if duplicate_last_word:
         if saved.model.config.backward:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.errors import UsageError
 from rerank.pipeline.devices import memory_bytes
-from rerank.pipeline.side_information import kinds_of
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -30,13 +29,14 @@ class Recipe:
     """Settings of the training of a language model: the options of `train-lm`.
 
     None stands for the value of the recipe (`lm.training.recipes`); fusion, head, encoder,
-    sentence_recurrence, source_context: None for those of the model. documents: a name of
-    `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown words. backward:
-    whether sentences are read from right to left; reverse_documents: whether documents are read
-    from the last sentence to the first; longest: most words of a sentence to train on, None for
-    any number; across_documents: whether contexts cross the ends of documents. size: a
-    name of `lm.training.sizes`, whose values go before those of the recipe. source_vocabulary:
-    most words of the source sentences' vocabulary, None for as many as `vocabulary`.
+    sentence_recurrence, source_context, relation_classifier: None for those of the model.
+    documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown
+    words. backward: whether sentences are read from right to left; reverse_documents: whether
+    documents are read from the last sentence to the first; longest: most words of a sentence to
+    train on, None for any number; across_documents: whether contexts cross the ends of documents.
+    size: a name of `lm.training.sizes`, whose values go before those of the recipe.
+    source_vocabulary: most words of the source sentences' vocabulary, None for as many as
+    `vocabulary`.
     """
 
     model: str
@@ -60,6 +60,7 @@ class Recipe:
     encoder: str | None = None
     sentence_recurrence: str | None = None
     source_context: str | None = None
+    relation_classifier: str | None = None
     documents: str = "blank"
     unknown: str | None = None
     initialisation: str | None = None
@@ -83,6 +84,7 @@ class Recipe:
     segments: str | None = None
     accumulate: int | None = None
     levels: str | None = None
+    auxiliary_weight: float | None = None
     dropout: float | None = None
     locked_dropout: float | None = None
     word_dropout: float | None = None
@@ -157,6 +159,22 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
         raise UsageError(
             f"--levels {given.levels}: this model has no sentence level; leave the option out"
         )
+    if given.levels == "two-step" and model.context.training_information:
+        raise UsageError(
+            f"--levels two-step: {given.model} predicts words and relations from one sentence "
+            "level; choose together or separate"
+        )
+    if given.auxiliary_weight is not None:
+        weight = f"--auxiliary-weight {given.auxiliary_weight:g}"
+        if not model.context.auxiliary_parameters():
+            raise UsageError(
+                f"{weight}: {given.model} is trained by the loss of the words alone; leave the "
+                "option out"
+            )
+        if recipe.levels == "two-step":
+            raise UsageError(
+                f"{weight}: with --levels two-step the losses are not added; leave the option out"
+            )
     if given.backward and not model.head.predicts_end:
         raise UsageError(
             f"--backward: {given.model} predicts bags of words, which have no order; leave the "
@@ -237,14 +255,16 @@ def check_model(recipe: Recipe, given: Recipe, device: torch.device) -> None:
     import torch
 
     from lm.model import Config, DocumentLM, n_parameters
-    from lm.side_information import KINDS
+    from lm.side_information import KINDS, information_of
     from lm.vocabulary import SPECIAL
     from lm.zoo import load
 
     try:
         with fitting(recipe), torch.device("meta"):  # no numbers
-            kinds = kinds_of(load(MODELS[recipe.model].context))
-            sizes = dict.fromkeys(("vocabulary", *(KINDS[kind] for kind in kinds)), len(SPECIAL))
+            kinds = information_of(load(MODELS[recipe.model].context))
+            sizes = dict.fromkeys(
+                ("vocabulary", *(KINDS[kind] for kind in kinds if kind in KINDS)), len(SPECIAL)
+            )
             config = Config(**recipe.values(Config) | sizes)
             model = DocumentLM(config, MODELS)
     except RuntimeError:  # of a plug-in that computes with numbers when it is made

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
@@ -22,18 +22,11 @@ from rerank.registry import SIDE_INFORMATION
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
-    from lm.side_information import SideText
+    from lm.side_information import SentenceNumbers, SideText
     from lm.vocabulary import Vocabulary
 
 Files = Mapping[str, str | Path]
 NO_FILES: Files = MappingProxyType({})
-
-
-def kinds_of(context: Any) -> tuple[str, ...]:
-    """Kinds of side information that a model's context, or the maker of one, says it needs."""
-    from lm.zoo import fact
-
-    return tuple(fact(context, "side_information") or ())
 
 
 def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "") -> None:
@@ -57,7 +50,9 @@ def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "
 
 def refuse(saved: SavedModel, folder: str | Path, command: str) -> None:
     """UsageError for a model that needs side information, in a command that reads none."""
-    for kind in saved.side:
+    from lm.side_information import information_of
+
+    for kind in information_of(saved.model.context, training=False):
         raise UsageError(
             f"{folder}: the model needs {SIDE_INFORMATION[kind]}, which {command} does not read; "
             "choose another model"
@@ -77,13 +72,7 @@ def interned(
     from lm.side_information import LABELS, SideText
 
     words, found = intern(read_lines(path, notices), documents)
-    if not np.array_equal(found.documents, beside.documents):
-        raise InputError(
-            f"expected {_shape(beside)} as in {name}, found {_shape(found)}; line i must "
-            f"belong to line i of {name}, with the same lines between documents"
-            + _first_difference(found, beside),
-            source=display(path),
-        )
+    _check_shape(found, beside, name, path)
     lengths = np.diff(found.sentences)
     if kind in LABELS and (lengths != 1).any():
         n = int(np.flatnonzero(lengths != 1)[0])
@@ -95,8 +84,67 @@ def interned(
     return words, SideText(found.tokens, found.sentences)
 
 
+def numbered(
+    path: str | Path, beside: Corpus, name: str, documents: str, notices: Notices
+) -> SentenceNumbers:
+    """Sentences that a text names by their numbers in their documents, from 1; 0 for none.
+
+    Arguments: as of `interned`.
+    """
+    import numpy as np
+
+    from lm.corpus import DOCUMENTS, Corpus
+    from lm.side_information import SentenceNumbers
+
+    found: list[list[tuple[int, list[bytes]]]] = [[]]
+    for n, words in enumerate(DOCUMENTS[documents](read_lines(path, notices)), 1):
+        if words is None:
+            found.append([])
+        else:
+            found[-1].append((n, words))
+    sizes = np.array([len(lines) for lines in found if lines], dtype=np.int64)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    own = Corpus(np.zeros(0, np.int32), np.zeros(bounds[-1] + 1, np.int64), bounds)
+    _check_shape(own, beside, name, path)
+    indices = np.full(own.n_sentences, -1, dtype=np.int64)
+    for begin, lines in zip(bounds.tolist(), filter(None, found), strict=False):
+        for i, (n, words) in enumerate(lines):
+            parent = sentence_number(words, i, len(lines), display(path), n)
+            indices[begin + i] = begin + parent - 1 if parent else -1
+    return SentenceNumbers.of(indices)
+
+
+def sentence_number(words: Sequence[bytes], i: int, size: int, source: str, line: int) -> int:
+    """The number of another sentence than i, from 0, of a document of this size; 0 for none.
+
+    words: of a line of a file; source, line: for the InputError if it is not such a number.
+    """
+    number = words[0] if len(words) == 1 else b""
+    if number.isdigit() and len(number) < 10 and int(number) <= size and int(number) != i + 1:
+        return int(number)
+    raise InputError(
+        f"expected the number of another sentence of the document, from 1 to {size}, or 0 for "
+        f"none, found {b' '.join(words).decode(errors='replace')!r:.80}; this is sentence {i + 1}",
+        source=source,
+        line=line,
+    )
+
+
 def _shape(corpus: Corpus) -> str:
     return f"{corpus.n_sentences:,} sentences in {corpus.n_documents:,} documents"
+
+
+def _check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
+    """InputError for a text that has not the documents and sentences of another one."""
+    import numpy as np
+
+    if not np.array_equal(found.documents, beside.documents):
+        raise InputError(
+            f"expected {_shape(beside)} as in {name}, found {_shape(found)}; line i must "
+            f"belong to line i of {name}, with the same lines between documents"
+            + _first_difference(found, beside),
+            source=display(path),
+        )
 
 
 def _first_difference(found: Corpus, beside: Corpus) -> str:
@@ -121,8 +169,13 @@ def encoded(
     notices: Notices,
 ) -> dict[str, SideText]:
     """Side information in the ids of vocabularies, of a text that has these sentences."""
-    found = {}
+    from lm.side_information import NUMBERS
+
+    found: dict[str, SideText] = {}
     for kind, path in paths.items():
+        if kind in NUMBERS:
+            found[kind] = numbered(path, beside, name, documents, notices)
+            continue
         words, text = interned(path, kind, beside, name, documents, notices)
         found[kind] = renumbered(text, words, vocabularies[kind])
     return found
@@ -134,9 +187,10 @@ def given_lines(
     """Lines of each document of a file with a line for each source line, a document at a time.
 
     name: of the file, in messages. InputError for another number of lines, or for a line of
-    labels that is not one word. Memory: the largest document.
+    labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
-    from lm.side_information import LABELS
+    from lm.side_information import LABELS, NUMBERS
+    from lm.vocabulary import words_of
 
     lines, done = read_lines(path, notices), 0
     for d in range(len(documents)):
@@ -158,6 +212,9 @@ def given_lines(
                         source=name,
                         line=n,
                     )
+        if kind in NUMBERS:
+            for i, line in enumerate(found):
+                sentence_number(words_of(line), i, stop - start, name, start + i + 1)
         yield found
     surplus = len(list(islice(lines, SURPLUS)))
     if surplus:

@@ -124,11 +124,16 @@ def _side_information(
 ) -> tuple[dict[str, Vocabulary], dict[str, SideText]]:
     """Vocabularies of the training text's side information, and itself in their ids."""
     from lm.corpus import Corpus, build_vocabulary
-    from lm.side_information import LABELS
+    from lm.side_information import LABELS, NUMBERS
 
-    vocabularies, texts = {}, {}
+    vocabularies: dict[str, Vocabulary] = {}
+    texts: dict[str, SideText] = {}
     for kind, path in train.side.items():
         name = display(train.text)
+        if kind in NUMBERS:
+            beside = raw, name, recipe.documents, notices
+            texts[kind] = side_information.numbered(path, *beside)
+            continue
         words, text = side_information.interned(path, kind, raw, name, recipe.documents, notices)
         size = recipe.source_vocabulary or recipe.vocabulary or len(words)
         most = len(words) if kind in LABELS else size

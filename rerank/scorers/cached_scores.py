@@ -45,10 +45,15 @@ class ListTexts:
         text = b"".join(line + b"\n" for line in kbest.texts.to_list())
         chosen = not np.array_equal(kbest.ranks, places_of(kbest.counts))
         present = np.flatnonzero(kbest.counts)
-        side = {
-            kind: b"".join(kbest.side[kind][t] + b"\n" for t in present.tolist()) for kind in kinds
-        }
+        side = {}
+        for kind in kinds:
+            lines = _among_present(kind, kbest)
+            side[kind] = b"".join(lines[t] + b"\n" for t in present.tolist())
         return cls(text, kbest.counts[present], chosen, side)
+
+    def numbers(self, kind: str) -> NDArray[np.int64]:
+        """(T,) number of the list that the side information of each list names, 0 for none."""
+        return np.array([int(line) for line in self.side[kind].split(b"\n")[:-1]], np.int64)
 
     @property
     def side_digest(self) -> bytes:
@@ -98,6 +103,18 @@ class ListTexts:
             return False
         pairs = zip(self.lists(), cached.lists(), strict=True)
         return all(theirs.startswith(ours) for ours, theirs in pairs)
+
+
+def _among_present(kind: str, kbest: KBest) -> Sequence[bytes]:
+    """Lines of side information; numbers of sentences count those with candidates, 0 for others."""
+    from lm.side_information import NUMBERS
+
+    lines = kbest.side[kind]
+    if kind not in NUMBERS:
+        return lines
+    places = np.where(kbest.counts > 0, np.cumsum(kbest.counts > 0), 0)
+    numbers = [int(line) for line in lines]
+    return [b"%d" % (places[number - 1] if number else 0) for number in numbers]
 
 
 def flat(scores: Sequence[NDArray[Any]]) -> NDArray[Any]:

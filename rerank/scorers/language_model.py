@@ -21,6 +21,7 @@ from lm.engine import EngineCounts, ScoringEngine
 from lm.evaluation import LogNormalisers
 from lm.rows import Rows
 from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
+from lm.side_information import information_of
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
@@ -31,6 +32,7 @@ from rerank.scorers import ContextualSource, ScoredDocument
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.following import located
+from rerank.scorers.side_rows import side_rows
 from rerank.scorers.unknown_words import UnknownWords
 
 ERRORS = {"float32": 1.2e-4, "bfloat16": 0.5}  # in nats a sentence: recipes/bench/errors.py
@@ -60,7 +62,7 @@ class LanguageModel(ContextualSource):
     ) -> None:
         super().__init__(name)
         self.columns = (f"{name}oov",)
-        self.side_information = tuple(saved.side)
+        self.side_information = information_of(saved.model.context, training=False)
         model = saved.model
         if document_cache is not None:
             model = WithDocumentCache(model, document_cache)
@@ -236,25 +238,13 @@ class LanguageModel(ContextualSource):
         starts = np.cumsum([0, *(len(own.counts) for own in texts)])
         lists = Candidates.joined([lists for lists, _ in encoded])
         with self._attributed(names, starts):
-            scores = how(lists, starts, self._side(texts))
+            scores = how(lists, starts, side_rows(self.saved, texts, self._engine.backend.device))
         found = []
         for (a, b), own, (_, columns) in zip(pairwise(starts), texts, encoded, strict=True):
             arrays = {**columns, "scores": flat(scores[a:b])}
             memory.keep(own, arrays)
             found.append(CachedScores(own, own, arrays))
         return found
-
-    def _side(self, texts: Sequence[ListTexts]) -> Rows | None:
-        """Side information of all lists of some documents, a row each; None if there is none."""
-        if not self.side_information:
-            return None
-        device = self._engine.backend.device
-        found = []
-        for kind in self.side_information:
-            lines = b"".join(own.side[kind] for own in texts)
-            text = self.saved.encode_side(kind, lines)
-            found.append(text.rows(np.arange(len(text.sentences) - 1), device))
-        return Rows.of(*found)
 
     def _independent(
         self, lists: Candidates, starts: NDArray[np.int64], side: Rows | None
@@ -293,7 +283,7 @@ class LanguageModel(ContextualSource):
             order=self.order,
             memory=self._memory,
             label=self._label(name),
-            side=self._side([texts]),
+            side=side_rows(self.saved, [texts], self._engine.backend.device),
         )
         return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
 

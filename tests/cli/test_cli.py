@@ -26,7 +26,8 @@ from rerank.pipeline import TextFiles
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = sorted(set(cli.commands) - {"demo", "cache", "list", "lm-eval"})  # no single command
+GROUPS = {"cache", "list", "lm-eval", "relations"}
+COMMANDS = sorted(set(cli.commands) - {"demo"} - GROUPS)
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9.5 ||| -9.5",

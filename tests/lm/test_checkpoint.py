@@ -444,6 +444,7 @@ def test_the_state_of_another_run_is_refused_and_the_difference_named(
 
 NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
 NEWER += ["locked_dropout", "word_dropout", "weight_dropout", "context_noise", "averaging"]
+NEWER += ["auxiliary_weight"]
 
 
 def test_a_state_of_before_there_was_a_setting_is_resumed_with_its_default(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lm.contexts.last_hidden import LastHidden
 from lm.contexts.last_two_hidden import LastTwoHidden
 from lm.contexts.sentence_bags import DualSentenceLevel
 from lm.contexts.sentence_recurrence import SentenceRecurrence
+from lm.contexts.source_neighbours import NextSource
 from lm.fusions import Fusion, Input, NoFusion, Output, Value
 from lm.heads import Head, LinearPredictor, Predictor, Softmax
 from lm.heads.hashed_softmax import HashedBagSoftmax
@@ -285,3 +286,16 @@ class Scaled(LastHidden):
 def test_a_broken_law_is_named(context: type[Context], law: str) -> None:
     with pytest.raises(BrokenLaw, match=law):
         check_composition(Composition(context, Output, "", ""))
+
+
+class Deaf(NextSource):
+    """Needs the next source sentence, and does not use it."""
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        own, following = encoded.tensors
+        return super().enter(contexts, Rows.of(own, torch.zeros_like(following)))
+
+
+def test_a_kind_of_side_information_without_effect_is_named() -> None:
+    with pytest.raises(BrokenLaw, match="expected scores to change with next-source"):
+        check_composition(replace(ZOO["dclm-right"], context=Deaf))

@@ -6,9 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm.contexts import Context
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
-from lm.side_information import SideText, words_of
+from lm.side_information import SentenceNumbers, SideText, information_of, words_of
 
 sentences = st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6)
 
@@ -64,3 +65,44 @@ def test_a_model_of_side_information_says_how_many_words_that_has() -> None:
     assert torch.is_tensor(model.context.start(2).tensors[0])
     with pytest.raises(ValueError, match="found a vocabulary of 7 words of theirs; leave"):
         DocumentLM(Config("codclm", 9, 3, 4, source_words=7))
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_the_next_sentence_is_that_of_the_same_document(sizes: list[int]) -> None:
+    n = sum(sizes)
+    bounds = np.cumsum([0, *sizes])
+    side = {"source": text_of([[3 + s] for s in range(n)])}
+    corpus = Corpus(np.zeros(0, np.int32), np.zeros(n + 1, np.int64), bounds, side)
+    (rows,) = corpus.side_rows(["next-source"], np.arange(n), torch.device("cpu")).tensors
+    last = {int(end) - 1 for end in bounds[1:]}
+    truth = [0 if s in last else 1 + 3 + s + 1 for s in range(n)]
+    assert [max(row, default=0) for row in rows.tolist()] == truth
+
+
+def parents_of(corpus: Corpus) -> list[int]:
+    """The number that the words of each sentence's parent are, of sentences of one such word."""
+    chosen = np.arange(corpus.n_sentences)
+    (rows,) = corpus.side_rows(["parent-source"], chosen, torch.device("cpu")).tensors
+    return [max(row, default=0) - 1 for row in rows.tolist()]
+
+
+def test_parents_follow_their_sentences_where_others_are_left_out() -> None:
+    """Sentence 1 is longer than one word: it is left out, and is nobody's parent any more."""
+    side = {"source": text_of([[10], [11], [12], [13]])}
+    side["parents"] = SentenceNumbers.of(np.array([2, 3, 1, 0]))
+    words = Corpus.of([[[3], [3, 4], [5]], [[6]]])
+    corpus = Corpus(words.tokens, words.sentences, words.documents, side)
+    assert parents_of(corpus) == [12, 13, 11, 10]
+    kept = corpus.without_longer(1)
+    assert parents_of(kept) == [12, -1, 10]
+    assert parents_of(kept.in_stretches(1)) == [12, -1, 10]
+    assert kept.digest() != corpus.digest()
+
+
+def test_what_is_given_for_derived_kinds_is_what_they_follow_from() -> None:
+    class Both(Context):
+        side_information = ("next-source", "parent-source")
+        training_information = ("relations",)
+
+    assert information_of(Both) == ("source", "parents", "relations")
+    assert information_of(Both, training=False) == ("source", "parents")

@@ -19,11 +19,15 @@ ORDERS |= {"adclm": None, "dam": None, "rnnslm": None, "rnnlm-lin": 0}
 ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
 ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
 ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
+ORDERS |= {"dclm-projection": None, "dclm-projection-decoupled": 1, "dclm-recurrence": None}
+ORDERS |= {"dclm-auxiliary": None, "dclm-right": 0, "dclm-rst": 0}
 ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
 ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
 ORDERS |= {"clstm-prevsent": 1, "clstm-sentseg": 0, "clstm-paraseg": None}
 ORDERS |= {"clstm-prevsent-sentseg": 1, "clstm-sentseg-paraseg": None}
 ORDERS |= {"clstm-thought": None, "hlstm": None}
+ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence", "dclm-auxiliary"}
+ADDITIVE |= {"dclm-right", "dclm-rst"}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
@@ -54,7 +58,7 @@ def printed(formula: str, **sizes: int) -> int:
 def test_models_have_as_many_parameters_as_their_formula_says(
     name: str, V: int, K: int, H: int, A: int
 ) -> None:
-    sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1}
+    sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
     found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, **sizes)
     assert counted(name, V, K, H, A) == found
 

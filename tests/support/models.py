@@ -14,7 +14,7 @@ from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
 from lm.rows import Rows
-from lm.side_information import KINDS, SideText
+from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary
 from lm.zoo import ZOO, Zoo, fact, load
@@ -53,14 +53,25 @@ def config_of(
     taken = options_of(config, composition)
     own = dict.fromkeys(("hash_size", "topics_number", "thought"), 2 * vocabulary)
     own["source_words"] = vocabulary + 1
+    own["relation_labels"] = vocabulary + 2
     sizes: dict[str, Any] = {name: n if name in taken else None for name, n in own.items()}
     return replace(config, **sizes)
 
 
 def beside(corpus: Corpus) -> Corpus:
-    """A corpus with side information of every kind: the sentences themselves."""
-    text = SideText(corpus.tokens, corpus.sentences)
-    return replace(corpus, side=dict.fromkeys(KINDS, text))
+    """A corpus with side information of every kind: the sentences themselves, or first words.
+
+    Parents are other sentences of the same document, and some of them none.
+    """
+    text, n = SideText(corpus.tokens, corpus.sentences), corpus.n_sentences
+    labels = SideText(corpus.tokens[corpus.sentences[:-1]], np.arange(n + 1))
+    side = {kind: labels if kind in LABELS else text for kind in KINDS}
+    sizes = np.diff(corpus.documents)
+    starts = np.repeat(corpus.documents[:-1], sizes)  # of each sentence's document
+    place, size = np.arange(n) - starts, np.repeat(sizes, sizes)
+    numbers = starts + (2 * place + 1) % np.maximum(size, 1)
+    side["parents"] = SentenceNumbers.of(np.where(place % 3 == 1, -1, numbers))
+    return replace(corpus, side=side)
 
 
 def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
@@ -74,7 +85,11 @@ def entered(model: DocumentLM, text: Corpus, context: Rows, s: int) -> Rows:
 
 def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
     """Vocabularies of the side information that a model needs, of the sizes that it says."""
-    sizes = {kind: getattr(model.config, KINDS[kind]) for kind in model.context.side_information}
+    sizes = {
+        kind: getattr(model.config, KINDS[kind])
+        for kind in information_of(model.context)
+        if kind in KINDS
+    }
     return {
         kind: Vocabulary(tuple(b"%d" % n for n in range(size - len(SPECIAL))))
         for kind, size in sizes.items()

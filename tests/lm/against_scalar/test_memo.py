@@ -6,12 +6,14 @@ import pytest
 import torch
 from support.scalar import memo
 from support.scalar.comparison import (
+    SIDE,
     Case,
     V,
     check_engine_scores,
     check_gradients,
     check_training_scores,
     check_training_scores_in_float64,
+    nats,
     training_scores,
 )
 from support.scalar.ji import Document, Scores
@@ -19,7 +21,7 @@ from support.scalar.memo_names import memo as names
 
 from lm.model import Config, DocumentLM
 from lm.vocabulary import END
-from lm.zoo import ENCODERS
+from lm.zoo import ENCODERS, RELATION_CLASSIFIERS, SOURCE_CONTEXTS
 
 REPRESENTATIONS = {
     "bag": memo.bag,
@@ -27,6 +29,13 @@ REPRESENTATIONS = {
     "cnn": memo.cnn,
     "rnn": memo.rnn,
 }
+GIVEN_RELATIONS = {
+    "dclm-projection": memo.projection,
+    "dclm-projection-decoupled": memo.projection_decoupled,
+    "dclm-recurrence": memo.relation_recurrence,
+}
+
+OTHER_SOURCES = {"dclm-bilingual": 0, "dclm-right": 1, "dclm-rst": 2}
 
 
 def reference(model: DocumentLM, document: Document) -> Scores:
@@ -34,8 +43,39 @@ def reference(model: DocumentLM, document: Document) -> Scores:
     config, p = model.config, names(model)
     if config.model == "dclm-two-sentence":
         return memo.two_sentence(p, document)
-    function = {"dclm": memo.dclm, "dclm-decoupled": memo.decoupled}[config.model]
+    if config.model in GIVEN_RELATIONS:
+        relations = [label for (label,) in SIDE["relations"][: len(document)]]
+        g = REPRESENTATIONS[config.encoder or "cnn"]
+        return GIVEN_RELATIONS[config.model](p, document, relations, g)
+    if config.source_words:
+        return of_source(model, document)
+    functions = {"dclm-decoupled": memo.decoupled}
+    function = functions.get(config.model, memo.dclm)
     return function(p, document, REPRESENTATIONS[config.encoder or "cnn"])
+
+
+def of_source(model: DocumentLM, document: Document) -> Scores:
+    """The scalar scores of a model of source sentences."""
+    config, n = model.config, len(document)
+    following: list[int | None] = [*range(1, n), None]
+    entries = [own[0] if own else None for own in SIDE["parents"][:n]]
+    parents = [None if own is None or own >= n else own for own in entries]
+    return memo.source_context(
+        names(model),
+        document,
+        SIDE["source"][:n],
+        REPRESENTATIONS[config.encoder or "cnn"],
+        given=SOURCE_CONTEXTS[config.source_context or "both"],
+        others=[following, parents][: OTHER_SOURCES[config.model]],
+    )
+
+
+def multi_task_loss(model: DocumentLM, before: DocumentLM, document: Document) -> float:
+    """−log p of the words and of the relations."""
+    relations = [label for (label,) in SIDE["relations"][: len(document)]]
+    g = REPRESENTATIONS[model.config.encoder or "cnn"]
+    of_words = -nats(reference(model, document))
+    return of_words + memo.relation_nats(names(model), document, relations, g)
 
 
 SHAPES = [  # encoder, recurrence over words, over sentences, layers, tied
@@ -62,6 +102,50 @@ CASES += [
     Case(Config("dclm-two-sentence", V, 3, 4, *shape), reference)
     for shape in (("rnn", 1, False), ("lstm", 2, True), ("cifg", 1, False))
 ]
+CASES += [
+    Case(
+        Config(name, V, 3, 4, *shape, encoder=g, sentence_recurrence=level, relation_labels=6),
+        reference,
+    )
+    for name, g, level, shape in [
+        ("dclm-projection", "bag", "tanh", ("rnn", 1, False)),
+        ("dclm-projection", "cnn", "lstm", ("gru", 2, True)),
+        ("dclm-projection-decoupled", "cnn", None, ("lstm", 1, True)),
+        ("dclm-recurrence", "bag", "tanh", ("rnn", 1, False)),
+        ("dclm-recurrence", "rnn", "cifg", ("lstm", 2, True)),
+    ]
+]
+CASES += [
+    Case(
+        Config(name, V, 3, 4, *shape, encoder=g, source_words=8, source_context=chosen),
+        reference,
+    )
+    for name, g, chosen, shape in [
+        ("dclm-bilingual", "sum", "current", ("rnn", 1, False)),
+        ("dclm-right", "bag", "previous", ("rnn", 1, False)),
+        ("dclm-right", "rnn", None, ("lstm", 2, True)),
+        ("dclm-rst", "cnn", None, ("lstm", 1, True)),
+        ("dclm-rst", "sum", "current", ("gru", 1, False)),
+    ]
+]
+AUXILIARY = [
+    Case(
+        Config(
+            "dclm-auxiliary",
+            V,
+            3,
+            4,
+            *shape,
+            encoder="bag",
+            relation_labels=6,
+            relation_classifier=classifier,
+        ),
+        reference,
+        multi_task_loss,
+    )
+    for classifier, shape in [(None, ("lstm", 2, True)), ("mlp", ("rnn", 1, False))]
+]
+CASES += AUXILIARY
 every_case = pytest.mark.parametrize(
     "case",
     CASES,
@@ -91,6 +175,12 @@ def test_gradients_are_those_of_finite_differences(case: Case) -> None:
 
 def test_every_encoder_has_scalar_code() -> None:
     assert ENCODERS.keys() == REPRESENTATIONS.keys()
+
+
+def test_every_relation_classifier_has_scalar_code() -> None:
+    assert {case.config.relation_classifier or "bilinear" for case in AUXILIARY} == {
+        *RELATION_CLASSIFIERS
+    }
 
 
 # Computed by hand

@@ -34,6 +34,7 @@ def test_settings_have_by_default_what_runs_had_before_a_setting_existed() -> No
     assert not any((then.locked_dropout, then.word_dropout, then.weight_dropout))
     assert not any((then.context_noise, then.averaging))
     assert then.objective == "likelihood"
+    assert then.auxiliary_weight == 1.0
 
 
 def test_every_recipe_gives_every_value_that_the_others_give() -> None:

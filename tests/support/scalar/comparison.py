@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 import torch
+from support.models import entered
 from support.scalar.ji import Document, Scores
 from torch import Tensor
 
@@ -18,6 +19,7 @@ from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.scoring import after
+from lm.side_information import SentenceNumbers, SideText
 from lm.trie import Candidates
 from lm.zoo import ZOO, Zoo
 
@@ -25,6 +27,11 @@ V = 9
 DOCUMENT = [[3, 4, 5, 3], [], [6], [8, 3, 0, 4], [5, 7]]
 SHORT = [[[3, 4, 6], [5, 8, 4], [6, 3], [], [7, 3]], [[7]]]
 CANDIDATES = [[], [3, 4], [3, 4, 8]]
+SIDE = {  # of the sentences of every document
+    "source": [[3, 4], [5], [], [4, 4, 6], [7]],
+    "relations": [[3], [5], [0], [5], [4]],
+    "parents": [[2], [0], [], [1], [3]],  # index in the document
+}
 
 Reference: TypeAlias = Callable[[DocumentLM, Document], Scores]
 Loss: TypeAlias = Callable[[DocumentLM, DocumentLM, Document], float]
@@ -75,7 +82,26 @@ def corpus(documents: Sequence[Document]) -> Corpus:
     sentences = [words for document in documents for words in document]
     tokens = np.array([word for words in sentences for word in words], dtype=np.int32)
     offsets = np.array([0, *accumulate(map(len, sentences))])
-    return Corpus(tokens, offsets, np.array([0, *accumulate(map(len, documents))]))
+    side = {kind: side_text(kind, documents) for kind in SIDE}
+    return Corpus(tokens, offsets, np.array([0, *accumulate(map(len, documents))]), side)
+
+
+def side_text(kind: str, documents: Sequence[Document]) -> SideText:
+    """Side information of documents: that of sentence i of each is entry i of its kind."""
+    if kind == "parents":
+        bounds = accumulate(map(len, documents), initial=0)
+        return SentenceNumbers.of(
+            np.array(
+                [
+                    begin + own[0] if own and own[0] < len(document) else -1
+                    for document, begin in zip(documents, bounds, strict=False)
+                    for own in SIDE[kind][: len(document)]
+                ]
+            )
+        )
+    sentences = [words for document in documents for words in SIDE[kind][: len(document)]]
+    tokens = np.array([word for words in sentences for word in words], dtype=np.int32)
+    return SideText(tokens, np.array([0, *accumulate(map(len, sentences))]))
 
 
 def check_training_scores(case: Case) -> None:
@@ -96,10 +122,11 @@ def check_engine_scores(case: Case) -> None:
     model = case.model()
     engine, context = ScoringEngine.of(model), model.context.start(1)
     for t, words in enumerate(DOCUMENT):
+        context = entered(model, corpus([DOCUMENT]), context, t)
         candidates = [*CANDIDATES, words]
         ((scores, summary),) = after(engine, [(Candidates.of([candidates]), context)])
-        histories = [[*DOCUMENT[:t], candidate] for candidate in candidates]
-        expected = [sum(case.reference(model, history)[-1]) for history in histories]
+        texts = [[*DOCUMENT[:t], candidate, *DOCUMENT[t + 1 :]] for candidate in candidates]
+        expected = [sum(case.reference(model, text)[t]) for text in texts]
         assert scores[0].tolist() == pytest.approx(expected, rel=0, abs=1e-5)
         last = slice(len(CANDIDATES), None)
         context = model.context.advance(context, summary.take(last))
@@ -138,6 +165,7 @@ def training_scores(model: DocumentLM, document: Document) -> Scores:
     text, context, scores = corpus([document]), model.context.start(1), []
     for t in range(len(document)):
         batch = PackedBatch.of(text, np.array([t]))
+        context = entered(model, text, context, t)
         sentences = model.unroll(batch, context)
         nll = model.head.nll(model.features(sentences, context), batch.targets)
         scores.append((-nll).tolist())

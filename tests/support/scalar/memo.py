@@ -1,17 +1,17 @@
 """The models of Eisenstein's memo "The Document Context Language Model" in scalar arithmetic.
 
 Each function gives log p of the words and of `</s>` of every sentence of a document, in nats.
-Parameters by their names in the memo: X, rows of word embeddings; f_w, the recurrence of eq. 1, a
-`Stack`; V_s, V_d and, where the memo has only the words "condition also on", V_1 and V_2, and b,
-a bias of the softmax; f, the recurrence of eq. 5, a `Stack`; h_0. g, the representation function
-of eq. 4, is one of the functions below, with its parameters at "g". Inputs of a sentence are
-`<s> w_1 … w_M`; its latent state at the end is that after w_M.
+Parameters by their names in the memo: X, rows of word embeddings; R, a matrix for each relation;
+f_w, the recurrence of eq. 1, a `Stack`; V_s, V_d and, where the memo has only the words "condition
+also on", V_1 and V_2, and b, a bias of the softmax; f, the recurrence of eq. 5, a `Stack`; h_0. g,
+the representation function of eq. 4, is one of the functions below, with its parameters at "g".
+Inputs of a sentence are `<s> w_1 … w_M`; its latent state at the end is that after w_M.
 """
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-from support.scalar.algebra import Vector, plus, product, tanh
+from support.scalar.algebra import Vector, log_softmax, plus, product, tanh
 from support.scalar.cells import Parameters, State, top
 from support.scalar.ji import Document, Scores, Sentence, log_probs
 
@@ -88,6 +88,88 @@ def two_sentence(p: Parameters, document: Document) -> Scores:
         scores.append(_sentence(p, words, share))
         one, two = top(_latent_states(p, words)[-1]), one
     return scores
+
+
+def projection(
+    p: Parameters, document: Document, relations: list[int], g: Representation
+) -> Scores:
+    """Eq. 9: softmax(V_s a_n + V_d tanh(R_d h_{i−1}) + b), h as in eq. 5."""
+    scores, state = [], before_document(p)
+    for words, d in zip(document, relations, strict=True):
+        scores.append(_sentence(p, words, product(p["V_d"], _transformed(p, d, top(state)))))
+        state = p["f"](g(p, words), state)
+    return scores
+
+
+def projection_decoupled(
+    p: Parameters, document: Document, relations: list[int], g: Representation
+) -> Scores:
+    """Eq. 9 with §3.1: h_{i−1} = g(w_{i−1})."""
+    scores, h = [], p["h_0"]
+    for words, d in zip(document, relations, strict=True):
+        scores.append(_sentence(p, words, product(p["V_d"], _transformed(p, d, h))))
+        h = g(p, words)
+    return scores
+
+
+def relation_recurrence(
+    p: Parameters, document: Document, relations: list[int], g: Representation
+) -> Scores:
+    """Eqs. 3 and 10: h_i = f(b_i, tanh(R_d h_{i−1})), in the top layer of f."""
+    scores, state = [], before_document(p)
+    for words, d in zip(document, relations, strict=True):
+        scores.append(_sentence(p, words, product(p["V_d"], top(state))))
+        h, *rest = state[-1]
+        before = [*state[:-1], (_transformed(p, d, h), *rest)]
+        state = p["f"](g(p, words), before)
+    return scores
+
+
+def source_context(
+    p: Parameters,
+    document: Document,
+    source: Document,
+    g: Representation,
+    *,
+    given: tuple[bool, bool],
+    others: list[list[int | None]],
+) -> Scores:
+    """Eqs. 6–8, 13 and 14: V_d times h_{i−1}, h_i, both, and vectors of other source sentences.
+
+    given: whether h_{i−1} enters, and h_i; others: for each further vector the source sentence of
+    which it is at every i, None for no words.
+    """
+    of_source = {**p, "X": p["X_s"]}
+    b = [g(of_source, words) for words in source]
+    scores, state = [], before_document(p)
+    for i, words in enumerate(document):
+        before, state = top(state), p["f"](b[i], state)  # eq. 7
+        entering = [h for h, enters in zip((before, top(state)), given, strict=True) if enters]
+        entering += [g(of_source, []) if own[i] is None else b[own[i] or 0] for own in others]
+        scores.append(_sentence(p, words, product(p["V_d"], [x for h in entering for x in h])))
+    return scores
+
+
+def relation_nats(
+    p: Parameters, document: Document, relations: list[int], g: Representation
+) -> float:
+    """Eqs. 11 and 12: −Σ log p(d_i) from the second sentence on, h as in eq. 5."""
+    nats, state = 0.0, before_document(p)
+    for i, (words, d) in enumerate(zip(document, relations, strict=True)):
+        before, state = top(state), p["f"](g(p, words), state)
+        if "Theta" in p:
+            logits = [product([top(state)], product(Theta, before))[0] for Theta in p["Theta"]]
+        else:
+            units = tanh(plus(product(p["W_1"], [*top(state), *before]), p["b_1"]))
+            logits = plus(product(p["W_2"], units), p["b_2"])
+        if i:
+            nats -= log_softmax(logits)[p["labels"].index(d)]
+    return nats
+
+
+def _transformed(p: Parameters, relation: int, h: Vector) -> Vector:
+    """tanh(R_d h)."""
+    return tanh(product(p["R"][relation], h))
 
 
 def _latent_states(p: Parameters, words: Sentence) -> list[list[State]]:

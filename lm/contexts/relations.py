@@ -1,0 +1,150 @@
+"""Discourse relations to the previous sentence, given as labels, that transform the context."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from lm.contexts import Context
+from lm.contexts.document_recurrence import DocumentRecurrence
+from lm.contexts.encodings import Encodings, PreviousEncoding
+from lm.products import linear
+from lm.recurrences import Recurrence
+from lm.rows import Rows
+from lm.sentences import ReadSentences
+from lm.side_information import labels_of, n_labels
+
+NOISE = 0.1  # times 1/√H: largest difference of an initial matrix from the identity
+
+
+class RelationMatrices(nn.Module):
+    """tanh(R_d h) with a matrix R_d (H, H) for each label d (Eisenstein's memo, eqs. 9–10).
+
+    The memo leaves the initial matrices open: they are near the identity, so that all relations
+    begin alike, and the context as in the model without them. `<unk>` has a matrix of its own,
+    which is trained where the training text has that label; else an unknown label leaves the
+    context nearly as it is, but for the tanh. O(B H²) time; (R − 2) H² parameters for R words of
+    the labels' vocabulary.
+    """
+
+    def __init__(self, labels: int, hidden: int) -> None:
+        super().__init__()
+        bound = NOISE / hidden**0.5
+        matrices = torch.empty(n_labels(labels), hidden, hidden).uniform_(-bound, bound)
+        matrices.diagonal(dim1=1, dim2=2).add_(1.0)
+        self.matrices = nn.Parameter(matrices)
+
+    def forward(self, labels: Tensor, h: Tensor) -> Tensor:
+        """Transformed rows (B, H); labels: (B,) of `labels_of`, h: (B, H)."""
+        order = torch.argsort(labels, stable=True)
+        sizes = torch.bincount(labels, minlength=len(self.matrices)).tolist()
+        parts = zip(torch.split(h[order], sizes), self.matrices, strict=True)
+        products = torch.cat([linear(rows, matrix) for rows, matrix in parts])
+        return torch.tanh(products[torch.argsort(order)].float())
+
+
+class RelationProjection(Context):
+    """tanh(R_{d_i} h_{i−1}), d_i the relation of sentence i to the one before (memo, eq. 9).
+
+    h is that of `DocumentRecurrence`. The label of the first sentence counts, too: it says how the
+    learned h_0 enters. Labels are given, and do not raise the order. Tensors of a context: the
+    transformed vector, then the state of the recurrence.
+    """
+
+    sentences: int | None = None
+    side_information: ClassVar[tuple[str, ...]] = ("relations",)
+    transformed: ClassVar[type[Encodings]] = DocumentRecurrence
+    options: ClassVar[tuple[str, ...]] = (*DocumentRecurrence.options, "relation_labels")
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, relation_labels: int, **named: Any
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        self.of_document = self.transformed(embedding, recurrence, **named)
+        self.width = self.of_document.width
+        self.merges_sentences = self.of_document.merges_sentences
+        self.relations = RelationMatrices(relation_labels, self.width)
+
+    def start(self, batch: int) -> Rows:
+        """h_0 for each row, which no label has transformed yet."""
+        return self._untransformed(self.of_document.start(batch))
+
+    def summary(self, sentences: ReadSentences) -> Rows:
+        """The vectors of the sentences."""
+        return self.of_document.summary(sentences)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """h_i, which no label has transformed yet."""
+        return self._untransformed(self.of_document.advance(Rows(contexts.tensors[1:]), summary))
+
+    def _untransformed(self, states: Rows) -> Rows:
+        return Rows.of(self.of_document.value(states), *states.tensors)
+
+    def encoded(self, side: Rows) -> Rows:
+        """The labels (B,)."""
+        return Rows.of(labels_of(side.tensors[0]))
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The vectors transformed as the labels say."""
+        states = Rows(contexts.tensors[1:])
+        value = self.relations(encoded.tensors[0], self.of_document.value(states))
+        return Rows.of(value, *states.tensors)
+
+    def sentence_key(self, words: NDArray[np.int32]) -> bytes:
+        """That of the encoder."""
+        return self.of_document.sentence_key(words)
+
+
+class DecoupledRelationProjection(RelationProjection):
+    """tanh(R_{d_i} g(w_{i−1})): eq. 9 with the decoupled context of the memo's §3.1; order 1."""
+
+    sentences = 1
+    transformed = PreviousEncoding
+    options: ClassVar[tuple[str, ...]] = (*PreviousEncoding.options, "relation_labels")
+
+
+class RelationRecurrence(DocumentRecurrence):
+    """h_i = f(b_i, tanh(R_{d_i} h_{i−1})) (Eisenstein's memo, eq. 10); words see h_{i−1} (eq. 3).
+
+    So d_i counts from the next sentence on. tanh(R h) takes the place of the hidden state of f's
+    top layer; other layers, and memory cells, go on as they are. Tensors of a context: h_{i−1},
+    then the state of f.
+    """
+
+    side_information: ClassVar[tuple[str, ...]] = ("relations",)
+    options: ClassVar[tuple[str, ...]] = RelationProjection.options
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, relation_labels: int, **named: Any
+    ) -> None:
+        super().__init__(embedding, recurrence, **named)
+        self.relations = RelationMatrices(relation_labels, self.width)
+
+    def start(self, batch: int) -> Rows:
+        """h_0 for each row."""
+        return self._untransformed(super().start(batch))
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """One step of f from the transformed states."""
+        return self._untransformed(super().advance(Rows(contexts.tensors[1:]), summary))
+
+    def _untransformed(self, states: Rows) -> Rows:
+        return Rows.of(self.level.output(states.tensors), *states.tensors)
+
+    def encoded(self, side: Rows) -> Rows:
+        """The labels (B,)."""
+        return Rows.of(labels_of(side.tensors[0]))
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The states from which f goes on after the sentences, transformed as the labels say."""
+        h, *state = contexts.tensors
+        state[-self.level.tensors] = self.relations(encoded.tensors[0], h)
+        return Rows.of(h, *state)
+
+    def value(self, contexts: Rows) -> Tensor:
+        """h_{i−1}, (B, H)."""
+        return contexts.tensors[0]
