@@ -95,13 +95,6 @@ class SentenceNumbers(SideText):
         return self.of(np.where(own >= 0, places[own], -1))
 
 
-def among(indices: NDArray[np.int64], kept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Indices of sentences, −1 for none, of and among those that a mask (S,) keeps."""
-    places = np.where(kept, np.cumsum(kept) - 1, -1)
-    own = indices[kept]
-    return np.where(own >= 0, places[own], -1)
-
-
 SideTexts = Mapping[str, SideText]
 Indices = NDArray[np.int64]
 

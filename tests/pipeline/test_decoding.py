@@ -421,7 +421,7 @@ def test_a_broken_model_is_named_with_the_document_and_nothing_is_written(
     saved = load_model(model_folders[name])
     with torch.no_grad():
         saved.model.embedding.weight[3] = torch.nan  # of "the"
-    save_model(here / "broken", saved.model, saved.vocabulary, {})
+    save_model(here / "broken", saved.model, saved.vocabulary, {}, saved.side)
     write("dev.kbest", [line.replace("the", "a") if line[0] < "5" else line for line in made_up()])
     before = sorted(here.iterdir())
     with pytest.raises(
