@@ -7,7 +7,7 @@ once, one whose contexts only add to the logits after each candidate of the sent
 others after each of 8 contexts. The peer reads the candidates of a list as one packed batch for
 each context, with the same weights; it knows neither tries nor products of pairs. Prints
 hypotheses, candidates in one context, in a second of CPU, and fails where two scores differ by
-more than 1e-3 nats. Source sentences are made up.
+more than 1e-3 nats. Side information is made up.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
 from lm.scoring import after, independent, pairs
-from lm.side_information import KINDS
+from lm.side_information import KINDS, LABELS, information_of
 from lm.trie import Candidates
 from lm.vocabulary import SPECIAL
-from lm.zoo import ZOO, fact, load
+from lm.zoo import ZOO, load
 
 WIDTH, RUNS, TOLERANCE = 8, 3, 1e-3
-WORDS, SIZE, SOURCE_WORDS = 10_000, 128, 1_000
+WORDS, SIZE, SOURCE_WORDS, LABELS_MADE_UP = 10_000, 128, 1_000, 8
 LARGER = ("rlm-bow-ef-1", "rlm-bow-lf-4", "rlm-seqbow-lf-4", "rlm-seqbow-att-lf-4")
 Scores = list[NDArray[np.float32]]
 
@@ -46,9 +46,10 @@ Scores = list[NDArray[np.float32]]
 def model_of(name: str) -> DocumentLM:
     """A model with random weights."""
     composition = ZOO[name]
-    kinds = fact(load(composition.context), "side_information") or ()
+    kinds = information_of(load(composition.context))
     shape = {"vocabulary": WORDS, "embed": SIZE, "hidden": SIZE, "layers": 1}
-    shape |= {KINDS[kind]: SOURCE_WORDS for kind in kinds}
+    sizes = {"source": SOURCE_WORDS, "relations": len(SPECIAL) + LABELS_MADE_UP}
+    shape |= {KINDS[kind]: sizes[kind] for kind in kinds if kind in sizes}
     return DocumentLM.seeded(Config(name, **composition.adapted(shape)), 1).eval()
 
 
@@ -109,14 +110,20 @@ def seconds(work: Callable[[], object], runs: int) -> float:
     return least
 
 
+def made_up(kind: str, sentences: int) -> Tensor:
+    """Side information of a kind: a label for each sentence, or twelve source words."""
+    dice = torch.Generator().manual_seed(1)
+    first, last, words = len(SPECIAL) + 1, SOURCE_WORDS, 12
+    if kind in LABELS:
+        last, words = first + LABELS_MADE_UP, 1
+    return torch.randint(first, last, (sentences, words), generator=dice)
+
+
 def row_of(name: str, data: Set, most: int) -> tuple[dict[str, str], float]:
     """Figures of a model, and the largest difference of two scores; most: the peer's contexts."""
-    model, side = model_of(name), None
+    model, lists, side = model_of(name), data.lists, None
     if model.context.side_information:
-        dice = torch.Generator().manual_seed(1)
-        shape = len(data.lists), 12
-        words: Tensor = torch.randint(len(SPECIAL) + 1, SOURCE_WORDS, shape, generator=dice)
-        side = Rows.of(*[words] * len(model.context.side_information))
+        side = Rows.of(*(made_up(kind, len(lists)) for kind in model.context.side_information))
     contexts = contexts_of(model, data, side)
     few = [given.take(slice(0, most)) for given in contexts]
     found = ours(model, data, side, contexts)
