@@ -1,4 +1,4 @@
-"""Side information: what a model is told of every sentence beside the target text.
+"""Side information: source sentences, labels or numbers, one for each sentence of a text.
 
 Each kind is a text of its own, parallel to the target text and in words of its own vocabulary: the
 source sentences, or labels, which are sentences of one word. It is given, not searched, so that

@@ -134,10 +134,12 @@ def read(
     first_id: int = 0,
     clip_inf: float | None = None,
     max_k: int = 1_000_000,
+    side: Mapping[str, str | Path] | None = None,
 ) -> DocumentReader:
     """Documents of a k-best list and of a file with the document id of each source line.
 
-    The options are those of `rerank decode`.
+    side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
+    of `rerank decode`.
     """
     return DocumentReader(
         Lists(
@@ -149,6 +151,7 @@ def read(
             first_id=first_id,
             clip_inf=clip_inf,
             max_k=max_k,
+            side=side or {},
         )
     )
 

@@ -22,6 +22,9 @@ Candidate: TypeAlias = tuple[str, Mapping[str, float]]
 class Document:
     """The k-best lists of a document; a sentence without candidates has an empty list.
 
+    side: side information for language models that need it, such as `{"source": [...]}`: a text
+    for each sentence, as in a line of the file of `rerank decode --source`.
+
     >>> Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], []]).texts
     [['the cat', 'a cat'], []]
     """
@@ -30,6 +33,7 @@ class Document:
     sentences: Sequence[Sequence[Candidate]]
     kbest: KBest | None = field(default=None, repr=False)
     """The lists as they were read from a file."""
+    side: Mapping[str, Sequence[str]] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(cls, name: str, kbest: KBest) -> Document:

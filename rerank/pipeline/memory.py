@@ -14,7 +14,9 @@ from rerank.errors import InputError
 from rerank.files.inputs import RereadFile
 from rerank.notices import PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.side_information import check_document
 from rerank.pipeline.sources import DocumentSource, NamedLists
+from rerank.registry import SIDE_INFORMATION
 from rerank.scorers import FeatureSource
 
 
@@ -41,6 +43,9 @@ class MemorySource(DocumentSource):
             kbest = document.kbest
             if kbest is None:
                 kbest = KBest.of(document.sentences, source=document.id, sparse=self._sparse)
+                kbest = replace(kbest, side=_side_information(document))
+            for scorer in self.scorers:
+                _check_needed(scorer, kbest, document.id)
             if kbest.n:
                 labels = labels or kbest.labels
                 kbest = _relabelled(kbest, labels)
@@ -58,7 +63,8 @@ class DocumentReader:
 
     def __init__(self, lists: Lists) -> None:
         self._notices = PythonWarnings()
-        self._file = KBestFile(RereadFile(lists.kbest), lists)
+        side = {kind: RereadFile(path) for kind, path in lists.side.items()}
+        self._file = KBestFile(RereadFile(lists.kbest), lists, side)
         self._documents = self._file.documents(self._notices)
 
     def __len__(self) -> int:
@@ -67,6 +73,32 @@ class DocumentReader:
     def __iter__(self) -> Iterator[Document]:
         for name, kbest in self._file.read(self._documents, self._notices):
             yield Document.of(name, kbest)
+
+
+def _side_information(document: Document) -> dict[str, list[bytes]]:
+    """Side information of a document; InputError if it is not a text for each sentence."""
+    found = {}
+    for kind, texts in document.side.items():
+        if len(texts) != len(document.sentences):
+            raise InputError(
+                f"expected {len(document.sentences)} texts of side information {kind!r}, one for "
+                f"each sentence, found {len(texts)}; text i must belong to sentence i",
+                source=document.id,
+            )
+        found[kind] = [text.encode() for text in texts]
+        check_document(found[kind], kind, document.id)
+    return found
+
+
+def _check_needed(scorer: FeatureSource, kbest: KBest, name: str) -> None:
+    """InputError for a document without side information that a scorer needs."""
+    for kind in scorer.side_information:
+        if kind not in kbest.side:
+            raise InputError(
+                f"expected {SIDE_INFORMATION[kind]}, which scorer {scorer.name!r} needs, found "
+                f"none; give them to Document or rerank.read as side={{{kind!r}: ...}}",
+                source=name,
+            )
 
 
 def _relabelled(kbest: KBest, labels: Sequence[Label]) -> KBest:

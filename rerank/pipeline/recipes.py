@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.errors import UsageError
 from rerank.pipeline.devices import memory_bytes
+from rerank.pipeline.unused_options import WORD_NOISE, refuse_unused
 from rerank.registry import MODELS
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 TRAINING_BYTES = 16  # for each parameter: its value, gradient and two moments in float32
 AVERAGING_BYTES = 4  # for each parameter: its average
-WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,53 +150,8 @@ def settings_of(recipe: Recipe, given: Recipe, model: DocumentLM) -> Settings:
     """
     from lm.training.settings import Settings
 
-    if given.negatives and not model.head.sampled:
-        raise UsageError(
-            f"--negatives {given.negatives}: the head of this model is trained on all words; "
-            "leave the option out"
-        )
-    if given.levels and not model.context.auxiliary_parameters():
-        raise UsageError(
-            f"--levels {given.levels}: this model has no sentence level; leave the option out"
-        )
-    if given.levels == "two-step" and model.context.training_information:
-        raise UsageError(
-            f"--levels two-step: {given.model} predicts words and relations from one sentence "
-            "level; choose together or separate"
-        )
-    if given.auxiliary_weight is not None:
-        weight = f"--auxiliary-weight {given.auxiliary_weight:g}"
-        if not model.context.auxiliary_parameters():
-            raise UsageError(
-                f"{weight}: {given.model} is trained by the loss of the words alone; leave the "
-                "option out"
-            )
-        if recipe.levels == "two-step":
-            raise UsageError(
-                f"{weight}: with --levels two-step the losses are not added; leave the option out"
-            )
-    if given.backward and not model.head.predicts_end:
-        raise UsageError(
-            f"--backward: {given.model} predicts bags of words, which have no order; leave the "
-            "option out"
-        )
-    if given.reverse_documents and not model.fusion.uses_context:
-        raise UsageError(
-            f"--reverse-documents: {given.model} reads no context, so that the order of sentences "
-            "does not matter; leave the option out"
-        )
+    refuse_unused(recipe, given, model)
     unused = () if model.recurrence.width else WORD_NOISE
-    for name in unused:
-        if value := getattr(given, name):
-            raise UsageError(
-                f"--{name.replace('_', '-')} {value:g}: {given.model} has no states of words; "
-                "leave the option out"
-            )
-    if given.context_noise and model.order == 0:
-        raise UsageError(
-            f"--context-noise {given.context_noise:g}: {given.model} reads no target context; "
-            "leave the option out"
-        )
     settings = Settings(**{**recipe.values(Settings), **dict.fromkeys(unused, 0.0)})
     settings = replace(settings, negatives=_negatives(settings, given, model))
     if given.context_dropout is None and model.context.carries_state:

@@ -189,9 +189,6 @@ def given_lines(
     name: of the file, in messages. InputError for another number of lines, or for a line of
     labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
-    from lm.side_information import LABELS, NUMBERS
-    from lm.vocabulary import words_of
-
     lines, done = read_lines(path, notices), 0
     for d in range(len(documents)):
         start, stop = documents.span(d)
@@ -203,18 +200,7 @@ def given_lines(
                 "line i must belong to source line i",
                 source=name,
             )
-        if kind in LABELS:
-            for n, line in enumerate(found, start + 1):
-                if len(line.split()) != 1:
-                    raise InputError(
-                        f"expected one label, found {len(line.split())} words; write a label "
-                        "without spaces for each source line",
-                        source=name,
-                        line=n,
-                    )
-        if kind in NUMBERS:
-            for i, line in enumerate(found):
-                sentence_number(words_of(line), i, stop - start, name, start + i + 1)
+        check_document(found, kind, name, start + 1)
         yield found
     surplus = len(list(islice(lines, SURPLUS)))
     if surplus:
@@ -224,6 +210,28 @@ def given_lines(
             "line i must belong to source line i",
             source=name,
         )
+
+
+def check_document(lines: Sequence[bytes], kind: str, name: str, first: int = 1) -> None:
+    """InputError for side information of a document's sentences that is not of its kind.
+
+    Labels are one word, numbers those of a sentence. name, first: of the file and its line where
+    the document begins, or of the document in memory and 1, in messages.
+    """
+    from lm.side_information import LABELS, NUMBERS
+    from lm.vocabulary import words_of
+
+    for i, line in enumerate(lines):
+        words = words_of(line)
+        if kind in LABELS and len(words) != 1:
+            raise InputError(
+                f"expected one label, found {len(words)} words; write a label without spaces for "
+                "each source line",
+                source=name,
+                line=first + i,
+            )
+        if kind in NUMBERS:
+            sentence_number(words, i, len(lines), name, first + i)
 
 
 def renumbered(text: SideText, words: Sequence[bytes], vocabulary: Vocabulary) -> SideText:

@@ -87,7 +87,7 @@ def parents_of(corpus: Corpus) -> list[int]:
 
 
 def test_parents_follow_their_sentences_where_others_are_left_out() -> None:
-    """Sentence 1 is longer than one word: it is left out, and is nobody's parent any more."""
+    """Sentence 1, of two words, is left out; a sentence whose parent it was has none."""
     side = {"source": text_of([[10], [11], [12], [13]])}
     side["parents"] = SentenceNumbers.of(np.array([2, 3, 1, 0]))
     words = Corpus.of([[[3], [3, 4], [5]], [[6]]])

@@ -12,6 +12,7 @@ from support.files import read, write, write_weights
 from support.models import save_models
 from support.words import WORDS
 
+import rerank
 from lm.checkpoint import SavedModel, load_model
 from lm.engine import ScoringEngine
 from lm.laws import read_by_words
@@ -19,6 +20,7 @@ from lm.rows import Rows
 from lm.scoring import after
 from lm.trie import Candidates
 from rerank.cli import run
+from rerank.errors import InputError
 
 BILINGUAL = ["dclm-bilingual", "dclm-bilingual-decoupled"]
 LISTS = [["the lamp", "lamp the", "it"], ["it", "the lamp"], [], ["no one", "a lamp is lit"]]
@@ -173,3 +175,43 @@ def test_an_interrupted_training_goes_on_with_its_side_information_alone(
     write("train.src", [*lines[3:], *lines[:3]])
     fault = fault_of(f"{train} --resume", capsys, 3)
     assert "the interrupted run was another one: training text was" in fault
+
+
+def documents(side: dict[str, list[str]] | None = None) -> list[rerank.Document]:
+    candidates = [[(text, {"LM0": 0.0}) for text in own] for own in LISTS]
+    return [rerank.Document("one", candidates, side=side or {})]
+
+
+@pytest.mark.parametrize("name", BILINGUAL)
+def test_documents_in_memory_have_the_scores_of_files(name: str) -> None:
+    save_models({name: Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
+    weights = {"LM0": 0.0, "lm": 1.0, "lmoov": 0.0}
+    reranker = rerank.Reranker(weights, lm={"lm": "lm"}, no_cache=True)
+    (own,) = reranker.decode(documents({"source": SOURCES}))
+    with pytest.warns(rerank.RerankWarning, match="source line without hypotheses"):
+        lists = rerank.read("dev.kbest", no_docs="one", side={"source": "dev.src"})
+        (read_back,) = reranker.decode(lists)
+    assert run([*DECODE.split(), "--source", "dev.src", "--out", "out"]) == 0
+    assert list(own.texts) == list(read_back.texts) == read("out")
+    assert own.score == pytest.approx(read_back.score)
+
+
+def test_documents_in_memory_without_side_information_are_told_how_to_have_it() -> None:
+    save_models({"dclm-bilingual": Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
+    weights = {"LM0": 0.0, "lm": 1.0, "lmoov": 0.0}
+    reranker = rerank.Reranker(weights, lm={"lm": "lm"}, no_cache=True)
+    cure = r"one: expected the source sentences, .* as side=\{'source': \.\.\.\}"
+    with pytest.raises(InputError, match=cure):
+        reranker.decode(documents())
+    with pytest.raises(InputError, match=r"one: expected 4 texts of side information 'source'"):
+        reranker.decode(documents({"source": SOURCES[:2]}))
+
+
+def test_numbers_of_sentences_are_not_read_from_the_last_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("parents", ["0" if line else "" for line in read("train.src")])
+    files = "--parents parents --valid-parents parents"
+    train = f"{TRAIN} --model dclm-rst --out new {' '.join(SOURCE)} {files} --reverse-documents"
+    fault = fault_of(train, capsys)
+    assert "dclm-rst needs --parents, whose numbers count sentences from the first one" in fault
