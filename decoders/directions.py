@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from decoders.problem import DocumentProblem
 
 
 class Direction(StrEnum):
@@ -19,10 +15,3 @@ class Direction(StrEnum):
     FORWARD = "forward"
     REVERSED = "reversed"
     BOTH = "both"
-
-
-def direction_of(problem: DocumentProblem) -> Direction:
-    """The direction in which a problem can be searched; FORWARD where it may be either."""
-    if problem.causal:
-        return Direction.FORWARD
-    return Direction.REVERSED if problem.reversed().causal else Direction.BOTH

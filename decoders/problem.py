@@ -101,15 +101,12 @@ class DocumentProblem(Protocol):
         """
         return False
 
-    def reversed(self) -> DocumentProblem:
-        """These scores over the sentences in reverse order, in which paths keep their scores.
+    def mirror(self) -> DocumentProblem | None:
+        """These scores over the sentences in reverse order, if the problem has a form of its own.
 
-        Causal up to order 1, and where this problem is not causal, but depends on later sentences
-        only. The default offers `rescore` alone above order 1.
+        `decoders.reversal.reversed_problem` gives them for any problem.
         """
-        from decoders.reversal import reversed_problem
-
-        return reversed_problem(self)
+        return None
 
     def causal_part(self) -> DocumentProblem | None:
         """Those of the scores that depend on earlier sentences only; None if there are none."""

@@ -40,9 +40,22 @@ if TYPE_CHECKING:
 
 
 def reversed_problem(problem: DocumentProblem) -> DocumentProblem:
-    """The scores of a problem over its sentences in reverse order."""
+    """The scores of a problem over its sentences in reverse order, in which paths keep theirs.
+
+    Causal up to order 1, and where the problem is not causal, but depends on later sentences only.
+    Above order 1 it offers `rescore` alone, unless the problem has a form of its own.
+    """
+    if (own := problem.mirror()) is not None:
+        return own
     kind = ReversedChain if problem.order in (0, 1) else ReversedProblem
     return kind(problem)
+
+
+def direction_of(problem: DocumentProblem) -> Direction:
+    """The direction in which a problem can be searched; FORWARD where it may be either."""
+    if problem.causal:
+        return Direction.FORWARD
+    return Direction.REVERSED if reversed_problem(problem).causal else Direction.BOTH
 
 
 class ReversedChain(Chain):
@@ -64,7 +77,7 @@ class ReversedChain(Chain):
         """Whether the other problem's scores are given earlier sentences."""
         return not self._problem.given_later
 
-    def reversed(self) -> DocumentProblem:
+    def mirror(self) -> DocumentProblem:
         """The other problem."""
         return self._problem
 
@@ -101,7 +114,7 @@ class ReversedProblem(DocumentProblem):
         """Whether the other problem's scores are given earlier sentences."""
         return not self._problem.given_later
 
-    def reversed(self) -> DocumentProblem:
+    def mirror(self) -> DocumentProblem:
         """The other problem."""
         return self._problem
 
@@ -144,7 +157,7 @@ def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
     `conditional_scores`.
     """
     if problem.given_later:
-        return conditional_scores(problem.reversed(), choices[::-1])[::-1]
+        return conditional_scores(reversed_problem(problem), choices[::-1])[::-1]
     return conditional_scores(problem, choices)
 
 

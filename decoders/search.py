@@ -11,12 +11,18 @@ from types import MappingProxyType
 
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import full_width
-from decoders.directions import Direction, direction_of
+from decoders.directions import Direction
 from decoders.mbr import Utility
 from decoders.numerics import rng_for
 from decoders.problem import DocumentProblem, Path, ScoreError, UnsuitedDecoder
 from decoders.result import SearchResult
-from decoders.reversal import ReversedUtility, in_document_order, reversed_fault
+from decoders.reversal import (
+    ReversedUtility,
+    direction_of,
+    in_document_order,
+    reversed_fault,
+    reversed_problem,
+)
 from decoders.starts import Choices, best_starts
 from decoders.sweeps import sweeps
 from decoders.table import AUTO_WIDTH, DECODERS, Decoder, Finder, choose
@@ -113,7 +119,7 @@ def decode_all(
     extras: Sequence[Utility | None] = utilities or [None] * len(problems)
     directions = list(map(direction_of, problems))
     turned = [
-        (problem.reversed(), ReversedUtility.of(utility, len(problem.lengths)))
+        (reversed_problem(problem), ReversedUtility.of(utility, len(problem.lengths)))
         if direction is Direction.REVERSED
         else (problem, utility)
         for problem, utility, direction in zip(problems, extras, directions, strict=True)

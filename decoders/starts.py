@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decoders.batching import Steps, follow, run_batch
 from decoders.beam import beam
 from decoders.problem import DocumentProblem, Path, ScoreError
-from decoders.reversal import reversed_fault
+from decoders.reversal import reversed_fault, reversed_problem
 
 Choices = tuple[int, ...]
 Found = list[tuple[int, Path]]  # paths, each with the number of its problem
@@ -22,7 +22,7 @@ def best_starts(problems: Mapping[int, DocumentProblem], width: int) -> dict[int
     with `problem`, the number of the problem.
     """
     forward = _decoded({d: one.causal_part() for d, one in problems.items()}, width)
-    turned = {d: one.reversed() for d, one in problems.items()}
+    turned = {d: reversed_problem(one) for d, one in problems.items()}
     try:
         other = _decoded({d: one.causal_part() for d, one in turned.items()}, width)
     except ScoreError as fault:

@@ -22,6 +22,7 @@ from decoders.problem import (
     apply_to_each,
     checked,
 )
+from decoders.reversal import reversed_problem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +61,9 @@ class WeightedSum(DocumentProblem):
         """Whether all parts of non-zero weight are causal."""
         return all(part.causal for _, _, part in self._active)
 
-    def reversed(self) -> WeightedSum:
+    def mirror(self) -> WeightedSum:
         """The weighted sum of the reversed parts."""
-        return WeightedSum([(weight, part.reversed()) for weight, part in self.parts])
+        return WeightedSum([(weight, reversed_problem(part)) for weight, part in self.parts])
 
     def causal_part(self) -> WeightedSum | None:
         """The sum of the causal parts, the others with weight 0."""

@@ -26,7 +26,7 @@ from rerank.pipeline.ngram_models import NGramRecipe as NGramRecipe
 from rerank.pipeline.ngram_models import ngram_perplexity as ngram_perplexity
 from rerank.pipeline.ngram_models import train_ngram as train_ngram
 from rerank.pipeline.perplexity import perplexity as perplexity
-from rerank.pipeline.recipes import Recipe as Recipe
+from rerank.pipeline.recipe import Recipe as Recipe
 from rerank.pipeline.relations import RelationFigures as RelationFigures
 from rerank.pipeline.relations import label_relations as label_relations
 from rerank.pipeline.relations import train_relations as train_relations

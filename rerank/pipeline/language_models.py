@@ -18,8 +18,8 @@ from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
 from rerank.pipeline.devices import choose_device, choose_precision
 from rerank.pipeline.processes import processes
+from rerank.pipeline.recipe import Recipe
 from rerank.pipeline.recipes import (
-    Recipe,
     check_model,
     check_packages,
     completed,

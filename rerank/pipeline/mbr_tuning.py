@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 import rerank
 from decoders.batching import run_batch
-from decoders.directions import Direction, direction_of
+from decoders.directions import Direction
 from decoders.mbr import best, posterior_of, scale, standard_deviation
 from decoders.numerics import rng_for
 from decoders.posterior import Posterior
-from decoders.reversal import reversed_posterior
+from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.search import SEED
 from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
@@ -145,9 +145,9 @@ def _sums(
 
     The sentences without candidates are one more, summed.
     """
-    problems = [document.problem(batch.weights) for document in batch.documents]
-    turned = [direction_of(problem) is Direction.REVERSED for problem in problems]
-    problems = [p.reversed() if turn else p for p, turn in zip(problems, turned, strict=True)]
+    forward = [document.problem(batch.weights) for document in batch.documents]
+    turned = [direction_of(problem) is Direction.REVERSED for problem in forward]
+    problems = [reversed_problem(p) if turn else p for p, turn in zip(forward, turned, strict=True)]
     names = [document.name for document in batch.documents]
     filled = [kbest for _, kbest in batch.lists if kbest.n]
     utilities = iter(utilities_of(search, filled))

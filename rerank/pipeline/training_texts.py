@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lm.corpus import Corpus
     from lm.side_information import SideText
     from lm.vocabulary import Vocabulary
-    from rerank.pipeline.recipes import Recipe
+    from rerank.pipeline.recipe import Recipe
 
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {

@@ -9,7 +9,7 @@ from rerank.errors import UsageError
 
 if TYPE_CHECKING:
     from lm.model import DocumentLM
-    from rerank.pipeline.recipes import Recipe
+    from rerank.pipeline.recipe import Recipe
 
 WORD_NOISE = ("dropout", "locked_dropout", "word_dropout")  # of what word states are made of
 LEAVE_OUT = "leave the option out"

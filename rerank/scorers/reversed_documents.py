@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from decoders.reversal import reversed_problem
 from rerank.corpus.columns import reversed_lists
 from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
@@ -16,7 +17,7 @@ class ReversedDocuments(FeatureSource):
     """The features of another source, which is given the lists of each document in reverse order.
 
     The context of a sentence is then what the source makes of the sentences after it; a document's
-    last sentence has the start context. `DocumentProblem.reversed` turns the scores back.
+    last sentence has the start context. `decoders.reversal.reversed_problem` turns the scores back.
     """
 
     given_later = True
@@ -45,7 +46,7 @@ class ReversedDocuments(FeatureSource):
         for (_, kbest), one in zip(documents, self._source.score(turned), strict=True):
             columns = np.empty_like(one.columns)
             columns[reversed_lists(kbest.counts)] = one.columns
-            found.append(ScoredDocument(one.problem.reversed(), columns, one.keep))
+            found.append(ScoredDocument(reversed_problem(one.problem), columns, one.keep))
         return found
 
     def passes(self, k: float) -> float:

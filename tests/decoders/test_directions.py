@@ -4,19 +4,20 @@ import numpy as np
 import pytest
 from support.problems import RightToLeft, random_problem, rng
 
-from decoders.directions import Direction, direction_of
+from decoders.directions import Direction
 from decoders.problem import DocumentProblem
+from decoders.reversal import direction_of, reversed_problem
 from decoders.weighted_sum import WeightedSum
 
 LENGTHS = [2, 3, 2]
 PARTS: dict[str, DocumentProblem] = {
     "order 0": random_problem(0, LENGTHS, rng(1)),
     "pairs": random_problem(1, LENGTHS, rng(1)),
-    "later pairs": random_problem(1, LENGTHS[::-1], rng(1)).reversed(),
+    "later pairs": reversed_problem(random_problem(1, LENGTHS[::-1], rng(1))),
     "earlier": random_problem(None, LENGTHS, rng(1)),
     "earlier two": random_problem(2, LENGTHS, rng(1)),
-    "later": random_problem(None, LENGTHS[::-1], rng(1)).reversed(),
-    "later two": random_problem(2, LENGTHS[::-1], rng(1)).reversed(),
+    "later": reversed_problem(random_problem(None, LENGTHS[::-1], rng(1))),
+    "later two": reversed_problem(random_problem(2, LENGTHS[::-1], rng(1))),
     "neighbours": RightToLeft([np.zeros(k) for k in LENGTHS], 1.0),
 }
 
@@ -40,11 +41,11 @@ def test_the_direction_follows_from_what_sentences_depend_on(
 ) -> None:
     problem = WeightedSum([(1.0, PARTS[name]) for name in names])
     assert direction_of(problem) is Direction(expected)
-    searched = problem.reversed() if expected == "reversed" else problem
+    searched = reversed_problem(problem) if expected == "reversed" else problem
     assert searched.order == order
 
 
 def test_scorers_without_weight_do_not_count() -> None:
     problem = WeightedSum([(1.0, PARTS["earlier"]), (0.0, PARTS["later"])])
     assert direction_of(problem) is Direction.FORWARD
-    assert direction_of(problem.reversed()) is Direction.REVERSED
+    assert direction_of(reversed_problem(problem)) is Direction.REVERSED

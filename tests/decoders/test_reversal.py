@@ -26,7 +26,7 @@ from decoders.batching import conditional_scores, path_score
 from decoders.directions import Direction
 from decoders.exhaustive import exhaustive
 from decoders.problem import Array, DocumentProblem, ScoreError, UnsuitedDecoder
-from decoders.reversal import ReversedUtility, own_scores
+from decoders.reversal import ReversedUtility, own_scores, reversed_problem
 from decoders.search import Options, decode, decode_all
 from decoders.table import DECODERS
 from decoders.viterbi import viterbi
@@ -44,9 +44,9 @@ def test_paths_keep_their_scores_and_two_reversals_are_none(
     lengths: list[int], order: int | None, seed: int
 ) -> None:
     problem = random_problem(order, lengths, rng(seed), VALUES)
-    turned = problem.reversed()
+    turned = reversed_problem(problem)
     assert tuple(turned.lengths) == tuple(lengths)[::-1]
-    assert turned.reversed() is problem
+    assert reversed_problem(turned) is problem
     assert (turned.given_later, problem.given_later) == (True, False)
     assert turned.causal == (order in (0, 1))
     assert turned.order == (order if order in (0, 1) else None)
@@ -60,7 +60,7 @@ def test_rescoring_tells_how_much_a_change_inside_a_path_is_worth(
 ) -> None:
     """Over a horizon that reaches the order, and of other orders both ends."""
     problem = random_problem(order, lengths, rng(seed), VALUES)
-    turned, n = problem.reversed(), len(lengths)
+    turned, n = reversed_problem(problem), len(lengths)
     t = data.draw(st.integers(0, n - 1))
     u = data.draw(st.integers(t, n - 1))
     one, other = (rng(seed + i).integers(turned.lengths) for i in (1, 2))
@@ -74,13 +74,13 @@ def test_rescoring_tells_how_much_a_change_inside_a_path_is_worth(
 def test_rescoring_may_leave_out_what_is_beyond_the_horizon_on_either_side() -> None:
     problem = random_problem(None, [2] * 7, rng(3), VALUES)
     paths = np.array(all_paths([2] * 7)[:5])
-    near = problem.reversed().rescore(paths, 3, 1)
+    near = reversed_problem(problem).rescore(paths, 3, 1)
     truth = problem.rescore(paths[:, ::-1], 2, 2)  # sentences 2, 3 and 4
     np.testing.assert_array_equal(near, truth)
 
 
 def test_a_problem_of_unbounded_order_has_no_states_once_it_is_reversed() -> None:
-    turned = random_problem(None, [2, 2], rng(1)).reversed()
+    turned = reversed_problem(random_problem(None, [2, 2], rng(1)))
     for call in (
         turned.initial,
         lambda: turned.extend(None, 0),
@@ -97,7 +97,7 @@ def test_a_problem_of_unbounded_order_has_no_states_once_it_is_reversed() -> Non
 def test_two_directions_of_order_1_are_one_exact_viterbi(lengths: list[int], seed: int) -> None:
     forward = random_pairwise(lengths, seed, VALUES)
     backward = random_pairwise(lengths[::-1], seed + 1, VALUES)
-    both = WeightedSum([(0.5, forward), (2.0, backward.reversed())])
+    both = WeightedSum([(0.5, forward), (2.0, reversed_problem(backward))])
     assert (both.order, both.causal) == (1, True)
     truth = {
         path: 0.5 * path_score(forward, path) + 2.0 * path_score(backward, path[::-1])
@@ -111,13 +111,13 @@ def test_two_directions_of_order_1_are_one_exact_viterbi(lengths: list[int], see
 def test_the_pair_scores_of_a_reversed_chain_are_the_transposed_ones() -> None:
     """p(t − 1 | t) at t, and p(last | start) of the last sentence beside it."""
     start, last = np.array([[-1.0, -2.0]]), np.array([[-4.0, -8.0, -16.0], [-32.0, -64.0, -128.0]])
-    turned = Pairwise([start, last]).reversed()
+    turned = reversed_problem(Pairwise([start, last]))
     assert turned.lengths == (3, 2)
     np.testing.assert_array_equal(turned.pairwise(0), np.zeros((1, 3)))
     np.testing.assert_array_equal(turned.pairwise(1), last.T + start)
-    alone = Pairwise([start]).reversed()
+    alone = reversed_problem(Pairwise([start]))
     np.testing.assert_array_equal(alone.pairwise(0), start)
-    flat = Unary([np.array([1.0]), np.array([2.0, 3.0])]).reversed()
+    flat = reversed_problem(Unary([np.array([1.0]), np.array([2.0, 3.0])]))
     np.testing.assert_array_equal(flat.unary(0), [2.0, 3.0])
     np.testing.assert_array_equal(flat.pairwise(1), [[1.0], [1.0]])
 
@@ -139,7 +139,7 @@ def test_a_reversed_problem_is_searched_as_the_problem_that_it_reverses(
     options, ids = Options(scale=0.7, gap=4), ["a", "b"]
     utilities = [ExactMatch(), ExactMatch()]
     truth = decode_all(problems, name, options, documents=ids, utilities=utilities)
-    turned = [WeightedSum([(1.0, problem.reversed())]) for problem in problems]
+    turned = [WeightedSum([(1.0, reversed_problem(problem))]) for problem in problems]
     found = decode_all(turned, name, options, documents=ids, utilities=utilities)
     for one, other in zip(found, truth, strict=True):
         if order in (0, 1):  # searched forward, as every chain
@@ -166,8 +166,8 @@ def test_chains_of_either_direction_join_a_search_in_reverse_order() -> None:
     parts = [
         (1.0, Unary(random_problem(0, lengths, rng(1), VALUES).tables)),
         (0.5, random_pairwise(lengths, 2, VALUES)),
-        (2.0, random_pairwise(lengths[::-1], 3, VALUES).reversed()),
-        (1.0, random_problem(None, lengths[::-1], rng(4), VALUES).reversed()),
+        (2.0, reversed_problem(random_pairwise(lengths[::-1], 3, VALUES))),
+        (1.0, reversed_problem(random_problem(None, lengths[::-1], rng(4), VALUES))),
     ]
     problem = WeightedSum(parts)
     truth = {
@@ -186,15 +186,15 @@ def test_equal_paths_of_a_reversed_search_are_decided_from_the_first_sentence() 
     table = HistoryTable([np.zeros(2), np.array([[0.0, 1.0], [1.0, 0.0]])], None)
     assert exhaustive(table)[0].choices == (1, 0)  # and not 0 1, which is equal
     assert decode(table, "exhaustive").choices == (1, 0)
-    assert decode(table.reversed(), "exhaustive").choices == (0, 1)
+    assert decode(reversed_problem(table), "exhaustive").choices == (0, 1)
 
 
 def test_a_faulty_score_is_located_in_the_document() -> None:
     for faulty, sentence in ((0, 2), (1, 1), (2, 0)):
         tables = [np.zeros(2), np.zeros((2, 2)), np.zeros((2, 2, 2))]
-        good = WeightedSum([(1.0, HistoryTable([np.zeros(2)], None).reversed())])
+        good = WeightedSum([(1.0, reversed_problem(HistoryTable([np.zeros(2)], None)))])
         tables[faulty][..., 1] = np.nan
-        bad = WeightedSum([(1.0, HistoryTable(tables, None).reversed())])
+        bad = WeightedSum([(1.0, reversed_problem(HistoryTable(tables, None)))])
         with pytest.raises(ScoreError) as raised:
             decode_all([good, bad], "beam")
         fault = raised.value
@@ -212,7 +212,10 @@ def test_a_candidates_own_score_is_given_the_sentences_after_it(
     problem = random_problem(order, lengths, rng(seed), VALUES)
     path = rng(seed).integers(lengths).tolist()
     truth: list[Array] = conditional_scores(problem, path)
-    for found in (own_scores(problem, path), own_scores(problem.reversed(), path[::-1])[::-1]):
+    for found in (
+        own_scores(problem, path),
+        own_scores(reversed_problem(problem), path[::-1])[::-1],
+    ):
         for ours, theirs in zip(found, truth, strict=True):
             np.testing.assert_array_equal(ours, theirs)
     total = sum(row[k] for row, k in zip(truth, path, strict=True))
@@ -236,14 +239,14 @@ def test_the_utility_of_a_reversed_problem_counts_sentences_from_the_last() -> N
 
 def test_a_problem_that_reads_both_ways_has_a_part_for_each_direction() -> None:
     one, other = (random_problem(None, [2, 2], rng(n), VALUES) for n in (1, 2))
-    parts: list[tuple[float, DocumentProblem]] = [(1.0, one), (2.0, other.reversed())]
+    parts: list[tuple[float, DocumentProblem]] = [(1.0, one), (2.0, reversed_problem(other))]
     both = WeightedSum(parts)
     assert not both.causal
-    forward, backward = both.causal_part(), both.reversed().causal_part()
+    forward, backward = both.causal_part(), reversed_problem(both).causal_part()
     assert forward is not None
     assert backward is not None
     for path in all_paths([2, 2]):
         assert path_score(forward, path) == path_score(one, path)
         assert path_score(backward, path[::-1]) == 2 * path_score(other, path[::-1])
     assert one.causal_part() is one
-    assert one.reversed().causal_part() is None
+    assert reversed_problem(one).causal_part() is None

@@ -8,6 +8,7 @@ from decoders.arrays import HistoryTable
 from decoders.batching import path_score
 from decoders.directions import Direction
 from decoders.problem import ScoreError, UnsuitedDecoder
+from decoders.reversal import reversed_problem
 from decoders.search import Options, decode, decode_all
 from decoders.starts import best_starts
 from decoders.viterbi import viterbi
@@ -19,7 +20,7 @@ WIDE = 1000  # keeps every history
 
 
 def both(weight: float) -> WeightedSum:
-    return WeightedSum([(1.0, ONE), (weight, OTHER.reversed())])
+    return WeightedSum([(1.0, ONE), (weight, reversed_problem(OTHER))])
 
 
 def best(problem: WeightedSum) -> tuple[float, tuple[int, ...]]:
@@ -31,7 +32,7 @@ def best(problem: WeightedSum) -> tuple[float, tuple[int, ...]]:
 @pytest.mark.parametrize("weight", [1 / 64, 64.0])
 def test_the_path_of_the_direction_that_counts_more_is_the_start(weight: float) -> None:
     problem = both(weight)
-    forward, backward = problem.causal_part(), problem.reversed().causal_part()
+    forward, backward = problem.causal_part(), reversed_problem(problem).causal_part()
     assert forward is not None
     assert backward is not None
     paths = [
@@ -70,7 +71,9 @@ def test_without_a_part_that_can_be_decoded_the_first_candidates_are_the_start()
     problem = RightToLeft([np.array([0.0, 1.0])] * 3, gain=0.5)
     assert best_starts({1: problem}, 8) == {1: (0, 0, 0)}
     assert best_starts({}, 8) == {}
-    empty = WeightedSum([(1.0, HistoryTable([], None)), (1.0, HistoryTable([], None).reversed())])
+    empty = WeightedSum(
+        [(1.0, HistoryTable([], None)), (1.0, reversed_problem(HistoryTable([], None)))]
+    )
     assert decode(empty).choices == ()
     assert decode(problem).choices == (1, 1, 1)
 
@@ -79,14 +82,16 @@ def test_faults_in_either_direction_name_problem_and_sentence() -> None:
     broken = HistoryTable([np.zeros(2), np.array([[0.0, np.nan]] * 2)], None)
     fine = HistoryTable([np.zeros(2), np.zeros((2, 2))], None)
     for one, other, sentence in ((broken, fine, 1), (fine, broken, 0)):
-        problem = WeightedSum([(1.0, one), (1.0, other.reversed())])
+        problem = WeightedSum([(1.0, one), (1.0, reversed_problem(other))])
         with pytest.raises(ScoreError) as raised:
             decode_all([fine, problem], "sweeps")
         assert (raised.value.problem, raised.value.sentence) == (1, sentence)
 
 
 def test_an_exact_search_of_one_direction_needs_no_start() -> None:
-    problem = WeightedSum([(1.0, random_problem(2, LENGTHS[::-1], rng(3), DYADIC[0]).reversed())])
+    problem = WeightedSum(
+        [(1.0, reversed_problem(random_problem(2, LENGTHS[::-1], rng(3), DYADIC[0])))]
+    )
     found = decode(problem)
-    (truth,) = viterbi(problem.reversed())
+    (truth,) = viterbi(reversed_problem(problem))
     assert (found.choices, found.decoder, found.exact) == (truth.choices[::-1], "viterbi", True)

@@ -188,8 +188,8 @@ def test_documents_in_memory_have_the_scores_of_files(name: str) -> None:
     weights = {"LM0": 0.0, "lm": 1.0, "lmoov": 0.0}
     reranker = rerank.Reranker(weights, lm={"lm": "lm"}, no_cache=True)
     (own,) = reranker.decode(documents({"source": SOURCES}))
+    lists = rerank.read("dev.kbest", no_docs="one", side={"source": "dev.src"})
     with pytest.warns(rerank.RerankWarning, match="source line without hypotheses"):
-        lists = rerank.read("dev.kbest", no_docs="one", side={"source": "dev.src"})
         (read_back,) = reranker.decode(lists)
     assert run([*DECODE.split(), "--source", "dev.src", "--out", "out"]) == 0
     assert list(own.texts) == list(read_back.texts) == read("out")

@@ -11,7 +11,7 @@ from support.models import save_models
 from support.words import WORDS
 
 from decoders.batching import path_score
-from decoders.reversal import own_scores
+from decoders.reversal import own_scores, reversed_problem
 from lm.checkpoint import SavedModel, load_model
 from rerank.cache import Cache
 from rerank.errors import RerankError
@@ -100,7 +100,7 @@ def test_pairs_that_take_a_pass_each_are_scored_lazily(saved: Models) -> None:
     turned.lazily()
     assert turned.order is None
     problem = scored(turned, LISTS).problem
-    assert (problem.causal, problem.reversed().causal) == (False, True)
+    assert (problem.causal, reversed_problem(problem).causal) == (False, True)
 
 
 def test_a_faulty_score_says_that_sentences_are_counted_from_the_last(tmp_path: Path) -> None:
