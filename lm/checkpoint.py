@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -21,17 +21,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.optim import Optimizer
 
+from lm.composition import Zoo
 from lm.corpus import Corpus, encode
 from lm.direction import in_reading_order, reversed_words
 from lm.model import Config, DocumentLM
-from lm.rows import Rows
 from lm.shards import ModelError as ModelError
 from lm.shards import (
     is_digest,
     read_manifest,
-    read_tensors,
     read_verified,
     replace,
     sha256,
@@ -39,11 +37,8 @@ from lm.shards import (
     write_tensors,
 )
 from lm.side_information import KINDS, SideText
-from lm.training.optimisers import OPTIMISERS
-from lm.training.settings import Progress, Settings
-from lm.training.trainer import Trainer
 from lm.vocabulary import SPECIAL, Vocabulary
-from lm.zoo import ZOO, Zoo
+from lm.zoo import ZOO
 
 T = TypeVar("T")
 NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
@@ -119,7 +114,7 @@ def save_model(
     beside = {kind: _write_vocabulary(folder, words) for kind, words in side.items()}
     if beside:
         content["side"] = beside
-    write_tensors(folder / "config.json", "weights", _own(model), content)
+    write_tensors(folder / "config.json", "weights", own_tensors(model), content)
     kept = {_vocabulary_name(digest) for digest in (digest, *beside.values())}
     sweep(folder, "vocabulary-*.json", kept)
 
@@ -134,10 +129,10 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     manifest = read_manifest(path)
     content = manifest.content
     try:
-        config = _checked(Config, content["config"])
+        config = checked(Config, content["config"])
         if config.model not in zoo:
             raise ValueError(f"no model {config.model!r} is known")
-        shape = _own(DocumentLM.without_memory(config, zoo))
+        shape = own_tensors(DocumentLM.without_memory(config, zoo))
     except (TypeError, KeyError, ValueError) as fault:
         raise ModelError(f"{path}: not a valid model: {fault}") from None
     held = manifest.file_bytes()
@@ -156,7 +151,7 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
         if size is not None
     }
     state = manifest.tensors()
-    _check_shapes(shape, state, path)
+    check_shapes(shape, state, path)
     model = DocumentLM(config, zoo)
     model.load_state_dict(state, strict=False)
     identity = [content["config"], content["shards"], content["vocabulary"]]
@@ -167,146 +162,14 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
     return SavedModel(model.to(device).eval(), vocabulary, digest[:16], about, side)
 
 
-def save_training(folder: Path, trainer: Trainer) -> None:
-    """Write the state from which `load_training` resumes a run, bit for bit.
-
-    All processes of a run call it, and the first one writes.
-    """
-    contexts = trainer.processes.gather_rows(trainer.contexts, trainer.streams)
-    if trainer.processes.rank:
-        return
-    tensors = {f"model.{name}": tensor for name, tensor in _own(trainer.model).items()}
-    tensors |= {f"kept.{name}": tensor for name, tensor in trainer.kept.items()}
-    tensors |= {_contexts_name(n): tensor for n, tensor in enumerate(contexts.tensors)}
-    if trainer.average is not None:
-        averaged = _own(trainer.average.model).items()
-        tensors |= {f"average.{name}": tensor for name, tensor in averaged}
-    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
-        for index, moments in optimiser.state_dict()["state"].items():
-            for name, value in moments.items():
-                tensors[f"{kind}.{index}.{name}"] = torch.as_tensor(value)
-    content = {"progress": asdict(trainer.progress), "run": _run(trainer)}
-    write_tensors(folder / "state.json", "state", tensors, content)
-
-
-def load_training(folder: Path, trainer: Trainer) -> None:
-    """Restore the state of a saved run in a trainer.
-
-    Raises ModelError for a state that is missing, incomplete, altered, or of a run with other
-    settings, shape or text.
-    """
-    path = folder / "state.json"
-    content, tensors = read_tensors(path)
-    _check_run(content.get("run"), _run(trainer), path)
-    moments: dict[str, dict[int, dict[str, Tensor]]] = {}
-    try:
-        progress = _checked(Progress, content["progress"])
-        if progress.stage not in range(len(trainer.stages)):
-            raise ValueError(f"no stage {progress.stage} is known")
-        held = range(len(trainer.contexts.tensors))
-        contexts = Rows(tuple(tensors[_contexts_name(n)] for n in held))
-        optimisers = _named_optimisers(*trainer.optimisers_of(progress.stage))
-        for kind, _ in optimisers:
-            own_moments = moments.setdefault(kind, {})
-            for name, tensor in _named(tensors, f"{kind}.").items():
-                _, index, key = name.split(".")
-                own_moments.setdefault(int(index), {})[key] = tensor
-    except (KeyError, TypeError, ValueError):
-        raise ModelError(f"{path}: not a training state; train into another folder") from None
-    model, kept, average = (
-        {name.removeprefix(prefix): tensor for name, tensor in _named(tensors, prefix).items()}
-        for prefix in ("model.", "kept.", "average.")
-    )
-    own = _own(trainer.model)
-    _check_shapes(own, model, path)
-    _check_shapes({} if trainer.average is None else own, average, path)
-    _check_shapes({name: own[name] for name in kept if name in own}, kept, path)
-    for kind, optimiser in optimisers:
-        expected = _moments(kind, optimiser, trainer.settings, moments[kind])
-        _check_shapes(expected, _named(tensors, f"{kind}."), path)
-    _check_contexts(contexts, trainer.model.context.start(trainer.streams), path)
-    trainer.enter(progress.stage)
-    trainer.model.load_state_dict(model, strict=False)
-    if trainer.average is not None:
-        trainer.average.model.load_state_dict(average, strict=False)
-    for kind, optimiser in _named_optimisers(trainer.optimiser, trainer.sparse_optimiser):
-        optimiser.load_state_dict({**optimiser.state_dict(), "state": moments[kind]})
-    share = trainer.processes.share(trainer.streams)
-    trainer.contexts = contexts.take(share).to(trainer.device)
-    trainer.kept = {name: tensor.to(trainer.device) for name, tensor in kept.items()}
-    trainer.progress = progress
-
-
-def _named(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-
-
-def _named_optimisers(own: Optimizer, sparse: Optimizer | None) -> list[tuple[str, Optimizer]]:
-    """The optimisers of a stage under their names on disk."""
-    return [("optimiser", own), *([] if sparse is None else [("sparse", sparse)])]
-
-
-def _moments(
-    kind: str, optimiser: Optimizer, settings: Settings, found: Collection[int]
-) -> dict[str, Tensor]:
-    """Tensors of the shapes that an optimiser's state has, under their names on disk.
-
-    found: indices of the parameters that have a state: those that had a gradient.
-    """
-    row, groups = OPTIMISERS[settings.optimiser], optimiser.param_groups
-    everyone = ((parameter, group) for group in groups for parameter in group["params"])
-    return {
-        f"{kind}.{index}.{name}": tensor
-        for index, (parameter, group) in enumerate(everyone)
-        if index in found
-        for name, tensor in row.state_shapes(parameter, group).items()
-    }
-
-
-def _check_contexts(found: Rows, expected: Rows, path: Path) -> None:
-    """ModelError unless contexts differ in no more than their second dimension: padding."""
-    for n, both in enumerate(zip(expected.tensors, found.tensors, strict=True)):
-        ours, theirs = (t[:, :0] if t.ndim > 1 else t for t in both)
-        _check_shapes({_contexts_name(n): ours}, {_contexts_name(n): theirs}, path)
-
-
-def _contexts_name(number: int) -> str:
-    return f"contexts.{number}" if number else "contexts"
-
-
-def _run(trainer: Trainer) -> dict[str, object]:
-    """What a run must share with the one that it resumes."""
-    return {
-        **trainer.model.config.as_json(),
-        **asdict(trainer.settings),
-        "training text": trainer.train.digest(),
-        "validation text": trainer.valid.digest(),
-    }
-
-
-def _check_run(then: object, now: dict[str, object], path: Path) -> None:
-    """ModelError unless the runs are one; a run of before a setting was made had its default."""
-    if then == now:
-        return
-    old = {**asdict(Settings()), **then} if isinstance(then, dict) else {}
-    if old == now:
-        return
-    keys = [key for key in {**now, **old} if old.get(key) != now.get(key)]
-    odd = [f"{key} was {old.get(key)!s:.80}, is {now.get(key)}" for key in keys]
-    raise ModelError(
-        f"{path}: the interrupted run was another one: {'; '.join(odd[:5])}; "
-        "repeat its command, or train into another folder"
-    )
-
-
-def _own(model: DocumentLM) -> dict[str, Tensor]:
+def own_tensors(model: DocumentLM) -> dict[str, Tensor]:
     """The model's tensors, each under one name (tied weights have two)."""
     names = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     again = names - {name for name, _ in model.named_parameters()}
     return {name: tensor for name, tensor in model.state_dict().items() if name not in again}
 
 
-def _check_shapes(expected: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path) -> None:
+def check_shapes(expected: Mapping[str, Tensor], state: Mapping[str, Tensor], path: Path) -> None:
     """ModelError unless the tensors have these names, shapes and types."""
     wanted, found = ({n: _shape(t) for n, t in held.items()} for held in (expected, state))
     odd = [n for n in sorted(wanted.keys() | found) if wanted.get(n) != found.get(n)]
@@ -321,7 +184,7 @@ def _shape(tensor: Tensor) -> str:
     return str(tuple(tensor.shape)) + ("" if usual else f" {tensor.dtype}".replace("torch.", ""))
 
 
-def _checked(record: type[T], values: Any) -> T:
+def checked(record: type[T], values: Any) -> T:
     """A dataclass of JSON values; TypeError for one of another type, ValueError for infinity."""
     if not isinstance(values, dict):
         raise TypeError(f"found no settings, but {values!r:.80}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from lm.side_information import KINDS
-from lm.vocabulary import SPECIAL
-from lm.zoo import (
+from lm.composition import (
     ENCODERS,
     FUSIONS,
     HEADS,
@@ -15,25 +13,28 @@ from lm.zoo import (
     SOURCE_CONTEXTS,
     TOPIC_MODELS,
 )
+from lm.side_information import KINDS
+from lm.vocabulary import SPECIAL
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
     """Shape of a model. `vocabulary` is V, the three special words included.
 
-    recurrence: a name of `lm.zoo.RECURRENCES`; fusion, head: of `lm.zoo.FUSIONS` and `HEADS`. None
-    stands for the part of the composition; recurrence and tied of a model are None only where that
-    decides (`lm.parts.decided`). attention: size A of the attention's hidden layer, None
-    for H. hash_size, hash_order: of the parts with hashed features, None for theirs. encoder: a
-    name of `lm.zoo.ENCODERS`, of the sentences of a context; sentence_recurrence: of
-    `RECURRENCES`, over these sentences; None for those of the part. backward: whether the model
-    reads sentences from right to left; reverse_documents: whether it reads documents from the last
-    sentence to the first (`lm.direction`). source_words, relation_labels: sizes of the
-    vocabularies of side information, the three special words included
+    recurrence: a name of `lm.composition.RECURRENCES`; fusion, head: of `lm.composition.FUSIONS`
+    and `HEADS`. None stands for the part of the composition; recurrence and tied of a model are
+    None only where that decides (`lm.parts.decided`). attention: size A of the attention's hidden
+    layer, None for H. hash_size, hash_order: of the parts with hashed features, None for theirs.
+    encoder: a name of `lm.composition.ENCODERS`, of the sentences of a context;
+    sentence_recurrence: of `RECURRENCES`, over these sentences; None for those of the part.
+    backward: whether the model reads sentences from right to left; reverse_documents: whether it
+    reads documents from the last sentence to the first (`lm.direction`). source_words,
+    relation_labels: sizes of the vocabularies of side information, the three special words included
     (`lm.side_information.KINDS`); None for models that have none of that kind. source_context: a
-    name of `lm.zoo.SOURCE_CONTEXTS`, relation_classifier: of `lm.zoo.RELATION_CLASSIFIERS`, None
-    for that of the part. topic_model: of `lm.zoo.TOPIC_MODELS`, topics_number: of the contexts with
-    topics, None for theirs. thought: size of thought vectors, None for H/8.
+    name of `lm.composition.SOURCE_CONTEXTS`, relation_classifier: of
+    `lm.composition.RELATION_CLASSIFIERS`, None for that of the part. topic_model: of
+    `lm.composition.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs.
+    thought: size of thought vectors, None for H/8.
     """
 
     model: str

@@ -6,9 +6,8 @@ A test of a new part calls `check_composition` on compositions that contain it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain, islice, permutations
-from typing import Any, TypeVar
+from itertools import islice, permutations
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -16,34 +15,32 @@ from torch import Tensor
 
 from lm.backend import Backend
 from lm.batches import PackedBatch, segments
-from lm.corpus import Corpus
+from lm.composition import Composition
 from lm.engine import ScoringEngine
-from lm.model import Config, DocumentLM
-from lm.parts import options_of
+from lm.model import DocumentLM
 from lm.reading import read
 from lm.rows import Rows
 from lm.scoring import after, pairs
-from lm.sentences import Positions, PositionStates, ReadSentences
-from lm.side_information import (
-    KINDS,
-    LABELS,
-    NUMBERS,
-    SentenceNumbers,
-    SideText,
-    SideTexts,
-    information_of,
+from lm.tiny_models import (
+    DOCUMENT,
+    OTHER,
+    OTHERS,
+    SENTENCES,
+    Sentence,
+    beside,
+    context_after,
+    corpus_of,
+    entered,
+    ids,
+    last_score,
+    read_by_words,
+    side_of,
+    tiny_model,
 )
-from lm.training.optimisers import sparse_parameters
 from lm.trie import Candidates
-from lm.vocabulary import END, SPECIAL, START
-from lm.zoo import Composition, load
+from lm.vocabulary import END
 
 Item = TypeVar("Item")
-Sentence = list[int]
-DOCUMENT: tuple[Sentence, ...] = ([3, 4, 5], [6, 7], [8, 3, 9, 4], [5, 6, 8], [9, 7, 3], [4, 8])
-OTHER: Sentence = [4, 9, 9, 3, 6]
-OTHERS: tuple[Sentence, ...] = (OTHER, [5] * 9, [8] * 9)
-SENTENCES: list[Sentence] = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]
 
 
 class BrokenLaw(AssertionError):
@@ -71,103 +68,6 @@ def check_composition(
         check(model)
 
 
-def tiny_model(
-    composition: Composition,
-    *,
-    recurrence: str | None = None,
-    layers: int = 1,
-    tied: bool | None = None,
-    scale: float = 2.0,
-) -> DocumentLM:
-    """A model of ten words, whose weights are large enough for contexts to matter."""
-    embed = 8 if composition.one_size else 6
-    config = Config("composition", 10, embed, 8, recurrence, layers, tied)
-    hashed = "hash_size" in options_of(config, composition)
-    config = replace(config, hash_size=13 if hashed else None)  # with collisions
-    kinds = information_of(load(composition.context))
-    sizes: dict[str, Any] = {KINDS[kind]: 8 for kind in kinds if kind in KINDS}
-    config = replace(config, **sizes)
-    model = DocumentLM.seeded(config, 3, {"composition": composition}).eval()
-    sparse = {id(parameter) for parameter in sparse_parameters(model)}
-    generator = torch.Generator().manual_seed(4)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if id(parameter) in sparse:  # zero at first
-                parameter.uniform_(-0.5, 0.5, generator=generator)
-            else:
-                parameter.mul_(scale)
-    return model
-
-
-def side_of(model: DocumentLM, sentences: Sequence[int]) -> SideTexts:
-    """Side information of sentences by number, words that follow from the number.
-
-    Three words each, or one of a kind whose sentences are labels; of numbers of sentences, one of
-    these, but none for every fourth.
-    """
-    found: dict[str, SideText] = {}
-    for kind in information_of(model.context):
-        if kind in NUMBERS:
-            numbers = np.array(sentences)
-            numbers = np.where(numbers % 4 == 3, -1, (numbers + 2) % len(numbers))
-            found[kind] = SentenceNumbers.of(numbers)
-            continue
-        words = np.arange(1 if kind in LABELS else 3)
-        tokens = [len(SPECIAL) + (7 * n + words * (words + 1)) % 5 for n in sentences]
-        offsets = np.arange(len(tokens) + 1) * len(words)
-        found[kind] = SideText(_ids(list(chain(*tokens))), offsets)
-    return found
-
-
-def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") -> Rows:
-    """Contexts in which sentence `number` of a document is read, given its side information.
-
-    other: a kind of which that of another sentence is given.
-    """
-    kinds = model.context.side_information
-    if not kinds:
-        return contexts
-    device = contexts.device
-    numbers = (np.full(len(contexts), number + 3 * (kind == other)) for kind in kinds)
-    side = [
-        _beside(model).side_rows([kind], chosen, device).tensors[0]
-        for kind, chosen in zip(kinds, numbers, strict=True)
-    ]
-    return model.context.enter(contexts, model.context.encoded(Rows.of(*side)))
-
-
-def _beside(model: DocumentLM) -> Corpus:
-    """A document of twelve sentences without words, with side information."""
-    return _corpus([[]] * 12, side_of(model, range(12)))
-
-
-def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:
-    """One sentence read word by word in one context: the definition of all other ways."""
-    inputs = model.word_inputs()
-    states = [model.start(context, inputs)]
-    for word in sentence:
-        states.append(model.step(states[-1], torch.tensor([word]), inputs))
-    words, place = torch.tensor([START, *sentence]), torch.arange(len(sentence) + 1)
-    positions = Positions(words, place - 1, torch.zeros_like(place), place[-1:], len(sentence))
-    return ReadSentences.of(positions, PositionStates.cat([model.kept(s) for s in states]))
-
-
-@torch.no_grad()
-def context_after(model: DocumentLM, document: Sequence[Sentence]) -> Rows:
-    """The context after a document's sentences, in which the next one is read."""
-    context = entered(model, model.context.start(1), 0)
-    for t, sentence in enumerate(document, 1):
-        summary = model.context.summary(read_by_words(model, sentence, context))
-        context = entered(model, model.context.advance(context, summary), t)
-    return context
-
-
-def last_score(model: DocumentLM, document: Sequence[Sentence]) -> float:
-    """Score of the last sentence after the others."""
-    request = Candidates.of([[document[-1]]]), context_after(model, document[:-1])
-    return float(after(ScoringEngine.of(model), [request])[0][0][0, 0])
-
-
 def check_shapes(model: DocumentLM, composition: Composition) -> None:
     """Made without memory, as before a file is read, the model has its names, shapes and types."""
     try:
@@ -186,7 +86,7 @@ def check_unroll(model: DocumentLM) -> None:
     """Packed sentences have the states, predictions and summaries of words read one by one."""
     contexts = [context_after(model, DOCUMENT[:n]) for n in range(len(SENTENCES))]
     joined = Rows.cat(contexts)
-    batch = PackedBatch.of(_corpus(SENTENCES), np.arange(len(SENTENCES)))
+    batch = PackedBatch.of(corpus_of(SENTENCES), np.arange(len(SENTENCES)))
     found = model.unroll(batch, joined)
     log_probs = _log_probs(model, model.features(found, joined))
     summary = model.context.summary(found)
@@ -351,7 +251,7 @@ def check_pairs(model: DocumentLM) -> None:
     if model.order != 1:
         return
     engine, lists = ScoringEngine.of(model), Candidates.of([SENTENCES, DOCUMENT])
-    corpus, kinds = _beside(model), model.context.side_information
+    corpus, kinds = beside(model), model.context.side_information
     device = model.embedding.weight.device
     side = corpus.side_rows(kinds, np.arange(2), device) if kinds else None
     found = pairs(engine, lists, np.array([True, False]), side)[1]
@@ -376,7 +276,7 @@ def _log_probs(model: DocumentLM, features: Tensor) -> Tensor:
 def _losses(model: DocumentLM) -> tuple[Tensor, Tensor]:
     """Loss of the words and auxiliary loss of one document."""
     sentences = [list(s) for s in (*DOCUMENT, *SENTENCES) if s]
-    corpus = _corpus(sentences, side_of(model, range(len(sentences))))
+    corpus = corpus_of(sentences, side_of(model, range(len(sentences))))
     (segment,) = segments(corpus, [0], streams=1, length=corpus.n_sentences)
     reading = read(model, corpus, segment, model.context.start(1))
     loss = model.head.loss(reading.features, reading.targets, None, torch.Generator())
@@ -391,19 +291,8 @@ def _gradients(model: DocumentLM, loss: Tensor) -> dict[str, Tensor | None]:
     return dict(zip(names, dense, strict=True))
 
 
-def _ids(sentence: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return np.array(sentence, dtype=np.int32)
-
-
 def _keys(model: DocumentLM, sentences: Sequence[Sentence]) -> list[bytes]:
-    return [model.context.sentence_key(_ids(sentence)) for sentence in sentences]
-
-
-def _corpus(sentences: Sequence[Sentence], side: SideTexts | None = None) -> Corpus:
-    """One document."""
-    offsets, ends = np.cumsum([0, *map(len, sentences)]), np.array([0, len(sentences)])
-    words = _ids([word for sentence in sentences for word in sentence])
-    return Corpus(words, offsets, ends, side or {})
+    return [model.context.sentence_key(ids(sentence)) for sentence in sentences]
 
 
 def _close(law: str, n: int, found: Tensor, truth: Tensor) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from lm.batches import PackedBatch
+from lm.composition import Zoo
 from lm.config import Config as Config
 from lm.contexts import Prepared
 from lm.corpus import Corpus
@@ -25,7 +26,7 @@ from lm.recurrences import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import Positions, PositionStates, ReadSentences
 from lm.vocabulary import START
-from lm.zoo import ZOO, Zoo
+from lm.zoo import ZOO
 
 Dropout = Callable[[Tensor, Positions], Tensor]  # of values (N, D) at positions
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from torch import nn
 
+from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
 from lm.config import Config
 from lm.contexts import Context
 from lm.fusions import Fusion
 from lm.heads import Head
 from lm.recurrences import Recurrence
 from lm.side_information import KINDS, information_of
-from lm.zoo import FUSIONS, HEADS, RECURRENCES, Composition, Part, fact, load
 
 # Fields of a configuration that makers of parts may take, and what a model lacks that has no use
 # for the value found.

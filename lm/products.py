@@ -31,3 +31,10 @@ def padded(x: Tensor) -> Tensor:
     """Rows x (N, …) with rows of zeros behind it, as many as make N a multiple of `ROWS`."""
     missing = -len(x) % ROWS
     return F.pad(x, (0, 0) * (x.ndim - 1) + (0, missing)) if missing else x
+
+
+def fast_bfloat16(device: torch.device) -> bool:
+    """Whether the hardware multiplies bfloat16 faster than float32: by its own instructions."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported()
+    return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())

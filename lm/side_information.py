@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lm.composition import fact
 from lm.rows import Rows
 from lm.vocabulary import SPECIAL
-from lm.zoo import fact
 
 # kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary
 KINDS: Mapping[str, str] = {"source": "source_words", "relations": "relation_labels"}

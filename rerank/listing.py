@@ -25,7 +25,7 @@ from rerank.registry import (
 
 if TYPE_CHECKING:
     from decoders.table import Decoder
-    from lm.zoo import Composition
+    from lm.composition import Composition
 
 Row = dict[str, object]
 _HIDDEN = frozenset({"rng", "n_best", "start"})  # arguments whose options have other names
@@ -102,11 +102,11 @@ def _counted(row: Row, sizes: Sizes) -> Row:
     """The row of a model with its number of parameters."""
     if row["package"] is not None:
         return row
+    from lm.composition import load
     from lm.model import Config, DocumentLM, n_parameters
     from lm.side_information import KINDS as KINDS_OF_SIDE
     from lm.side_information import LABELS, information_of
     from lm.vocabulary import SPECIAL
-    from lm.zoo import load
 
     name, given = str(row["name"]), asdict(sizes)
     own = MODELS.builtin[name].adapted(given) if name in MODELS.builtin else given

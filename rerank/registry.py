@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from decoders.table import Decoder
-    from lm.zoo import Composition
+    from lm.composition import Composition
     from rerank.formats.table import KBestFormat
     from rerank.metrics import TextMetric
     from rerank.scorers import PlainScorer, Scorer

@@ -7,10 +7,11 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from decoders.table import ANY, DECODERS, FINITE, NONE, Decoder
+from lm.composition import HEADS, load
 from lm.model import Config, DocumentLM, n_parameters
 from lm.side_information import information_of
 from lm.training.recipes import STRONG
-from lm.zoo import HEADS, ZOO, load
+from lm.zoo import ZOO
 from rerank.cli import cli
 from rerank.listing import KINDS, Sizes, flags, listing, model_listing
 from rerank.registry import FLAGS, FORMATS, METRICS, MODELS, SCORE_FILES, SCORERS

@@ -14,7 +14,7 @@ PACKAGE = '''
 from decoders.batching import path_score
 from decoders.problem import Path
 from decoders.table import ANY, NONE, Decoder
-from lm.zoo import Composition
+from lm.composition import Composition
 
 
 def last(problem):

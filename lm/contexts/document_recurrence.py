@@ -6,18 +6,18 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from lm.composition import RECURRENCES, load
 from lm.contexts import learned_start
 from lm.contexts.encodings import Encodings
 from lm.recurrences import Recurrence
 from lm.rows import Rows
-from lm.zoo import RECURRENCES, load
 
 
 class DocumentRecurrence(Encodings):
     """h_i = f(b_i, h_{i−1}) with b_i = g(w_i) (Eisenstein's memo, eqs. 4–5).
 
-    f is the recurrence `sentence_recurrence` of `lm.zoo.RECURRENCES`, by default of the word
-    level's kind, as in the memo; it has as many units and layers as the word level. Unlike in
+    f is the recurrence `sentence_recurrence` of `lm.composition.RECURRENCES`, by default of the
+    word level's kind, as in the memo; it has as many units and layers as the word level. Unlike in
     `SentenceRecurrence`, the loss of the words trains f and g, through all sentences of a segment.
     The memo says nothing of h_0: it is learned (H parameters), the hidden state of the top layer
     before the first sentence; others, and memory cells, begin as f does. Tensors of a context: the

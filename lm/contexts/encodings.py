@@ -18,8 +18,8 @@ from lm.sentences import ReadSentences
 class Encodings(Context):
     """Base of the contexts that take from a sentence its vector b = g(w), a function of its words.
 
-    g is the encoder `encoder` of `lm.zoo.ENCODERS`, by default a convolution; the loss of the
-    words trains it. It shares the embedding of the words (`lm.encoders.Encoder`).
+    g is the encoder `encoder` of `lm.composition.ENCODERS`, by default a convolution; the loss of
+    the words trains it. It shares the embedding of the words (`lm.encoders.Encoder`).
     """
 
     options: ClassVar[tuple[str, ...]] = ("encoder",)

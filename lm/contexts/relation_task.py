@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from lm.batches import PackedBatch
+from lm.composition import RELATION_CLASSIFIERS, load
 from lm.contexts.document_recurrence import DocumentRecurrence
 from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.side_information import labels_of, n_labels
-from lm.zoo import RELATION_CLASSIFIERS, load
 
 NONE_BEFORE, NO_LABEL, LABELLED = 0, 1, 2  # from LABELLED on: a label's number is added
 

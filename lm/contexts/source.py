@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lm.composition import SOURCE_CONTEXTS
 from lm.contexts import Context
 from lm.contexts.document_recurrence import DocumentRecurrence
 from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.side_information import words_of
-from lm.zoo import SOURCE_CONTEXTS
 
 
 class SourceSentences(Context):

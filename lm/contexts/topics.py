@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lm.composition import TOPIC_MODELS, load
 from lm.contexts import Context
 from lm.corpus import Corpus
 from lm.recurrences import Recurrence
@@ -27,7 +28,6 @@ from lm.rows import Rows
 from lm.sentences import ReadSentences
 from lm.topics import TOPICS, TopicModel
 from lm.vocabulary import START
-from lm.zoo import TOPIC_MODELS, load
 
 
 class Topics(Context):
@@ -37,7 +37,7 @@ class Topics(Context):
     F(T + 1)K parameters, with T topics. Tensors of a context: the topic of the previous sentence
     (B, 1), then the sums (B, 1 + T) of the paragraph's words, if it has these.
 
-    topic_model: what learns the topics, a name of `lm.zoo.TOPIC_MODELS`; topics_number: T.
+    topic_model: what learns the topics, a name of `lm.composition.TOPIC_MODELS`; topics_number: T.
     """
 
     previous: ClassVar[bool] = False

@@ -1,6 +1,6 @@
 """How a sentence becomes a vector b = g(w): the encoders, one file each.
 
-An encoder reads the words of a sentence, and nothing else. `lm.zoo.ENCODERS` names them.
+An encoder reads the words of a sentence, and nothing else. `lm.composition.ENCODERS` names them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from lm.composition import ENCODERS, load
 from lm.recurrences import Recurrence
-from lm.zoo import ENCODERS, load
 
 
 class Encoder(nn.Module):
@@ -49,6 +49,6 @@ class Encoder(nn.Module):
 
 
 def encoder_of(name: str, embedding: nn.Embedding, recurrence: Recurrence) -> Encoder:
-    """The encoder of a name of `lm.zoo.ENCODERS`."""
+    """The encoder of a name of `lm.composition.ENCODERS`."""
     encoder: Encoder = load(ENCODERS[name])(embedding, recurrence)
     return encoder

@@ -1,6 +1,6 @@
 """How words are predicted: softmax over the vocabulary, with separate or tied weights.
 
-`lm.zoo.HEADS` names these and the other heads.
+`lm.composition.HEADS` names these and the other heads.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A state is a tuple of (B, H) tensors, from the lowest layer up: (h_1, c_1, h_2, 
 cells with a memory, (h_1, h_2, …) of others. Only the recurrence knows which is which;
 others select rows. `project` gives the inputs' share of the first layer's pre-activations,
 which is computed once per distinct word, since it does not depend on the state.
-`lm.zoo.RECURRENCES` names the cells.
+`lm.composition.RECURRENCES` names the cells.
 """
 
 from __future__ import annotations

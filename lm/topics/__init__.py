@@ -4,7 +4,7 @@ A topic model is a table of weights of words, and a weight of each topic. The to
 the one with the largest sum, so that a prefix needs one vector of sums and one addition a word.
 Weights are whole numbers: sums do not depend on the order of the words, the batch or the device,
 and no rounding decides a topic. How weights are learned: a file each, named in
-`lm.zoo.TOPIC_MODELS`.
+`lm.composition.TOPIC_MODELS`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `strong` is for use. `paper` is the training that a model's own paper prints, as far as it does,
 and `code` that of its authors' program: a composition names its family of papers
-(`lm.zoo.Composition.recipe`). What a paper leaves open is our choice and says so here.
+(`lm.composition.Composition.recipe`). What a paper leaves open is our choice and says so here.
 """
 
 from __future__ import annotations

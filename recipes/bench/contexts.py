@@ -26,16 +26,17 @@ from tabulate import tabulate
 from torch import Tensor
 
 from lm.batches import PackedBatch
+from lm.composition import load
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
-from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
 from lm.scoring import after, independent, pairs
 from lm.side_information import KINDS, LABELS, information_of
+from lm.tiny_models import read_by_words
 from lm.trie import Candidates
 from lm.vocabulary import SPECIAL
-from lm.zoo import ZOO, load
+from lm.zoo import ZOO
 
 WIDTH, RUNS, TOLERANCE = 8, 3, 1e-3
 WORDS, SIZE, SOURCE_WORDS, LABELS_MADE_UP = 10_000, 128, 1_000, 8

@@ -4,9 +4,10 @@
 
 The text is the first documents of the training text that reach so many words; the next twelve
 documents are held out, with their source sentences. Every model has one epoch of it, is measured
-on the held-out documents and on pairs of pronouns, and is tuned and tested on the first ten
-candidates of the subtitle lists, with a beam of four where exact search would be too slow. What is
-done is not done again.
+on `lm.valid`, on the held-out documents and on pairs of pronouns, and is tuned and tested on the
+first ten candidates of the lists of subtitles and of lectures, with a beam of four where exact
+search would be too slow. NAME is a model, one of the variants below, or several of these with +
+between them: one system with the features of all. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import json
 import lzma
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -26,9 +27,30 @@ import click
 
 HERE = Path(__file__).parent
 MODELS = ("rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm", "rlm-bow-lf-1", "dclm-bilingual")
+VARIANTS = {
+    "codclm-clean": ("codclm", "--context-noise", "0"),
+    "codclm-reversed": ("codclm", "--reverse-documents"),
+    "ccdclm-reversed": ("ccdclm", "--reverse-documents"),
+    "dclm-bilingual-previous": ("dclm-bilingual", "--source-context", "previous"),
+    "dclm-bilingual-current": ("dclm-bilingual", "--source-context", "current"),
+}
 WITH_SOURCE = ("dclm-bilingual", "dclm-bilingual-decoupled", "dclm-right")
+BAGS = ("rnnslm",)  # no words in order: neither perplexity of words nor pronouns
 HELD_OUT = 12  # documents
-LISTS = ("--top", "10", "--beam", "4")
+SEARCH = ("--top", "10", "--beam", "4", "--threads", "1")
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Tuning set and test set of one kind of text."""
+
+    folder: str
+    tune: str
+    test: str
+
+
+SUBTITLES = Lists("tvsub-zh-en", "tune", "test")
+LECTURES = Lists("ted-zh-en", "dev2010", "tst2010")
 
 
 def opened(path: Path) -> IO[bytes]:
@@ -64,6 +86,11 @@ def write_texts(data: Path, work: Path, words: int) -> None:
             (work / f"{name}.{language}").write_bytes(b"\n".join(parts))
 
 
+def needs_source(name: str) -> bool:
+    """Whether a model, a variant or one of several reads source sentences."""
+    return any(VARIANTS.get(part, (part,))[0] in WITH_SOURCE for part in name.split("+"))
+
+
 @dataclass(frozen=True)
 class Models:
     """Data, and folder of what is made."""
@@ -79,69 +106,78 @@ class Models:
         script = [sys.executable, "-m", "rerank", *command]
         return subprocess.run(script, stdout=subprocess.PIPE, check=True).stdout
 
-    def train(self, name: str) -> Path:
-        """The folder of a model."""
-        folder, text = self.work / name, str(self.work / "train")
-        held_out = str(self.work / "held-out")
+    def train(self, name: str) -> None:
+        """Train a model or a variant."""
+        model, *options = VARIANTS.get(name, (name,))
+        text, held_out = self.work / "train", self.work / "held-out"
         files = ["--train", f"{text}.en", "--valid", f"{held_out}.en"]
-        if name in WITH_SOURCE:
+        if needs_source(name):
             files += ["--source", f"{text}.zh", "--valid-source", f"{held_out}.zh"]
-        options = ["--epochs", "1", "--threads", "1", "--resume"]
+        out = ["--epochs", "1", "--threads", "1", "--resume", "--out", str(self.work / name)]
         done = self.work / f"{name}.done"
-        self.run("train-lm", "--model", name, *files, *options, "--out", str(folder), target=done)
+        self.run("train-lm", "--model", model, *options, *files, *out, target=done)
         done.touch()
-        return folder
 
-    def perplexity(self, name: str) -> float:
-        """Perplexity of the held-out documents."""
-        source = ["--source", str(self.work / "held-out.zh")] if name in WITH_SOURCE else []
-        text = ["--lm", str(self.work / name), str(self.work / "held-out.en")]
-        found = json.loads(self.run("perplexity", *text, *source, "--format", "json"))
+    def perplexity(self, name: str, text: Path, *source: str) -> float | None:
+        """Perplexity of a text; None where the model gives none."""
+        if name in BAGS or "+" in name or (needs_source(name) and not source):
+            return None
+        files = ["--lm", str(self.work / name), str(text), *(source if needs_source(name) else ())]
+        found = json.loads(self.run("perplexity", *files, "--format", "json"))
         return float(found["perplexity"])
 
-    def rerank(self, name: str | None) -> Path:
-        """Translations of the test set with the features of a model, or of the lists alone."""
-        label, sets = name or "static", self.data / "tvsub-zh-en"
-        out, weights = self.work / f"{label}.out", self.work / f"{label}.json"
-        for stem, command, files in (
-            ("tune", "tune-mert", ["--out", str(weights), "--ref", str(sets / "tune.en")]),
-            ("test", "decode", ["--out", str(out), "--weights", str(weights)]),
-        ):
-            lists = ["--kbest", str(sets / f"{stem}.nbest.xz")]
-            lists += ["--docs", str(sets / f"{stem}.docids"), *LISTS, "--threads", "1"]
-            if name:
-                lists += ["--lm", f"lm={self.work / name}"]
-            if name in WITH_SOURCE:
-                lists += ["--source", str(sets / f"{stem}.zh")]
-            if command == "tune-mert":
-                lists += ["--start", str(sets / "moses.rescore.ini")]
-            self.run(command, *lists, *files, target=Path(files[1]))
+    def rerank(self, name: str | None, sets: Lists) -> Path:
+        """Translations of the test set with the features of models, or of the lists alone."""
+        folder = self.data / sets.folder
+        label = self.work / f"{name or 'static'}-{sets.test}"
+        weights, out = Path(f"{label}.json"), Path(f"{label}.out")
+        start = ["--start", str(folder / "moses.rescore.ini")]
+        self.run(
+            *("tune-mert", *self.lists(name, folder / sets.tune), *start),
+            *("--ref", str(folder / f"{sets.tune}.en"), "--out", str(weights)),
+            target=weights,
+        )
+        lists = self.lists(name, folder / sets.test)
+        self.run("decode", *lists, "--weights", str(weights), "--out", str(out), target=out)
         return out
 
-    def pronouns(self, names: list[str]) -> str:
-        """The table of `lm-eval contrastive`; models of source sentences are left out."""
-        folders = [x for n in names if n not in WITH_SOURCE for x in ("--lm", str(self.work / n))]
+    def lists(self, name: str | None, stem: Path) -> list[str]:
+        """Options of lists with the features of models."""
+        lists = next(
+            path for suffix in ("gz", "xz") if (path := with_suffix(stem, suffix)).exists()
+        )
+        options = ["--kbest", str(lists), "--docs", f"{stem}.docids", *SEARCH]
+        for i, part in enumerate(name.split("+") if name else ()):
+            options += ["--lm", f"lm{i or ''}={self.work / part}"]
+        return [*options, "--source", f"{stem}.zh"] if name and needs_source(name) else options
+
+    def pronouns(self, names: Sequence[str]) -> str:
+        """The table of `lm-eval contrastive`."""
+        folders = [option for name in names for option in ("--lm", str(self.work / name))]
         pairs = [str(self.data / "pronouns-en" / f"{x}.jsonl") for x in ("de", "fr", "zh")]
         return self.run("lm-eval", "contrastive", *folders, *pairs).decode()
 
-    def evaluate(self, outs: list[Path]) -> list[dict[str, Any]]:
+    def evaluate(self, outs: list[Path], sets: Lists) -> list[dict[str, Any]]:
         """The systems of `evaluate --format json`, the first one the baseline."""
-        sets = self.data / "tvsub-zh-en"
-        files = ["--docs", str(sets / "test.docids"), "--ref", str(sets / "test.en")]
+        stem = self.data / sets.folder / sets.test
+        files = ["--docs", f"{stem}.docids", "--ref", f"{stem}.en"]
         command = [*files, "--baseline", *map(str, outs), "--format", "json"]
         found: list[dict[str, Any]] = json.loads(self.run("evaluate", *command))["systems"]
         return found
 
 
-def row(name: str, perplexity: float | None, system: dict[str, Any]) -> str:
-    """A line of the table."""
-    cells = [f"`{name}`", "" if perplexity is None else f"{perplexity:.2f}"]
-    cells.append(f"{system['bleu']:.2f}")
+def with_suffix(stem: Path, suffix: str) -> Path:
+    """The k-best lists of a set, compressed in one way."""
+    return stem.with_name(f"{stem.name}.nbest.{suffix}")
+
+
+def cells(system: dict[str, Any]) -> list[str]:
+    """BLEU, documents that got better, equal and worse, and p."""
     documents = system["documents"]
-    if documents["better"] is not None:
-        cells.append("/".join(str(documents[k]) for k in ("better", "equal", "worse")))
-        cells.append(f"{system['p_value']:.4f}")
-    return "| " + " | ".join(cells) + " |"
+    if documents["better"] is None:
+        return [f"{system['bleu']:.2f}", "", ""]
+    counts = "/".join(str(documents[k]) for k in ("better", "equal", "worse"))
+    return [f"{system['bleu']:.2f}", counts, f"{system['p_value']:.4f}"]
 
 
 @click.command()
@@ -155,16 +191,28 @@ def main(data: Path, work: Path, names: tuple[str, ...], words: int) -> None:
     if not (work / "held-out.zh").exists():
         write_texts(data / "tvsub-zh-en", work, words)
     models = Models(data, work)
-    for name in names:
+    for name in dict.fromkeys(part for joined in names for part in joined.split("+")):
         models.train(name)
-    outs = [models.rerank(name) for name in (None, *names)]
-    figures = [None, *(models.perplexity(name) for name in names)]
-    print("| model | perplexity | BLEU | documents better/equal/worse | p |")
-    print("|---|---|---|---|---|")
-    systems = models.evaluate(outs)
-    for label, figure, system in zip(("static", *names), figures, systems, strict=True):
-        print(row(label, figure, system))
-    print("\n" + models.pronouns(list(names)))
+    systems = [
+        models.evaluate([models.rerank(name, sets) for name in (None, *names)], sets)
+        for sets in (SUBTITLES, LECTURES)
+    ]
+    valid, held_out = data / "tvsub-zh-en" / "lm.valid.en.gz", work / "held-out.en"
+    source = ("--source", str(work / "held-out.zh"))
+    print("| model | lm.valid | held out | subtitles | b/e/w | p | lectures | b/e/w | p |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, *both in zip((None, *names), *systems, strict=True):
+        found = (
+            [models.perplexity(name, valid), models.perplexity(name, held_out, *source)]
+            if name
+            else [None, None]
+        )
+        row = [f"`{name}`" if name else "features of the lists, tuned"]
+        row += ["" if x is None else f"{x:.2f}" for x in found]
+        print("| " + " | ".join(row + [cell for one in both for cell in cells(one)]) + " |")
+    words_in_order = [n for n in names if "+" not in n and n not in BAGS and not needs_source(n)]
+    if words_in_order:
+        print("\n" + models.pronouns(words_in_order))
 
 
 if __name__ == "__main__":

@@ -145,7 +145,7 @@ documents_option = click.option(
 @count_option("--layers", most=64, **of_recipe("1", "Number of recurrent layers"))
 @click.option(
     "--recurrence",
-    type=TableName("lm.zoo:RECURRENCES"),
+    type=TableName("lm.composition:RECURRENCES"),
     **of_recipe(
         "lstm",
         "Recurrent cell: cifg is the LSTM with coupled gates of Ji et al.'s code, as its library "
@@ -159,7 +159,7 @@ documents_option = click.option(
 @click.option("--tied/--untied", **of_recipe("tied", "Share embeddings with the output layer"))
 @click.option(
     "--fusion",
-    type=TableName("lm.zoo:FUSIONS"),
+    type=TableName("lm.composition:FUSIONS"),
     help="Where the context enters: input concatenates it to every word, input-sum adds a "
     "projection of it, output adds it to the logits, merge feeds tanh(W h + W' c + b) to the "
     "output, input-merge is input and merge, input-residual feeds tanh(h + Q c + P x), gate adds a "
@@ -173,7 +173,7 @@ documents_option = click.option(
 )
 @click.option(
     "--encoder",
-    type=TableName("lm.zoo:ENCODERS"),
+    type=TableName("lm.composition:ENCODERS"),
     help="How a sentence becomes a vector, in models that have an encoder, such as dclm: bag is "
     "the mean of its words' embeddings, sum their sum, cnn a convolution over windows of three "
     "words with max-pooling, rnn the last state of a recurrence of the kind --recurrence "
@@ -181,27 +181,27 @@ documents_option = click.option(
 )
 @click.option(
     "--sentence-recurrence",
-    type=TableName("lm.zoo:RECURRENCES"),
+    type=TableName("lm.composition:RECURRENCES"),
     help="Recurrent cell over the vectors of all earlier sentences, in models that have one, such "
     "as dclm [default: --recurrence].",
 )
 @click.option(
     "--source-context",
-    type=TableName("lm.zoo:SOURCE_CONTEXTS"),
+    type=TableName("lm.composition:SOURCE_CONTEXTS"),
     help="What the models that need --source have of it: previous, a vector of the source "
     "sentences before the current one, as in the memo; current, a vector of these and the current "
     "one; or both vectors [default: both].",
 )
 @click.option(
     "--relation-classifier",
-    type=TableName("lm.zoo:RELATION_CLASSIFIERS"),
+    type=TableName("lm.composition:RELATION_CLASSIFIERS"),
     help="How dclm-auxiliary learns to tell the relation of two sentences from their vectors: "
     "bilinear has a matrix for each relation, mlp a hidden layer over both vectors "
     "[default: bilinear].",
 )
 @click.option(
     "--head",
-    type=TableName("lm.zoo:HEADS"),
+    type=TableName("lm.composition:HEADS"),
     help="How words are predicted: unbiased is the softmax without a bias; classes is a softmax "
     "over classes of words and one over the words of a class (exact, scores faster); "
     "self-normalised is trained so that its logits are scores without a normaliser (fastest, error "
@@ -227,7 +227,7 @@ documents_option = click.option(
 )
 @click.option(
     "--topic-model",
-    type=TableName("lm.zoo:TOPIC_MODELS"),
+    type=TableName("lm.composition:TOPIC_MODELS"),
     help="How the topics of the models clstm-… are learned from the training text before they are "
     "trained: kmeans clusters stretches of ten sentences (TF-IDF, latent semantic analysis), lda "
     "is latent Dirichlet allocation. Training needs the extra `topics` (scikit-learn), use of the "

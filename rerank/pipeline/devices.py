@@ -55,10 +55,8 @@ def memory_bytes(device: torch.device) -> int:
 
 def choose_precision(name: str, device: torch.device) -> str:
     """`float32` or `bfloat16`; `auto` is bfloat16 where the hardware multiplies it faster."""
-    import torch
+    from lm.products import fast_bfloat16
 
     if name != "auto":
         return name
-    if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
-    return "bfloat16" if torch.cpu._is_amx_tile_supported() else "float32"
+    return "bfloat16" if fast_bfloat16(device) else "float32"

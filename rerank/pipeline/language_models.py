@@ -62,10 +62,10 @@ def train_lm(
     of every update, and the first one writes, reports and announces.
     Memory: 4 bytes a word of the training text, plus the model.
     """
-    from lm.checkpoint import load_training
+    from lm.composition import load
     from lm.model import n_parameters
     from lm.side_information import information_of
-    from lm.zoo import load
+    from lm.training.state import load_training
 
     _check_folder(out, resume)
     given, recipe = recipe, completed(recipe)

@@ -27,7 +27,7 @@ EXTRAS = {"sklearn": ("scikit-learn", "topics")}  # packages by module, and what
 
 def check_packages(recipe: Recipe) -> None:
     """UsageError if the model learns from the training text with a package that is not there."""
-    from lm.zoo import fact, load
+    from lm.composition import fact, load
 
     module = fact(load(MODELS.named(recipe.model).context), "learns_with")
     if module is not None and find_spec(module) is None:
@@ -127,10 +127,10 @@ def check_model(recipe: Recipe, given: Recipe, device: torch.device) -> None:
     """
     import torch
 
+    from lm.composition import load
     from lm.model import Config, DocumentLM, n_parameters
     from lm.side_information import KINDS, information_of
     from lm.vocabulary import SPECIAL
-    from lm.zoo import load
 
     try:
         with fitting(recipe), torch.device("meta"):  # no numbers

@@ -29,7 +29,8 @@ def validations(
     rows: LearningCurve | None,
 ) -> Iterator[Report]:
     """Reports of a run, whose best model, learning curve and state the first process saves."""
-    from lm.checkpoint import save_model, save_training
+    from lm.checkpoint import save_model
+    from lm.training.state import save_training
 
     group, state, first = trainer.processes, out / "resume", trainer.processes.rank == 0
     with _failures(out):

@@ -261,9 +261,10 @@ REFUSED |= {"context-noise": 1.1, "averaging": -1}
 
 def test_names_on_the_command_line_are_all_that_there_are() -> None:
     """From tables without torch, or written out, because help must not wait for torch."""
+    from lm.composition import ENCODERS, FUSIONS, HEADS, RECURRENCES, TOPIC_MODELS
     from lm.corpus import DOCUMENTS
     from lm.training.sizes import SIZES
-    from lm.zoo import ENCODERS, FUSIONS, HEADS, RECURRENCES, TOPIC_MODELS, ZOO
+    from lm.zoo import ZOO
 
     def names(command: str, option: str) -> set[str]:
         (found,) = (p for p in cli.commands[command].params if option in p.opts)

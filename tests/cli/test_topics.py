@@ -21,7 +21,7 @@ TRAIN = "train-lm --train text --valid text -q --embed 4 --hidden 6 --epochs 2 -
 @pytest.fixture
 def learners(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[int]:
     """A learner in the place of k-means, and the seeds with which it was called."""
-    from lm.zoo import TOPIC_MODELS
+    from lm.composition import TOPIC_MODELS
 
     seeds: list[int] = []
 
@@ -65,9 +65,9 @@ def test_a_model_with_topics_is_trained_measured_scored_and_searched(
 
 
 def test_a_resumed_run_reads_its_topics_from_its_state(tmp_path: Path) -> None:
-    from lm.checkpoint import load_training, save_training
     from lm.corpus import Corpus
     from lm.model import Config, DocumentLM
+    from lm.training.state import load_training, save_training
     from lm.training.trainer import Settings, Trainer
 
     corpus = Corpus.of([[[3, 4], [5, 6]], [[4, 4], [6]]] * 4)

@@ -18,16 +18,18 @@ from safetensors.torch import load_file, save
 from support.models import config_of, side_vocabularies
 from torch import Tensor
 
-from lm.checkpoint import ModelError, load_model, load_training, save_model, save_training
+from lm.checkpoint import ModelError, load_model, save_model
+from lm.composition import HEADS
 from lm.corpus import encode
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.scoring import after
 from lm.shards import read_tensors, write_tensors
+from lm.training.state import load_training, save_training
 from lm.training.trainer import Settings, Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
-from lm.zoo import HEADS, ZOO
+from lm.zoo import ZOO
 
 ABOUT = {"made by": "a test"}
 SETTINGS = Settings(epochs=1, streams=2, segment=2, negatives=0)

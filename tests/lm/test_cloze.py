@@ -6,7 +6,7 @@ import pytest
 from lm.backend import HELD
 from lm.cloze import answer_log_probs
 from lm.engine import ScoringEngine
-from lm.laws import last_score, tiny_model
+from lm.tiny_models import last_score, tiny_model
 from lm.zoo import ZOO
 
 DOCUMENT, LEFT, RIGHT = [[3, 4], [5, 6, 3]], [7], [8, 4]

@@ -5,14 +5,15 @@ import pytest
 from support.models import OF_TEXT_ALONE
 
 from lm import contrast
+from lm.composition import Composition
 from lm.contexts.bag import BagOfWords
 from lm.contrast import context_key, scores_in_contexts
 from lm.engine import ScoringEngine
 from lm.fusions import Output
-from lm.laws import DOCUMENT, context_after, tiny_model
 from lm.scoring import after
+from lm.tiny_models import DOCUMENT, context_after, tiny_model
 from lm.trie import Candidates
-from lm.zoo import ZOO, Composition
+from lm.zoo import ZOO
 
 BAG = Composition(BagOfWords, Output, "", "")
 VARIANTS = [[[3, 4], [3, 5]], [[6], [7, 8], [], [6]], [[9, 0, 9], [9, 9]], [[4], [5]]]

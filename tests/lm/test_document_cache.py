@@ -13,17 +13,11 @@ from lm.corpus import encode
 from lm.document_cache import CachedWords, WithDocumentCache
 from lm.engine import ScoringEngine
 from lm.evaluation import perplexity
-from lm.laws import (
-    check_batches,
-    check_keys,
-    check_order,
-    check_unroll,
-    context_after,
-    read_by_words,
-)
+from lm.laws import check_batches, check_keys, check_order, check_unroll
 from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import after, independent
+from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary
 

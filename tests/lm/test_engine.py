@@ -8,9 +8,9 @@ from support.models import config_of, without_padding
 from lm.backend import Backend
 from lm.engine import ScoringEngine
 from lm.heads import LinearPredictor
-from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
 from lm.rows import Rows
+from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates, build
 from lm.vocabulary import END
 from lm.zoo import ZOO

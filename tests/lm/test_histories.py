@@ -5,18 +5,19 @@ import pytest
 import torch
 from support.models import OF_TEXT_ALONE
 
+from lm.composition import Composition
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.fusions import Input, Output
 from lm.histories import contexts_after, read_on
-from lm.laws import DOCUMENT, OTHER, context_after, tiny_model
 from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import after
+from lm.tiny_models import DOCUMENT, OTHER, context_after, tiny_model
 from lm.trie import Candidates
-from lm.zoo import ZOO, Composition
+from lm.zoo import ZOO
 
 COMPOSITIONS = {
     **{name: ZOO[name] for name in OF_TEXT_ALONE},

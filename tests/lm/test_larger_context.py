@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from lm.engine import ScoringEngine
-from lm.laws import Sentence, last_score, tiny_model
 from lm.model import DocumentLM
 from lm.scoring import pairs
+from lm.tiny_models import Sentence, last_score, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, START
 from lm.zoo import ZOO

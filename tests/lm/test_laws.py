@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lm.backend import Backend
+from lm.composition import Composition
 from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
 from lm.contexts.last_two_hidden import LastTwoHidden
@@ -21,13 +22,14 @@ from lm.fusions import Fusion, Input, NoFusion, Output, Value
 from lm.heads import Head, LinearPredictor, Predictor, Softmax
 from lm.heads.hashed_softmax import HashedBagSoftmax
 from lm.heads.self_normalised import SelfNormalised
-from lm.laws import BrokenLaw, check_composition, check_pairs, tiny_model
+from lm.laws import BrokenLaw, check_composition, check_pairs
 from lm.normalisers import Pair
 from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import Positions, ReadSentences
+from lm.tiny_models import tiny_model
 from lm.vocabulary import END
-from lm.zoo import ZOO, Composition
+from lm.zoo import ZOO
 
 
 class HiddenMerge(Fusion):

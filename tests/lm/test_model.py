@@ -7,8 +7,9 @@ from support.models import config_of
 
 from lm.batches import PackedBatch
 from lm.corpus import Corpus
-from lm.laws import check_unroll, read_by_words, tiny_model
+from lm.laws import check_unroll
 from lm.model import Config, DocumentLM, n_parameters
+from lm.tiny_models import read_by_words, tiny_model
 from lm.zoo import ZOO
 
 SENTENCES = [[3, 4, 5], [], [8, 3, 9, 4, 0], [9, 7], [6]]

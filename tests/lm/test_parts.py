@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from lm.composition import FUSIONS, RECURRENCES, Composition, load
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.fusions import Fusion, Input, Output
 from lm.model import Config, DocumentLM
 from lm.recurrences import Recurrence
-from lm.zoo import FUSIONS, RECURRENCES, ZOO, Composition, load
+from lm.zoo import ZOO
 
 
 @pytest.mark.parametrize("name", FUSIONS)

@@ -12,16 +12,17 @@ from numpy.typing import NDArray
 from support.models import beside, config_of, enlarged, entered, without_padding
 
 from lm.batches import Segment, segments
+from lm.composition import Composition
 from lm.contexts.bag import BagOfWords
 from lm.corpus import Corpus
 from lm.corruption import Copies, Corruption
-from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.noise import Noise
 from lm.reading import read
 from lm.rows import Rows
+from lm.tiny_models import read_by_words
 from lm.vocabulary import END
-from lm.zoo import ZOO, Composition
+from lm.zoo import ZOO
 
 V = 13
 LENGTHS = [4, 1, 6, 2, 3]  # sentences of each document

@@ -8,6 +8,7 @@ import torch
 from scipy.stats import chisquare
 from support.models import OF_TEXT_ALONE, enlarged
 
+from lm.composition import HEADS, Composition
 from lm.contexts.last_hidden import LastHidden
 from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
@@ -15,13 +16,13 @@ from lm.engine import ScoringEngine
 from lm.fusions import Input, Output
 from lm.heads import SCORED, Head, Softmax
 from lm.histories import contexts_after
-from lm.laws import DOCUMENT, tiny_model
 from lm.model import Config, DocumentLM
 from lm.sampling import SampledDocument, sample
 from lm.scoring import ScoreError, after
+from lm.tiny_models import DOCUMENT, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, SPECIAL
-from lm.zoo import HEADS, ZOO, Composition
+from lm.zoo import ZOO
 
 WORDS = range(len(SPECIAL), 10)  # of the tiny models
 COMPOSITIONS = {

@@ -15,6 +15,7 @@ from support.models import beside, config_of, enlarged, entered, without_padding
 from torch import Tensor
 
 from lm.backend import HELD, Backend
+from lm.composition import HEADS, Composition
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
@@ -24,13 +25,13 @@ from lm.fusions import Input, Output
 from lm.heads import Head
 from lm.heads.class_softmax import ClassSoftmax
 from lm.heads.hashed_softmax import HashedSoftmax
-from lm.laws import context_after, read_by_words
 from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import ScoreError, after, independent, pairs
+from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates
 from lm.vocabulary import END, START
-from lm.zoo import HEADS, ZOO, Composition
+from lm.zoo import ZOO
 
 VOCABULARY = 23
 NONE = Rows.of(torch.zeros(0, 0))

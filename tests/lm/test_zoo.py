@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.models import config_of
 
-from lm.laws import DOCUMENT, check_composition, last_score, tiny_model
+from lm.composition import FUSIONS, HEADS, LastSentences, fact, load
+from lm.laws import check_composition
 from lm.model import Config, DocumentLM, n_parameters
-from lm.zoo import FUSIONS, HEADS, ZOO, LastSentences, fact, load
+from lm.tiny_models import DOCUMENT, last_score, tiny_model
+from lm.zoo import ZOO
 
 sizes = st.integers(1, 12)
 ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}

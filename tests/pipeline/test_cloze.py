@@ -10,7 +10,7 @@ from support.files import write
 from support.words import WORDS
 
 from lm.checkpoint import load_model
-from lm.laws import last_score
+from lm.tiny_models import last_score
 from rerank.cli import run
 from rerank.errors import InputError
 from rerank.notices import Notices

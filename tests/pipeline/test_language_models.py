@@ -18,10 +18,11 @@ from support.language_models import QUICK, SMALL, trained, with_texts
 from support.models import OF_TEXT_ALONE
 
 from lm.checkpoint import load_model, save_model
+from lm.composition import Composition, fact, load
 from lm.model import Config
 from lm.side_information import information_of
 from lm.training.trainer import Report
-from lm.zoo import ZOO, Composition, fact, load
+from lm.zoo import ZOO
 from rerank.cli import run
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.files.lines import digest

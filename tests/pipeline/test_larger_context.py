@@ -14,7 +14,7 @@ from support.models import save_models
 from support.words import WORDS
 
 from lm.checkpoint import load_model
-from lm.laws import last_score
+from lm.tiny_models import last_score
 from rerank.cli import run
 from rerank.errors import UsageError
 from rerank.notices import Notices

@@ -17,9 +17,9 @@ from lm.checkpoint import SavedModel, load_model
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.evaluation import sentence_level_nats
-from lm.laws import read_by_words
 from lm.scoring import after
 from lm.side_information import SentenceNumbers, information_of
+from lm.tiny_models import read_by_words
 from lm.trie import Candidates
 from rerank.cli import run
 

@@ -17,7 +17,7 @@ import torch
 from support.files import write, write_weights
 
 from lm.checkpoint import SavedModel, load_model
-from lm.laws import context_after, read_by_words
+from lm.tiny_models import context_after, read_by_words
 from lm.vocabulary import END, UNKNOWN
 from rerank import Document, Reranker
 from rerank.cli import cli, run

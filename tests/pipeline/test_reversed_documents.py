@@ -19,7 +19,7 @@ from support.models import save_models
 from support.words import WORDS
 
 from lm.checkpoint import SavedModel, load_model
-from lm.laws import last_score
+from lm.tiny_models import last_score
 from rerank import Document, Reranker
 from rerank.cli import run
 

@@ -15,9 +15,9 @@ from support.words import WORDS
 import rerank
 from lm.checkpoint import SavedModel, load_model
 from lm.engine import ScoringEngine
-from lm.laws import read_by_words
 from lm.rows import Rows
 from lm.scoring import after
+from lm.tiny_models import read_by_words
 from lm.trie import Candidates
 from rerank.cli import run
 from rerank.errors import InputError

@@ -17,16 +17,17 @@ from support.models import enlarged
 from torch import Tensor
 
 from decoders.search import Options, decode
-from lm.checkpoint import SavedModel, load_model, load_training, save_model, save_training
+from lm.checkpoint import SavedModel, load_model, save_model
+from lm.composition import Composition
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
 from lm.corpus import encode
 from lm.fusions import Output
-from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
+from lm.tiny_models import read_by_words
+from lm.training.state import load_training, save_training
 from lm.training.trainer import Settings, Trainer
 from lm.vocabulary import END, Vocabulary
-from lm.zoo import Composition
 from rerank.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers.contextual import ContextualProblem

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from lm.backend import Backend
+from lm.composition import RECURRENCES
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
-from lm.zoo import RECURRENCES
 from rerank.scorers.following import advanced
 
 

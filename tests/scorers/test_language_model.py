@@ -18,9 +18,9 @@ from decoders.problem import DocumentProblem
 from lm.backend import Backend
 from lm.checkpoint import SavedModel, load_model
 from lm.engine import ScoringEngine
-from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.scoring import after
+from lm.tiny_models import read_by_words
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN, Vocabulary
 from lm.zoo import ZOO

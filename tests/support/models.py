@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lm.checkpoint import save_model
+from lm.composition import Zoo, fact, load
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
@@ -17,7 +18,7 @@ from lm.rows import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import SPECIAL, Vocabulary
-from lm.zoo import ZOO, Zoo, fact, load
+from lm.zoo import ZOO
 
 # models that read nothing beside the target text
 OF_TEXT_ALONE = sorted(

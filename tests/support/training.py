@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lm.checkpoint import load_training, save_training
 from lm.corpus import Corpus, encode
+from lm.training.state import load_training, save_training
 from lm.training.trainer import Report, Trainer
 from lm.vocabulary import Vocabulary
 

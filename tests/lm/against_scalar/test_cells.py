@@ -4,8 +4,8 @@ import pytest
 import torch
 from support.scalar.names import CELLS, stack
 
+from lm.composition import RECURRENCES, load
 from lm.recurrences import State
-from lm.zoo import RECURRENCES, load
 
 
 def by_layers(state: State, tensors: int) -> list[tuple[list[float], ...]]:

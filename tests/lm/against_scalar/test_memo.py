@@ -19,9 +19,9 @@ from support.scalar.comparison import (
 from support.scalar.ji import Document, Scores
 from support.scalar.memo_names import memo as names
 
+from lm.composition import ENCODERS, RELATION_CLASSIFIERS, SOURCE_CONTEXTS
 from lm.model import Config, DocumentLM
 from lm.vocabulary import END
-from lm.zoo import ENCODERS, RELATION_CLASSIFIERS, SOURCE_CONTEXTS
 
 REPRESENTATIONS = {
     "bag": memo.bag,

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
+from lm.composition import Composition
 from lm.contexts.attention import Attention
 from lm.contexts.final_states import FinalStates
 from lm.contexts.previous_words import PreviousWords
 from lm.fusions import Output
-from lm.laws import context_after, tiny_model
 from lm.model import DocumentLM
 from lm.rows import Rows
-from lm.zoo import Composition
+from lm.tiny_models import context_after, tiny_model
 
 KINDS = [PreviousWords, FinalStates]
 DOCUMENTS = [[[3, 5]], [[4], [6, 7, 3]], [], [[5, 5], [], [8]]]

@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch import nn
 
+from lm.composition import Composition
 from lm.contexts.bag import BagOfWords, WordFrequencies
 from lm.fusions import Fusion, Input, Output
-from lm.laws import check_composition, context_after, tiny_model
+from lm.laws import check_composition
 from lm.recurrences import LSTM
-from lm.zoo import Composition
+from lm.tiny_models import context_after, tiny_model
 
 DOCUMENT = [[3, 4, 3], [5], [], [6, 4]]
 

@@ -5,15 +5,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from lm.composition import Composition, LastSentences
 from lm.contexts import Prepared, bag_attention
 from lm.contexts.bag_attention import BagAttention
 from lm.contexts.bag_sequence import BagSequence
 from lm.fusions import InputSum
-from lm.laws import context_after, tiny_model
 from lm.model import n_parameters
 from lm.recurrences import LSTM
 from lm.rows import Rows
-from lm.zoo import Composition, LastSentences
+from lm.tiny_models import context_after, tiny_model
 
 DOCUMENT = [[3, 4, 3], [], [5], [6, 4]]
 SEQUENCE = Composition(LastSentences(BagSequence, 3), InputSum, "", "")

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from lm.contexts.final_states import FinalStates
-from lm.laws import context_after, read_by_words, tiny_model
 from lm.model import DocumentLM
 from lm.rows import Rows
+from lm.tiny_models import context_after, read_by_words, tiny_model
 from lm.zoo import ZOO
 
 

@@ -3,10 +3,11 @@
 import pytest
 import torch
 
+from lm.composition import Composition
 from lm.contexts.previous_words import PreviousWords
 from lm.fusions import Fusion, Input, Output
-from lm.laws import check_composition, read_by_words, tiny_model
-from lm.zoo import Composition
+from lm.laws import check_composition
+from lm.tiny_models import read_by_words, tiny_model
 
 ATTENTION = Composition(PreviousWords, Output, "", "")
 

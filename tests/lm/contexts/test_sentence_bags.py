@@ -11,17 +11,18 @@ from support.hashing import first_slot
 from torch import Tensor
 
 from lm.batches import PackedBatch, segments
+from lm.composition import Composition
 from lm.contexts.sentence_bags import SentenceBags, SentenceLevel
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.heads.hashed_softmax import HashedBagSoftmax
-from lm.laws import DOCUMENT, context_after, last_score, tiny_model
 from lm.model import Config, DocumentLM
 from lm.reading import read
 from lm.scoring import after
+from lm.tiny_models import DOCUMENT, context_after, last_score, tiny_model
 from lm.trie import Candidates
 from lm.vocabulary import END, START
-from lm.zoo import ZOO, Composition
+from lm.zoo import ZOO
 
 V, H, S = 10, 8, 13  # as in `lm.laws`: rows of the table overlap
 FIRST, SECOND = [3, 7, 3, 5], [8, 5, 0]

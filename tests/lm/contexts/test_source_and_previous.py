@@ -3,9 +3,9 @@
 import torch
 
 from lm.contexts.source_and_previous import SourceAndPrevious
-from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
+from lm.tiny_models import read_by_words
 
 PAIRS = [([3, 4], [5, 6]), ([5], [3]), ([4, 4], [7, 8, 3])]  # source and target words
 

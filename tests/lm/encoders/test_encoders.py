@@ -9,11 +9,12 @@ import pytest
 import torch
 from torch import nn
 
+from lm.composition import ENCODERS, load
 from lm.encoders import Encoder, encoder_of
 from lm.laws import check_composition
 from lm.model import Config, DocumentLM, n_parameters
 from lm.recurrences import LSTM
-from lm.zoo import ENCODERS, ZOO, load
+from lm.zoo import ZOO
 
 V, K, H = 9, 3, 5
 SENTENCES = [[3, 4, 5, 3], [], [6], [5, 4, 3, 3]]

@@ -24,10 +24,10 @@ from lm.fusions import (
     Output,
     Value,
 )
-from lm.laws import context_after, read_by_words
 from lm.model import Config, DocumentLM
 from lm.recurrences import CIFG, LSTM, Recurrence
 from lm.rows import Rows
+from lm.tiny_models import context_after, read_by_words
 from lm.vocabulary import START
 from lm.zoo import ZOO
 

@@ -8,14 +8,15 @@ from support.hashing import first_slot
 from torch import Tensor, nn
 
 from lm.backend import Backend
+from lm.composition import HEADS
 from lm.heads.hashed_softmax import HashedBagSoftmax, HashedSoftmax, LinSoftmax
 from lm.heads.hashing import HashTable
-from lm.laws import read_by_words, tiny_model
 from lm.model import Config, DocumentLM, n_parameters
 from lm.sentences import Positions
+from lm.tiny_models import read_by_words, tiny_model
 from lm.training.optimisers import sparse_parameters
 from lm.vocabulary import END, START
-from lm.zoo import HEADS, ZOO
+from lm.zoo import ZOO
 
 V, H, S = 9, 4, 23
 Row = list[float]

@@ -11,8 +11,8 @@ from lm.backend import Backend
 from lm.corpus import Corpus, encode
 from lm.evaluation import perplexity
 from lm.heads.self_normalised import ALPHA, SelfNormalised
-from lm.laws import read_by_words
 from lm.model import Config, DocumentLM
+from lm.tiny_models import read_by_words
 from lm.training.trainer import Settings, Trainer
 from lm.vocabulary import END, Vocabulary
 

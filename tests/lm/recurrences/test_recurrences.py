@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from lm.composition import RECURRENCES, load
 from lm.model import n_parameters
 from lm.recurrences import CIFG, CIFG2015, LSTM, Recurrence, select
-from lm.zoo import RECURRENCES, load
 
 KINDS = [load(part) for part in RECURRENCES.values()]
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=list(RECURRENCES))

@@ -78,7 +78,7 @@ def test_a_text_whose_words_are_all_common_keeps_them() -> None:
 def test_planted_topics_are_found(kind: str) -> None:
     """Two sets of words that never occur together, behind a word that occurs everywhere."""
     pytest.importorskip("sklearn")
-    from lm.zoo import TOPIC_MODELS, load
+    from lm.composition import TOPIC_MODELS, load
 
     rng = np.random.default_rng(3)
     sets = np.arange(4, 64), np.arange(64, 124)

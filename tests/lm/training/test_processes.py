@@ -14,10 +14,10 @@ import torch
 from support.training import VALID, VOCABULARY, figures, text
 from torch import Tensor, nn
 
-from lm.checkpoint import load_training, save_training
 from lm.model import Config, DocumentLM
 from lm.rows import Rows
 from lm.training.processes import ALONE, Processes
+from lm.training.state import load_training, save_training
 from lm.training.trainer import Settings, Trainer
 
 SETTINGS = Settings(

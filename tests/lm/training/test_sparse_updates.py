@@ -9,12 +9,13 @@ import torch
 from support.models import config_of
 from torch import nn
 
-from lm.checkpoint import ModelError, load_training, save_training
+from lm.checkpoint import ModelError
 from lm.corpus import Corpus, encode
 from lm.model import DocumentLM
 from lm.training.optimisers import OPTIMISERS, sparse_parameters
 from lm.training.recipes import STRONG
 from lm.training.sparse_updates import SparseAdaGrad
+from lm.training.state import load_training, save_training
 from lm.training.trainer import Settings, Trainer
 from lm.vocabulary import Vocabulary
 

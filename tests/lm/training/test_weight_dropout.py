@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from lm.composition import RECURRENCES, load
 from lm.model import Config, DocumentLM
 from lm.recurrences import Recurrence
 from lm.training.weight_dropout import dropped_weights
-from lm.zoo import RECURRENCES, load
 
 LENGTHS = [6, 4, 4, 2, 1]
 SIZES = tuple(sum(length > n for length in LENGTHS) for n in range(6))

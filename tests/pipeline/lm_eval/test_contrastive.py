@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from lm.checkpoint import SavedModel, load_model, save_model
 from lm.engine import ScoringEngine
-from lm.laws import context_after
 from lm.model import Config, DocumentLM
 from lm.scoring import after
+from lm.tiny_models import context_after
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
 from rerank.errors import InputError, RerankError, UsageError

@@ -14,6 +14,7 @@ from support.scalar.ji import Document, Scores
 from torch import Tensor
 
 from lm.batches import PackedBatch, segments
+from lm.composition import Zoo
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
@@ -21,7 +22,7 @@ from lm.reading import read
 from lm.scoring import after
 from lm.side_information import SentenceNumbers, SideText
 from lm.trie import Candidates
-from lm.zoo import ZOO, Zoo
+from lm.zoo import ZOO
 
 V = 9
 DOCUMENT = [[3, 4, 5, 3], [], [6], [8, 3, 0, 4], [5, 7]]

@@ -4,9 +4,9 @@ from typing import Any
 
 from support.scalar.names import Tensors, output_matrix, part, stack, tensors
 
+from lm.composition import RECURRENCES, load
 from lm.model import DocumentLM
 from lm.vocabulary import SPECIAL, UNKNOWN
-from lm.zoo import RECURRENCES, load
 
 
 def memo(model: DocumentLM) -> dict[str, Any]:

@@ -1,0 +1,188 @@
+"""What a composition of parts is, and the parts that there are to choose from, by name.
+
+Addresses `module:attribute` keep the tables free of torch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class LastSentences:
+    """A context of the last n sentences: one whose maker has the keyword `sentences`."""
+
+    context: Part
+    sentences: int
+
+
+Part: TypeAlias = Callable[..., Any] | str | LastSentences
+"""What makes a part of a model, or its address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """A named choice of context, fusion and head, with its source and parameter formula.
+
+    Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
+    `lm.heads.softmax`, and keywords for those fields of `lm.model.Config` that their attribute
+    `options` names. fusion, head: unless the configuration of a model names another one of
+    `FUSIONS` or `HEADS`, which it cannot if `fixed`. order: shown in listings;
+    `DocumentLM.order` derives it for use. shape: recurrence of the paper, and number of its
+    layers, for which `parameters` holds: a name of `RECURRENCES`, or else the maker of one that
+    is the composition's own, so that the configuration names none. tied: whether the output
+    matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
+    have no embedding of a size of their own, so that `embed` equals `hidden`. recipe: family of
+    papers in `lm.training.recipes.FAMILIES` that says how the model was trained; None if no
+    paper does.
+    """
+
+    context: Part
+    fusion: Part
+    source: str
+    parameters: str
+    head: Part = "lm.heads:softmax"
+    order: int | None = None
+    shape: tuple[Part, int] = ("cifg", 2)
+    tied: bool | None = None
+    one_size: bool = False
+    fixed: bool = False
+    recipe: str | None = None
+
+    @property
+    def recurrence(self) -> Part | None:
+        """The maker of the composition's own recurrence; None where it takes any."""
+        return None if self.shape[0] in RECURRENCES else self.shape[0]
+
+    def adapted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of a configuration, changed where the composition leaves no choice.
+
+        None where it decides; `embed` is `hidden` if words have no size of their own.
+        """
+        own: dict[str, Any] = {"embed": values["hidden"]} if self.one_size else {}
+        decided = {"recurrence": self.recurrence, "tied": self.tied}
+        own |= {name: None for name, value in decided.items() if value is not None}
+        return {**values, **own}
+
+
+RECURRENCES: Mapping[str, Part] = {
+    "lstm": "lm.recurrences:LSTM",
+    "cifg": "lm.recurrences:CIFG",
+    "cifg-2015": "lm.recurrences:CIFG2015",
+    "rnn": "lm.recurrences.simple_rnn:SimpleRNN",
+    "gru": "lm.recurrences.gru:GRU",
+    "htanh": "lm.recurrences.htanh:HTanh",
+    "peephole": "lm.recurrences.peephole:Peephole",
+    "tanh": "lm.recurrences.tanh_rnn:TanhRNN",
+}
+
+
+ENCODERS: Mapping[str, Part] = {
+    "bag": "lm.encoders.bag:BagEncoder",
+    "sum": "lm.encoders.bag:SumEncoder",
+    "cnn": "lm.encoders.convolution:ConvolutionalEncoder",
+    "rnn": "lm.encoders.recurrent:RecurrentEncoder",
+}
+
+
+SOURCE_CONTEXTS: Mapping[str, tuple[bool, bool]] = {  # whether it has h_{i−1}, and h_i
+    "previous": (True, False),
+    "current": (False, True),
+    "both": (True, True),
+}
+
+
+RELATION_CLASSIFIERS: Mapping[str, Part] = {
+    "bilinear": "lm.contexts.relation_classifiers:Bilinear",
+    "mlp": "lm.contexts.relation_classifiers:Perceptron",
+}
+
+
+FUSIONS: Mapping[str, Part] = {
+    "input": "lm.fusions:Input",
+    "input-sum": "lm.fusions:InputSum",
+    "output": "lm.fusions:Output",
+    "merge": "lm.fusions:Merge",
+    "input-merge": "lm.fusions:InputMerge",
+    "input-residual": "lm.fusions:InputResidual",
+    "input-initial": "lm.fusions:InputAndInitialState",
+    "initial": "lm.fusions:InitialState",
+    "gate": "lm.fusions.late_fusion:LateFusion",
+}
+
+
+HEADS: Mapping[str, Part] = {
+    "softmax": "lm.heads:softmax",
+    "classes": "lm.heads.class_softmax:ClassSoftmax",
+    "self-normalised": "lm.heads.self_normalised:SelfNormalised",
+    "unbiased": "lm.heads:unbiased_softmax",
+    "hashed": "lm.heads.hashed_softmax:HashedSoftmax",
+}
+
+
+TOPIC_MODELS: Mapping[str, Part] = {
+    "kmeans": "lm.topics.kmeans:learn",
+    "lda": "lm.topics.lda:learn",
+}
+
+
+def load(part: Part) -> Any:
+    """The callable that makes a part."""
+    if isinstance(part, LastSentences):
+        return partial(load(part.context), sentences=part.sentences)
+    if callable(part):
+        return part
+    module, _, attribute = part.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def fact(maker: Any, name: str) -> Any:
+    """A fact that the class of a part states, before the part is made; None where it does not."""
+    while isinstance(maker, partial):
+        maker = maker.func
+    return getattr(maker, name, None)
+
+
+Zoo: TypeAlias = Mapping[str, Composition]
+
+
+class ZooWithFamilies(Zoo):
+    """Compositions by name, and families of them by pattern, a name that ends in -N.
+
+    A family's context has the keyword `sentences`; its order is N, one of `numbers`. Members are
+    had by their names, `rlm-bow-lf-4`; iteration leaves them out.
+    """
+
+    numbers = range(1, 101)
+
+    def __init__(self, models: Zoo, families: Mapping[str, Composition]) -> None:
+        self._models, self.families = models, families
+
+    def __getitem__(self, name: str) -> Composition:
+        """The composition of a name."""
+        if name in self._models or name not in self:
+            return self._models[name]
+        pattern, number = self._member(name)
+        family = self.families[pattern]
+        return replace(family, context=LastSentences(family.context, number), order=number)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._models or self._member(str(name))[0] in self.families
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._models)
+
+    def __len__(self) -> int:
+        return len(self._models)
+
+    def _member(self, name: str) -> tuple[str, int]:
+        """The pattern and the number of a family's member; "" and 0 for other names."""
+        found = re.fullmatch(r"(.+)-([1-9][0-9]{0,8})", name)
+        if found is None or int(found[2]) not in self.numbers:
+            return "", 0
+        return f"{found[1]}-N", int(found[2])
