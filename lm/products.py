@@ -36,5 +36,5 @@ def padded(x: Tensor) -> Tensor:
 def fast_bfloat16(device: torch.device) -> bool:
     """Whether the hardware multiplies bfloat16 faster than float32: by its own instructions."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported())
     return device.type == "cpu" and bool(torch.cpu._is_amx_tile_supported())
