@@ -29,9 +29,9 @@ class Config:
     sentence_recurrence: of `RECURRENCES`, over these sentences; None for those of the part.
     backward: whether the model reads sentences from right to left; reverse_documents: whether it
     reads documents from the last sentence to the first (`lm.direction`). source_words,
-    relation_labels: sizes of the vocabularies of side information, the three special words included
-    (`lm.side_information.KINDS`); None for models that have none of that kind. source_context: a
-    name of `lm.composition.SOURCE_CONTEXTS`, relation_classifier: of
+    relation_labels, topic_labels: sizes of the vocabularies of side information, the three special
+    words included (`lm.side_information.KINDS`); None for models that have none of that kind.
+    source_context: a name of `lm.composition.SOURCE_CONTEXTS`, relation_classifier: of
     `lm.composition.RELATION_CLASSIFIERS`, None for that of the part. topic_model: of
     `lm.composition.TOPIC_MODELS`, topics_number: of the contexts with topics, None for theirs.
     thought: size of thought vectors, None for H/8.
@@ -60,6 +60,7 @@ class Config:
     topic_model: str | None = None
     topics_number: int | None = None
     relation_classifier: str | None = None
+    topic_labels: int | None = None
 
     def __post_init__(self) -> None:
         for name in (self.recurrence, self.sentence_recurrence):

@@ -29,6 +29,7 @@ OPTIONS = {
     "thought": "thought vector, found a size {} of it",
     "topic_model": "topics, found a model {} of them",
     "topics_number": "topics, found a number {} of them",
+    "topic_labels": "topics given by a file, found {} labels of them",
     "relation_classifier": "classifier of discourse relations, found {!r}",
 }
 

@@ -22,8 +22,12 @@ from lm.rows import Rows
 from lm.vocabulary import SPECIAL
 
 # kinds, and the field of `lm.config.Config` that holds the size of a kind's vocabulary
-KINDS: Mapping[str, str] = {"source": "source_words", "relations": "relation_labels"}
-LABELS = frozenset({"relations"})  # kinds whose sentences are one word
+KINDS: Mapping[str, str] = {
+    "source": "source_words",
+    "relations": "relation_labels",
+    "topics": "topic_labels",
+}
+LABELS = frozenset({"relations", "topics"})  # kinds whose sentences are one word
 NUMBERS = frozenset({"parents"})  # kinds whose sentences are the number of a sentence, or nothing
 
 

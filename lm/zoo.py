@@ -4,11 +4,14 @@ A name in -N stands for a family: `rlm-bow-lf-4` is its member whose context is 
 sentences. Parameter formulas hold for the shape of the paper and an untied softmax; V counts
 `<unk>`, `<s>` and `</s>`, A is the size of the attention's hidden layer, S that of a table of
 hashed features, D that of a thought vector, T the number of topics, W that of source words, and R
-that of relation labels, the special words included; sentence encoders are convolutions, relations
-have a bilinear classifier. Addresses `module:attribute` keep the table free of torch.
+that of labels of relations or of given topics, the special words included; sentence encoders are
+convolutions, relations have a bilinear classifier. Addresses `module:attribute` keep the table free
+of torch.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from lm.composition import Composition, Zoo, ZooWithFamilies
 
@@ -191,6 +194,11 @@ _MODELS: Zoo = {
     "clstm-paraseg": _topics("ParagraphPrefixTopic", 1, None),
     "clstm-prevsent-sentseg": _topics("PreviousAndSentencePrefixTopics", 2, 1),
     "clstm-sentseg-paraseg": _topics("SentenceAndParagraphPrefixTopics", 2, None),
+    "clstm-given-topic": replace(
+        _topics("GivenTopic", 1, 0),
+        context="lm.contexts.given_topic:GivenTopic",
+        parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
+    ),
     "clstm-thought": _thoughts(
         "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
     ),

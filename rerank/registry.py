@@ -193,6 +193,7 @@ MODELS: Registry[Composition] = Registry("model", "lm.zoo:ZOO")
 SIDE_INFORMATION = {  # that models may need: the option of its file, and what is in it
     "source": "the source sentences",
     "relations": "the discourse relation of each sentence to the one before",
+    "topics": "the topic, or another discrete feature, of each sentence",
     "parents": "the number of the nucleus of each sentence (from 1 in its document; 0 for none)",
 }
 

@@ -134,6 +134,8 @@ def test_numbers_of_parameters_are_those_of_models_that_are_made(sizes: Sizes) -
             shape |= {"source_words": sizes.vocabulary + 3}
         if "relations" in needed:
             shape |= {"relation_labels": 8 + 3}
+        if "topics" in needed:
+            shape |= {"topic_labels": 8 + 3}
         model = DocumentLM.without_memory(Config(name, **shape))
         assert row["number of parameters"] == n_parameters(model)
         assert bool(row["counted with"]) == (name in LIN or needed != ())

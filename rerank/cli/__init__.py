@@ -22,14 +22,15 @@ from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
-from rerank.cli.language_models import perplexity, train_lm
 from rerank.cli.listing import list_group
 from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
 from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.ngram_models import train_ngram
+from rerank.cli.perplexity import perplexity
 from rerank.cli.relations import relations
 from rerank.cli.sampling import sample
+from rerank.cli.training import train_lm
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from rerank.cli.language_models import train_lm
 from rerank.cli.options import format_option
+from rerank.cli.training import train_lm
 from rerank.files.terminal import say, show
 from rerank.listing import Listing, Sizes, listing, model_listing
 

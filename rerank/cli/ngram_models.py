@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.language_models import documents_option
-from rerank.cli.options import Messages, count_option, message_options
+from rerank.cli.options import Messages, count_option, documents_option, message_options
 from rerank.cli.values import FILE, MOST_LINES
 
 MOST_ORDER = 6  # of `lm.ngrams`

@@ -47,6 +47,14 @@ reference_option = click.option(
     type=FILE,
     help="Reference translation, one line per source sentence; repeatable.",
 )
+documents_option = click.option(
+    "--documents",
+    type=click.Choice(["blank", "equals"]),
+    default="blank",
+    help="What parts documents: blank lines, or lines whose first character is =, which close "
+    "one, as in the data files of Ji et al. 2016 (a blank line is an empty sentence there).",
+)
+
 device_option = click.option(
     "--device",
     default="auto",

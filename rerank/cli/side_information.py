@@ -1,4 +1,4 @@
-"""Options that name files of side information: `--source`, `--relations`."""
+"""Options that name files of side information: `--source`, `--topics`."""
 
 from __future__ import annotations
 

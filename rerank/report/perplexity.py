@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lm.evaluation import Perplexity
 
+LABELS_OF_SENTENCES = ("relations", "topics")
 _COLUMNS = {  # of the table for people: heading, decimals; those that the figures have
     "document": ("document", 0),
     "sentences": ("sentences", 0),
@@ -25,16 +26,19 @@ _COLUMNS = {  # of the table for people: heading, decimals; those that the figur
 class PerplexityReport:
     """Perplexity of a text, with a row for each of its documents if it has figures of them.
 
-    duplicate_last_word: whether the last word of each sentence was counted twice.
+    duplicate_last_word: whether the last word of each sentence was counted twice. given: kinds of
+    side information that the model was given.
     """
 
     text: Perplexity
     duplicate_last_word: bool = False
+    given: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """The figures as JSON values; `document` counts from 0."""
         found: dict[str, object] = {"schema": 1, **self.text.as_json()}
         found["duplicate_last_word"] = self.duplicate_last_word
+        found["given"] = list(self.given)
         if self.text.documents is not None:
             found["documents"] = self._rows()
         return found
@@ -72,7 +76,18 @@ class PerplexityReport:
             )
         if found.log_z is not None:
             text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
+        text += self._reservation()
         return text if found.documents is None else f"{self._table()}\n\n{text}"
+
+    def _reservation(self) -> str:
+        """A line on labels, which may tell what is in the sentence that is predicted."""
+        labels = [f"--{kind}" for kind in self.given if kind in LABELS_OF_SENTENCES]
+        if not labels:
+            return ""
+        return (
+            f"given {' and '.join(labels)}: not a perplexity if the labels were made from the text "
+            "itself; it is one if they come from the source or from earlier sentences\n"
+        )
 
     def _rows(self) -> list[dict[str, float]]:
         return [{"document": d, **one.as_json()} for d, one in enumerate(self.text.documents or ())]

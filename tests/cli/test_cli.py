@@ -581,5 +581,5 @@ def test_nats_of_bags_of_words_are_not_shown_as_a_perplexity(
     assert run(["perplexity", "--lm", "m", str(Path(__file__)), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         **{"schema": 1, "sentences": 2, "tokens": 8, "oov": 1},
-        **{"nats": 20.0, "nats_per_word_of_a_bag": 2.5, "duplicate_last_word": False},
+        **{"nats": 20.0, "nats_per_word_of_a_bag": 2.5, "duplicate_last_word": False, "given": []},
     }

@@ -74,6 +74,34 @@ def test_a_model_learns_from_the_source_what_only_the_source_tells(
         assert read("out") == [f"it is {colour}"]
 
 
+def test_a_model_learns_from_given_topics_what_only_these_tell(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As above: the label of each sentence is the last word of its source."""
+    for name in ("train", "valid"):
+        write(f"{name}.topics", [line.split()[-1] if line else "" for line in read(f"{name}.src")])
+    train = [*TRAIN.split(), "--epochs", "8", "--learning-rate", "0.05", "--out", "lm"]
+    given = ["--topics", "train.topics", "--valid-topics", "valid.topics"]
+    assert run([*train, "--model", "clstm-given-topic", *given]) == 0
+    figures = "perplexity --lm lm valid.txt -q --format json"
+    assert run([*figures.split(), "--topics", "valid.topics"]) == 0
+    assert json.loads(capsys.readouterr().out)["perplexity"] < 1.1
+    assert fault_of(figures, capsys) == (
+        "rerank: --topics: lm needs the topic, or another discrete feature, of each "
+        "sentence; give --topics FILE"
+    )
+    write("c.kbest", [f"0 ||| it is {c} ||| LM0= 0 ||| 0" for c in ("red", "blue")])
+    decode = "decode --kbest c.kbest --no-docs one --weights w.json --lm lm=lm -q --topics c.topics"
+    for word, colour in COLOURS.items():
+        write("c.topics", [word])
+        assert run([*decode.split(), "--out", "out"]) == 0
+        assert read("out") == [f"it is {colour}"]
+    write("c.topics", ["two words"])
+    assert "c.topics:1: expected one label, found 2 words" in fault_of(
+        f"{decode} --out o", capsys, 3
+    )
+
+
 @torch.no_grad()
 def score_of(saved: SavedModel, texts: tuple[str, ...]) -> float:
     """Score of the last of texts, word by word, given their sources and those before."""

@@ -29,7 +29,7 @@ def test_documents_are_rows_above_that_line() -> None:
 
 def test_json_has_the_figures_of_the_text_and_a_list_of_documents() -> None:
     alone, found = (PerplexityReport(one).to_dict() for one in (TEXT, WITH_DOCUMENTS))
-    assert alone == {"schema": 1, **TEXT.as_json(), "duplicate_last_word": False}
+    assert alone == {"schema": 1, **TEXT.as_json(), "duplicate_last_word": False, "given": []}
     documents = [{"document": 0, **FIRST.as_json()}, {"document": 1, **SECOND.as_json()}]
     assert found == {**alone, "documents": documents}
     assert json.loads(json.dumps(found)) == found
@@ -45,6 +45,16 @@ def test_tsv_has_a_header_and_a_line_each(text: Perplexity, rows: list[Perplexit
         cells = line.split("\t")
         assert [float(cell) for cell in cells[-7:]] == list(one.as_json().values())
         assert cells[:-7] == ([str(d)] if text is WITH_DOCUMENTS else [])
+
+
+@pytest.mark.parametrize("kind", ["relations", "topics"])
+def test_labels_that_may_tell_what_is_predicted_are_named(kind: str) -> None:
+    report = PerplexityReport(TEXT, given=("source", kind))
+    first, second = report.to_text().splitlines()
+    assert first == PerplexityReport(TEXT).to_text().strip()
+    assert second.startswith(f"given --{kind}: not a perplexity if the labels were made from")
+    assert report.to_dict()["given"] == ["source", kind]
+    assert len(PerplexityReport(TEXT, given=("source",)).to_text().splitlines()) == 1
 
 
 def test_scores_that_are_not_normalised_are_said_to_be_so() -> None:

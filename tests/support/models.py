@@ -54,7 +54,7 @@ def config_of(
     taken = options_of(config, composition)
     own = dict.fromkeys(("hash_size", "topics_number", "thought"), 2 * vocabulary)
     own["source_words"] = vocabulary + 1
-    own["relation_labels"] = vocabulary + 2
+    own["relation_labels"] = own["topic_labels"] = vocabulary + 2
     sizes: dict[str, Any] = {name: n if name in taken else None for name, n in own.items()}
     return replace(config, **sizes)
 

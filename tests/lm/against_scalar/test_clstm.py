@@ -3,6 +3,7 @@
 import pytest
 from support.scalar import clstm_names
 from support.scalar.comparison import (
+    SIDE,
     Case,
     V,
     check_engine_scores,
@@ -23,6 +24,15 @@ CASES = [case(name, 1 + n % 2, n % 2 == 0) for n, name in enumerate(clstm_names.
 CASES += [
     Case(Config(name, V, 3, 4, "peephole", 2, False, thought=n), clstm_names.thought_scores)
     for name, n in (("clstm-thought", 2), ("hlstm", None))
+]
+CASES += [
+    Case(
+        Config("clstm-given-topic", V, 3, 4, "peephole", layers, layers == 1, topic_labels=6),
+        lambda model, document: clstm_names.given_scores(
+            model, document, [label for (label,) in SIDE["topics"][: len(document)]]
+        ),
+    )
+    for layers in (1, 2)
 ]
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 

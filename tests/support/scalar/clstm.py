@@ -2,7 +2,8 @@
 
 Each function gives log p of the words and of `</s>` of every sentence of a document, in nats.
 Parameters: X, rows of word embeddings; g, a `Stack` of
-`cells.peephole`; W_o and b of the softmax; T_prev, T_sent and T_para, rows of topic embeddings; W
+`cells.peephole`; W_o and b of the softmax; T_prev, T_sent, T_para and
+T_given, rows of topic embeddings; given, the rows of the sentences; W
 and prior of the topic model, of which row w is None for words that do not count; W_t of
 thought vectors; g_s, a `Stack` over sentences.
 """
@@ -45,6 +46,12 @@ def paragraph_topic(p: Parameters, document: Document, i: int, j: int) -> Vector
     """ParaSegTopic: Topic(w_{0,0} … w_{i,j})."""
     words = [word for sentence in document[:i] for word in sentence]
     row: Vector = p["T_para"][topic(p, words + document[i][:j])]
+    return row
+
+
+def given_topic(p: Parameters, document: Document, i: int, j: int) -> Vector:
+    """T of eq. 1 by the label that a file gives sentence i; row 0 is that of `<unk>`."""
+    row: Vector = p["T_given"][p["given"][i]]
     return row
 
 

@@ -7,6 +7,7 @@ from support.scalar.clstm import (
     Features,
     clstm,
     clstm_thought,
+    given_topic,
     hlstm,
     paragraph_topic,
     previous_topic,
@@ -48,6 +49,14 @@ def parameters(model: DocumentLM, features: tuple[Features, ...]) -> dict[str, A
     }
     tables = zip(features, of["context.tables"].tolist(), strict=True)
     return named | {_TABLES[feature]: table for feature, table in tables}
+
+
+def given_scores(model: DocumentLM, document: Document, given: list[int]) -> Scores:
+    """The scalar scores of clstm-given-topic; given: label of each sentence, 0 or from 3 on."""
+    of = names.tensors(model)
+    (table,) = of["context.table"].tolist()
+    named = _word_level(of) | {"T_given": table, "given": [max(label - 2, 0) for label in given]}
+    return clstm(named, document, given_topic)
 
 
 def thought_scores(model: DocumentLM, document: Document) -> Scores:

@@ -31,6 +31,7 @@ CANDIDATES = [[], [3, 4], [3, 4, 8]]
 SIDE = {  # of the sentences of every document
     "source": [[3, 4], [5], [], [4, 4, 6], [7]],
     "relations": [[3], [5], [0], [5], [4]],
+    "topics": [[4], [0], [3], [4], [5]],
     "parents": [[2], [0], [], [1], [3]],  # index in the document
 }
 
