@@ -129,6 +129,11 @@ class Context(nn.Module):
         """Recurrent states (B rows) for sentences to begin in, if `carries_state`."""
         raise TypeError("only a context that carries a recurrent state can be an initial state")
 
+    @property
+    def source_level(self) -> Context | None:
+        """The `DocumentRecurrence` over source sentences; None of contexts without source."""
+        return None
+
     def auxiliary_parameters(self) -> list[nn.Parameter]:
         """Parameters of the sentence level: those that `auxiliary_nll` trains; here none."""
         return []

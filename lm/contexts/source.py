@@ -51,6 +51,11 @@ class SourceSentences(Context):
         self.chosen = SOURCE_CONTEXTS[source_context]
         self.width = sum(self.chosen) * self.of_document.width
 
+    @property
+    def source_level(self) -> DocumentRecurrence:
+        """The recurrence over source sentences, and their encoder."""
+        return self.of_document
+
     def start(self, batch: int) -> Rows:
         """h_0 for each row, before any sentence."""
         start = self.of_document.start(batch)

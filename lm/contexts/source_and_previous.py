@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.contexts import Context
+from lm.contexts.document_recurrence import DocumentRecurrence
 from lm.contexts.encodings import PreviousEncoding
 from lm.contexts.source import SourceSentences
 from lm.recurrences import Recurrence
@@ -37,6 +38,11 @@ class SourceAndPrevious(Context):
         self.previous = PreviousEncoding(embedding, recurrence, encoder=encoder)
         self.width = self.source.width + self.previous.width
         self.merges_sentences = self.previous.merges_sentences
+
+    @property
+    def source_level(self) -> DocumentRecurrence:
+        """The recurrence over source sentences, and their encoder."""
+        return self.source.of_document
 
     def start(self, batch: int) -> Rows:
         """Both starts."""

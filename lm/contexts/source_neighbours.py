@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lm.contexts import Context
+from lm.contexts.document_recurrence import DocumentRecurrence
 from lm.contexts.source import SourceSentences
 from lm.recurrences import Recurrence
 from lm.rows import Rows
@@ -35,6 +36,11 @@ class NextSource(Context):
         self.encoder_width = self.source.of_document.encoder.width
         self.n_others = len(self.side_information) - 1
         self.width = self.source.width + self.n_others * self.encoder_width
+
+    @property
+    def source_level(self) -> DocumentRecurrence:
+        """The recurrence over source sentences, and their encoder."""
+        return self.source.of_document
 
     def start(self, batch: int) -> Rows:
         """The start of the source context, and zeros."""

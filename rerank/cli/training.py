@@ -116,6 +116,14 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     help="Vocabulary size of the source sentences [default: that of --vocab].",
 )
 @click.option(
+    "--source-lm",
+    type=FOLDER,
+    metavar="DIR",
+    help="A dclm trained on source text alone, of the same sizes and parts: the source side of a "
+    "bilingual model begins with its embeddings, encoder and recurrence, and has its vocabulary "
+    "[default: begin with random weights].",
+)
+@click.option(
     "--size",
     type=click.Choice(["small", "medium", "large"]),
     help="Defaults of --embed, --hidden and --layers: small 128, 256, 1; medium 256, 512, 1; "

@@ -28,6 +28,7 @@ from rerank.pipeline.recipes import (
     settings_of,
 )
 from rerank.pipeline.side_information import check_files
+from rerank.pipeline.source_models import begin_with, check_source_model
 from rerank.pipeline.training import validations
 from rerank.pipeline.training_texts import TextFiles, TrainingTexts, training_texts
 from rerank.registry import MODELS
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import torch
 
     from lm.checkpoint import SavedModel
+    from lm.contexts import Context
     from lm.corpus import Corpus
     from lm.training.processes import Processes
     from lm.training.settings import Report, Settings
@@ -85,9 +87,11 @@ def train_lm(
         check_packages(recipe)
     with processes(choose_device(recipe.device, recipe.threads), files) as (device, group):
         check_model(recipe, given, device)
-        texts = training_texts(recipe, train, valid, notices)
+        of_source = _source_model(recipe, context)
+        known = {} if of_source is None else {"source": of_source.vocabulary}
+        texts = training_texts(recipe, train, valid, notices, known)
         corpus = texts.train
-        trainer = _trainer(recipe, given, texts, device, group, fresh=not resume)
+        trainer = _trainer(recipe, given, texts, device, group, of_source, fresh=not resume)
         model, settings = trainer.model, trainer.settings
         if resume:
             with _valid_files():
@@ -112,6 +116,8 @@ def train_lm(
         announce(described(recipe.recipe, settings))
         named = {"train": train.text, "valid": valid.text, **train.side}
         about = _about(recipe, settings, corpus, named)
+        if of_source is not None:
+            about["source_lm"] = of_source.digest
         inputs.check()
         group.any(False)  # none makes the folder before all have found it fit
         last: Report | None = None
@@ -129,13 +135,14 @@ def _trainer(
     texts: TrainingTexts,
     device: torch.device,
     group: Processes,
+    of_source: SavedModel | None,
     *,
     fresh: bool,
 ) -> Trainer:
     """A new model of these texts and its trainer, by a recipe and by what it was before.
 
-    fresh: whether the model learns from the training text what no gradient trains; a resumed run
-    reads it from its state.
+    of_source: a model with whose weights the source side begins, if any. fresh: whether the model
+    learns from the training text what no gradient trains; a resumed run reads it from its state.
     """
     from lm.model import Config, DocumentLM
     from lm.side_information import KINDS
@@ -149,6 +156,8 @@ def _trainer(
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)
+    if of_source is not None:
+        begin_with(model, of_source, str(recipe.source_lm))
     if fresh:
         with fitting(recipe):
             model.fit(texts.train, recipe.seed)
@@ -160,6 +169,15 @@ def _trainer(
         )
     except ValueError as fault:
         raise UsageError(f"--streams {settings.streams}: {fault}; start fewer processes") from None
+
+
+def _source_model(recipe: Recipe, context: type[Context]) -> SavedModel | None:
+    """The model of source text that a recipe names, fit for it; None if it names none."""
+    if recipe.source_lm is None:
+        return None
+    saved = open_model(recipe.source_lm, "cpu", recipe.threads)
+    check_source_model(saved, recipe, context)
+    return saved
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:

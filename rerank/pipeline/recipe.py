@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ class Recipe:
     train on, None for any number; across_documents: whether contexts cross the ends of documents.
     size: a name of `lm.training.sizes`, whose values go before those of the recipe.
     source_vocabulary: most words of the source sentences' vocabulary, None for as many as
-    `vocabulary`.
+    `vocabulary`. source_lm: folder of a model of source text (`rerank.pipeline.source_models`).
     """
 
     model: str
@@ -52,6 +53,7 @@ class Recipe:
     vocabulary: int | None = None
     min_count: int | None = None
     source_vocabulary: int | None = None
+    source_lm: Path | None = None
     longest: int | None = None
     across_documents: bool = False
     epochs: int | None = None

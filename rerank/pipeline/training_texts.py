@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rerank.errors import InputError, UsageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from lm.vocabulary import Vocabulary
     from rerank.pipeline.recipe import Recipe
 
+NOTHING: Mapping[str, Vocabulary] = MappingProxyType({})
 STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {
     "blank": "part documents with blank lines",
@@ -59,10 +61,15 @@ class TrainingTexts:
 
 
 def training_texts(
-    recipe: Recipe, train: TextFiles, valid: TextFiles, notices: Notices
+    recipe: Recipe,
+    train: TextFiles,
+    valid: TextFiles,
+    notices: Notices,
+    known: Mapping[str, Vocabulary] = NOTHING,
 ) -> TrainingTexts:
     """The texts of a run; of side information, the vocabulary has up to `source_vocabulary` words.
 
+    known: vocabularies of kinds of side information that are not made from the training text.
     InputError for files that do not fit each other.
     """
     from lm.corpus import encode, intern, renumber
@@ -78,7 +85,7 @@ def training_texts(
             f"training text is one document; {_PARTED[recipe.documents]}",
             source=display(train.text),
         )
-    side, own = _side_information(recipe, train, raw, notices)
+    side, own = _side_information(recipe, train, raw, notices, known)
     name, others = display(valid.text), (recipe.documents, notices)
     beside = side_information.encoded(valid.side, side, held_out, name, *others)
     corpus = replace(renumber(raw, words, vocabulary), side=own)
@@ -120,7 +127,11 @@ def _vocabulary(recipe: Recipe, words: list[bytes], raw: Corpus, path: str | Pat
 
 
 def _side_information(
-    recipe: Recipe, train: TextFiles, raw: Corpus, notices: Notices
+    recipe: Recipe,
+    train: TextFiles,
+    raw: Corpus,
+    notices: Notices,
+    known: Mapping[str, Vocabulary],
 ) -> tuple[dict[str, Vocabulary], dict[str, SideText]]:
     """Vocabularies of the training text's side information, and itself in their ids."""
     from lm.corpus import Corpus, build_vocabulary
@@ -138,7 +149,7 @@ def _side_information(
         size = recipe.source_vocabulary or recipe.vocabulary or len(words)
         most = len(words) if kind in LABELS else size
         corpus = Corpus(text.tokens, text.sentences, raw.documents)
-        vocabularies[kind] = build_vocabulary(words, corpus, most)
+        vocabularies[kind] = known.get(kind) or build_vocabulary(words, corpus, most)
         texts[kind] = side_information.renumbered(text, words, vocabularies[kind])
     return vocabularies, texts
 
