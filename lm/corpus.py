@@ -94,6 +94,7 @@ class Corpus:
         return state.hexdigest()[:16]
 
 
+PARAGRAPH = b"<p>"
 Sentence = list[bytes] | None  # its words; None where a document ends
 
 
@@ -110,9 +111,19 @@ def closed_by_equals_signs(lines: Iterable[bytes]) -> Iterator[Sentence]:
     return (None if line.startswith(b"=") else words_of(line) for line in lines)
 
 
+def parted_into_paragraphs(lines: Iterable[bytes]) -> Iterator[Sentence]:
+    """Sentences of a text whose paragraphs are read as documents.
+
+    A blank line parts documents, and a line that is `PARAGRAPH` parts the paragraphs of one. The
+    contextual LSTMs of Ghosh et al. 2016 know no larger unit than the paragraph.
+    """
+    return (None if line.strip(b" ") == PARAGRAPH else words_of(line) or None for line in lines)
+
+
 DOCUMENTS: Mapping[str, Callable[[Iterable[bytes]], Iterator[Sentence]]] = {
     "blank": parted_by_blank_lines,
     "equals": closed_by_equals_signs,
+    "paragraphs": parted_into_paragraphs,
 }
 
 

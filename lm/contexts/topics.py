@@ -3,10 +3,10 @@
 Ghosh et al. 2016, arXiv:1602.06291, §3.3.1: PrevSentTopic, the topic of the previous sentence;
 SentSegTopic, that of the current sentence's words so far; ParaSegTopic, that of the paragraph's
 words so far. Theirs come from a supervised topic model that is not public; here they are learned
-from the training text (`lm.topics`). A paragraph is a document here: a text whose paragraphs
-are to be told apart has a blank line between them. The topic at a word is that of the words up to
-it, itself included; before the first word that counts, and without a previous sentence, it is
-topic 0, which has an embedding too.
+from the training text (`lm.topics`). A paragraph is a document here: `paragraphs` of
+`lm.corpus.DOCUMENTS` reads a text whose paragraphs are marked so. The topic at a word is that of
+the words up to it, itself included; before the first word that counts, and without a previous
+sentence, it is topic 0, which has an embedding too.
 """
 
 from __future__ import annotations

@@ -49,10 +49,12 @@ reference_option = click.option(
 )
 documents_option = click.option(
     "--documents",
-    type=click.Choice(["blank", "equals"]),
+    type=click.Choice(["blank", "equals", "paragraphs"]),
     default="blank",
-    help="What parts documents: blank lines, or lines whose first character is =, which close "
-    "one, as in the data files of Ji et al. 2016 (a blank line is an empty sentence there).",
+    help="What parts documents: blank lines; or lines whose first character is =, which close "
+    "one, as in the data files of Ji et al. 2016 (a blank line is an empty sentence there); or "
+    "both blank lines and lines that are <p>, so that every paragraph is a document, as for the "
+    "contextual LSTMs (clstm-paraseg and others).",
 )
 
 device_option = click.option(

@@ -26,6 +26,7 @@ STRETCHES = 4  # for each stream, where contexts cross the ends of documents
 _PARTED = {
     "blank": "part documents with blank lines",
     "equals": "close documents with lines that begin with =",
+    "paragraphs": "part documents with blank lines, and paragraphs with lines that are <p>",
 }
 
 

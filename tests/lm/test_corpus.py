@@ -54,6 +54,14 @@ def test_a_built_vocabulary_has_the_words_that_a_counter_finds_most_common(
     assert build_vocabulary(words, corpus, size).words == expected
 
 
+def test_paragraphs_are_documents_where_they_are_parted_so() -> None:
+    lines = [b"<p>", b"a b", b"c <p>", b"<p>", b"<p> ", b"a", b"", b"b", b"<p>"]
+    words, corpus = intern(lines, "paragraphs")
+    assert words == [b"a", b"b", b"c", b"<p>", b"<p>"][:4]
+    assert nested(corpus) == [[[0, 1], [2, 3]], [[0]], [[1]]]
+    assert b"<p>" in intern(lines)[0]
+
+
 def test_lines_that_begin_with_an_equals_sign_close_documents_where_these_are_parted_so() -> None:
     """As in the data files of Ji et al.: a blank line is a sentence without words."""
     lines = [b"a = b", b"= Title =", b"==", b"c", b"", b"b a", b"=", b"a"]
