@@ -213,6 +213,7 @@ def evaluate(
     `rerank evaluate`.
     """
     from rerank.metrics.bleu import Bleu
+    from rerank.registry import metric
     from rerank.report.evaluation import evaluate as judge
 
     sizes = [len(document) for document in references]
@@ -224,6 +225,7 @@ def evaluate(
         [_encoded(one) for document in references for one in document],
         [Text(name, list(map(str.encode, chain(*texts)))) for name, texts in systems.items()],
         metric=Bleu(tokenize),
+        others={name: metric(name) for name in ("chrf", "ter")},
         seed=seed,
     )
 

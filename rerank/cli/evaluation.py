@@ -10,17 +10,20 @@ import click
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import reading_options
+from rerank.cli.names import MemberName
 from rerank.cli.options import (
     Messages,
+    count_option,
     docs_option,
-    format_option,
     message_options,
     no_docs_option,
+    paper_format_option,
     print_result,
     reference_option,
 )
 from rerank.cli.values import FILE, SEED, TEXT
 from rerank.files.terminal import show
+from rerank.registry import METRICS
 
 
 @click.command(
@@ -44,9 +47,44 @@ from rerank.files.terminal import show
 )
 @click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
-@click.option("--tokenize", default="none", type=TEXT, help="Tokenizer of sacrebleu, such as 13a.")
+@click.option(
+    "--metric",
+    "-m",
+    "metrics",
+    multiple=True,
+    type=MemberName(METRICS),
+    help="Metric beside BLEU; repeatable [default: bleu, chrf and ter].",
+)
+@click.option(
+    "--tokenize", default="none", type=TEXT, help="Tokenizer of sacrebleu for BLEU, such as 13a."
+)
+@click.option(
+    "--detokenize",
+    type=TEXT,
+    metavar="LANGUAGE",
+    help="Score the texts detokenised, too, by the rules of the Moses detokenizer for a language, "
+    "such as en; BLEU with the tokenizer 13a.",
+)
+@click.option(
+    "--per-document", is_flag=True, help="Print a table of the documents, too; JSON has it always."
+)
+@click.option(
+    "--score-only",
+    "-b",
+    is_flag=True,
+    help="Print only the scores of each HYP, a line each, its metrics parted by TABs.",
+)
+@count_option(
+    "--width",
+    "-w",
+    "digits",
+    least=0,
+    most=16,
+    default=2,
+    help="Number of digits after the point of --score-only.",
+)
 @click.option("--seed", default=1, type=SEED, help="Random seed of intervals and tests.")
-@format_option
+@paper_format_option
 @message_options
 def evaluate(
     systems: tuple[str, ...],
@@ -55,19 +93,25 @@ def evaluate(
     references: tuple[str, ...],
     baseline: str,
     kbest: str | None,
+    metrics: tuple[str, ...],
     tokenize: str,
+    detokenize: str | None,
+    per_document: bool,
+    score_only: bool,
+    digits: int,
     seed: int,
     form: str,
     messages: Messages,
     **reading: Any,
 ) -> None:
-    """Compare translations with a baseline: BLEU, and documents better or worse.
+    """Compare translations with a baseline: BLEU, chrF, TER, and documents better or worse.
 
     \b
     Example:
       rerank evaluate --docs test.docids --ref test.en --baseline test.1best test.out
     """
     from rerank import pipeline
+    from rerank.report.evaluation_tables import documents_table, score_lines
 
     with messages.warnings() as notices:
         result = pipeline.evaluate(
@@ -76,10 +120,17 @@ def evaluate(
             [baseline, *systems],
             no_docs=no_docs,
             kbest=None if kbest is None else pipeline.Lists(kbest, **reading),
+            metrics=metrics or pipeline.DEFAULT_METRICS,
             tokenize=tokenize,
+            detokenize=detokenize,
             seed=seed,
             notices=notices,
         )
+    if score_only:
+        show(score_lines(result, digits).removesuffix("\n"))
+        return
+    if form == "text" and per_document:
+        show(documents_table(result))
     if form == "text" and sys.stdout.isatty():
         show(result.to_text(shutil.get_terminal_size().columns).removesuffix("\n"))
     else:

@@ -96,11 +96,21 @@ table_format_option = click.option(
     help="Output as text, as JSON, or as TSV; the latter two with all digits.",
 )
 
+paper_format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "tsv", "latex", "markdown"]),
+    default="text",
+    help="Output as text; as JSON or TSV, with all digits; or as a table for LaTeX (booktabs) or "
+    "Markdown.",
+)
+
 
 def print_result(result: Any, form: str) -> None:
-    """Print a result on standard output: `to_dict()` as JSON, `to_tsv()`, or `to_text()`."""
+    """Print a result on standard output in a form: `to_dict()` as JSON, `to_tsv()`, …."""
     forms = {"json": lambda: json.dumps(result.to_dict(), allow_nan=False)}
     forms |= {"tsv": lambda: result.to_tsv(), "text": lambda: result.to_text()}
+    forms |= {"latex": lambda: result.to_latex(), "markdown": lambda: result.to_markdown()}
     show(forms[form]().removesuffix("\n"))
 
 

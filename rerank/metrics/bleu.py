@@ -119,6 +119,13 @@ def length_ratio(summed: Statistics) -> NDArray[np.float64]:
     return np.where(reference_lengths == 0, 0.0, lengths / np.maximum(reference_lengths, 1))
 
 
+def without_brevity_penalty(summed: Statistics) -> Statistics:
+    """Statistics (…, 9) whose BLEU has no brevity penalty: references as long as hypotheses."""
+    found = summed.copy()
+    found[..., _REFERENCE] = found[..., ORDER]
+    return found
+
+
 @njit(cache=True)
 def _closest(length: int, starts: NDArray[np.int64]) -> int:
     """Length of the reference closest to `length`, the shorter of two as close."""

@@ -3,7 +3,7 @@
 Sentences of a document stand or fall together, so both tests draw whole documents: the sign-flip
 test (paired randomisation: would it matter which system a document's output came from?) and the
 bootstrap (how far would the score move with other documents of the kind?). Every draw sums
-statistics, (D, S) integers, and scores the sums.
+statistics, (D, S), and scores the sums.
 
 Riezler and Maxwell (2005), https://aclanthology.org/W05-0908; Koehn (2004),
 https://aclanthology.org/W04-3250; Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585.
@@ -11,8 +11,9 @@ https://aclanthology.org/W04-3250; Phipson and Smyth (2010), https://doi.org/10.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ MOST_EXACT = 20  # documents whose 2**D patterns are all tried
 DRAWS = 10_000
 RESAMPLES = 1_000
 
-Statistics: TypeAlias = NDArray[np.int64]
+Statistics: TypeAlias = NDArray[Any]
 CorpusScore: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
 """Scores of summed statistics: (…, S) to (…)."""
 
@@ -58,6 +59,16 @@ def sign_flip_p_value(
         as_far += int(np.count_nonzero(abs(metric(ours) - metric(theirs)) >= observed))
         tried += len(swapped)
     return as_far / tried
+
+
+def sign_test_p_value(better: int, worse: int) -> float:
+    """Two-sided sign test: the chance of counts as uneven if better and worse are equally likely.
+
+    Documents that are equal do not count; 1 if all are. Exact; O(better + worse).
+    """
+    n, fewer = better + worse, min(better, worse)
+    as_uneven = 2 * sum(math.comb(n, k) for k in range(fewer + 1))
+    return float(min(1.0, as_uneven / 2**n))
 
 
 def bootstrap(
@@ -119,4 +130,5 @@ def _sums(times: NDArray[np.int64], statistics: Statistics) -> Statistics:
 
     In float64, for which a fast product exists; whole numbers below 2**53 stay exact.
     """
-    return (times.astype(np.float64) @ statistics.astype(np.float64)).astype(np.int64)
+    sums = times.astype(np.float64) @ statistics.astype(np.float64)
+    return sums.astype(statistics.dtype)

@@ -12,6 +12,7 @@ from rerank.pipeline.demo import Demo as Demo
 from rerank.pipeline.demo import demo as demo
 from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
+from rerank.pipeline.evaluation import DEFAULT_METRICS as DEFAULT_METRICS
 from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists

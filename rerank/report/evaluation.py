@@ -8,31 +8,29 @@ documents (`rerank.metrics.significance`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
-from textwrap import wrap
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError
-from rerank.metrics.bleu import WIDTH, Bleu, Statistics, corpus_bleu, length_ratio
-from rerank.metrics.oracle import Extremes
-from rerank.metrics.significance import (
-    DRAWS,
-    FEWEST_DOCUMENTS,
-    MOST_EXACT,
-    RESAMPLES,
-    bootstrap,
-    percentile_interval,
-    sign_flip_p_value,
+from rerank.metrics import Rows, TextMetric
+from rerank.metrics.bleu import (
+    Bleu,
+    Statistics,
+    corpus_bleu,
+    length_ratio,
+    without_brevity_penalty,
 )
+from rerank.metrics.oracle import Extremes
+from rerank.metrics.significance import sign_test_p_value
+from rerank.report.metric_scores import Interval, MetricScore, compared
 
-Interval: TypeAlias = tuple[float, float]
-"""Lower and upper end of a 95% confidence interval."""
+NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,14 @@ class Text:
 
     name: str
     lines: Sequence[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Detokenised:
+    """References, [sentence][reference], and systems of an evaluation, detokenised."""
+
+    references: Sequence[Sequence[bytes]]
+    systems: Sequence[Text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +69,29 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Results of one system; the comparison with the baseline is None for the baseline."""
+    """Results of one system; the comparison with the baseline is None for the baseline.
+
+    metrics: of every metric by its name, BLEU first, which the fields beside it repeat.
+    bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
+    list has over the baseline, None without a list. sign_test_p_value: of the numbers of
+    documents that are better and worse. detokenised: metrics of the detokenised text, BLEU with
+    the tokenizer 13a; empty if that was not asked for.
+    """
 
     name: str
     bleu: float
     length_ratio: float
     signature: str
     interval: Interval | None
+    metrics: Mapping[str, MetricScore]
+    bleu_without_brevity_penalty: float
     difference: float | None = None
     difference_interval: Interval | None = None
     documents: Counts = Counts()
     p_value: float | None = None
+    sign_test_p_value: float | None = None
+    oracle_share: float | None = None
+    detokenised: Mapping[str, MetricScore] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,53 +126,31 @@ class Evaluation:
         return report
 
     def to_text(self, width: int | None = None) -> str:
-        """The evaluation as a table, with a legend below it.
+        """The evaluation as tables, with a legend below them (`rerank.report.evaluation_tables`).
 
         Systems are columns where as rows they would take more than `width` characters.
         """
-        from tabulate import tabulate
+        from rerank.report.evaluation_tables import as_text
 
-        rows = [_cells(system) for system in self.systems]
-        for name, score in (("oracle", self.oracle), ("anti-oracle", self.anti_oracle)):
-            if score is not None:
-                rows.append([name, f"{score.bleu:.2f}", "", f"{score.length_ratio:.3f}"])
-        n_columns = max(map(len, rows))
-        table = tabulate(
-            rows,
-            headers=_HEADERS[:n_columns],
-            colalign=["left"] + ["right"] * (n_columns - 1),
-            disable_numparse=True,
-        )
-        first = "row"
-        if width is not None and width < len(table.partition("\n")[0]):
-            names, *others = zip_longest(_HEADERS[:n_columns], *rows, fillvalue="")
-            room = max(13, (width - len("better/equal/worse")) // len(rows) - 2)
-            table = tabulate(
-                [[row[0].replace("/\n", "/").replace("\n", " "), *row[1:]] for row in others],
-                headers=["\n".join(wrap(name, room)) for name in names],
-                colalign=["left"] + ["right"] * len(rows),
-                disable_numparse=True,
-            )
-            first = "column"
-        return "\n".join([table, "", *self._legend(first)]) + "\n"
+        return as_text(self, width)
 
-    def _legend(self, first: str) -> Iterator[str]:
-        n, sentences = len(self.documents), sum(d.sentences for d in self.documents)
-        yield f"BLEU: sacrebleu {self.systems[0].signature}; {n:,} documents, {sentences:,} lines"
-        yield "length ratio: words of the system / words of the references"
-        if n > 1:
-            yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {self.seed}"
-        if len(self.systems) == 1:
-            return
-        yield (
-            f"gain, better/equal/worse: compared with the first {first}; "
-            "increase ratio: better / all"
-        )
-        if n < FEWEST_DOCUMENTS:
-            yield f"p: not computed for fewer than {FEWEST_DOCUMENTS} documents"
-        else:
-            patterns = f"all {2**n:,}" if n <= MOST_EXACT else f"{DRAWS:,} random"
-            yield f"p: two-sided sign-flip test over documents, {patterns} patterns"
+    def to_tsv(self) -> str:
+        """A header, and a line for each system, numbers unrounded."""
+        from rerank.report.evaluation_tables import as_tsv
+
+        return as_tsv(self)
+
+    def to_latex(self) -> str:
+        """A LaTeX table of the systems, for the package booktabs."""
+        from rerank.report.evaluation_tables import as_table
+
+        return as_table(self, "latex_booktabs")
+
+    def to_markdown(self) -> str:
+        """A Markdown table of the systems."""
+        from rerank.report.evaluation_tables import as_table
+
+        return as_table(self, "github")
 
 
 def evaluate(
@@ -163,40 +159,59 @@ def evaluate(
     systems: Sequence[Text],
     *,
     metric: Bleu,
+    others: Mapping[str, TextMetric] = NO_METRICS,
+    detokenised: Detokenised | None = None,
     extremes: Extremes | None = None,
     seed: int = 1,
 ) -> Evaluation:
     """Evaluation of `systems`, the baseline first, against `references`, [sentence][reference].
 
-    All systems get the same random draws, so that a system's results do not depend on the others.
-    Each text has a line for each of the documents' sentences. InputError without documents.
+    others: more metrics by name. detokenised: the texts once more, to be scored by all metrics. All
+    systems get the same random draws, so that a system's results do not depend on the others. Each
+    text has a line for each of the documents' sentences. InputError without documents.
     """
     if not documents.n_lines:
         raise InputError("expected one or more documents, found none; nothing to evaluate")
-    hypotheses = zip(*(text.lines for text in systems), strict=True)
-    by_sentence = metric.statistics(hypotheses, references)
-    by_document = _summed(by_sentence.reshape(-1, len(systems), WIDTH), documents.starts)
+    n_references = len(references[0])
+    rows = _of_documents(metric, documents, references, systems)
+    scores = {"bleu": compared(metric, rows, n_references, seed)}
+    readable: dict[str, list[MetricScore]] = {}
+    for name, other in others.items():
+        found = _of_documents(other, documents, references, systems)
+        scores[name] = compared(other, found, n_references, seed)
+    if detokenised is not None:
+        for name, other in {"bleu": Bleu("13a"), **others}.items():
+            found = _of_documents(other, documents, detokenised.references, detokenised.systems)
+            readable[name] = compared(other, found, n_references, seed)
+    oracle = None if extremes is None else _score(extremes.best)
     return Evaluation(
-        systems=_compared(systems, by_document, metric.signature(len(references[0])), seed),
+        systems=_systems(systems, rows, scores, readable, oracle),
         documents=tuple(
             DocumentScores(
-                name, n, tuple(corpus_bleu(rows).tolist()), tuple(length_ratio(rows).tolist())
+                name, n, tuple(corpus_bleu(own).tolist()), tuple(length_ratio(own).tolist())
             )
-            for name, n, rows in zip(
-                documents.ids, np.diff(documents.starts).tolist(), by_document, strict=True
+            for name, n, own in zip(
+                documents.ids, np.diff(documents.starts).tolist(), rows, strict=True
             )
         ),
-        oracle=None if extremes is None else _score(extremes.best),
+        oracle=oracle,
         anti_oracle=None if extremes is None else _score(extremes.worst),
         seed=seed,
     )
 
 
-def _summed(by_sentence: Statistics, starts: Sequence[int]) -> Statistics:
-    """Statistics of documents (D, systems, 9), the sums of those of sentences (T, systems, 9)."""
-    running = np.zeros((len(by_sentence) + 1, *by_sentence.shape[1:]), dtype=np.int64)
-    by_sentence.cumsum(axis=0, out=running[1:])
-    return np.diff(running[list(starts)], axis=0)
+def _of_documents(
+    metric: TextMetric,
+    documents: Documents,
+    references: Sequence[Sequence[bytes]],
+    systems: Sequence[Text],
+) -> Rows:
+    """Statistics (D, systems, width) of documents, the sums of those of their sentences."""
+    hypotheses = zip(*(text.lines for text in systems), strict=True)
+    rows = metric.statistics(hypotheses, references).reshape(-1, len(systems), metric.width)
+    running = np.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype)
+    rows.cumsum(axis=0, out=running[1:])
+    return np.diff(running[list(documents.starts)], axis=0)
 
 
 def _score(rows: Statistics) -> Score:
@@ -205,76 +220,45 @@ def _score(rows: Statistics) -> Score:
     return Score(float(corpus_bleu(summed)), float(length_ratio(summed)))
 
 
-def _compared(
-    texts: Sequence[Text], by_document: Statistics, signature: str, seed: int
+def _systems(
+    texts: Sequence[Text],
+    by_document: Statistics,
+    scores: Mapping[str, Sequence[MetricScore]],
+    readable: Mapping[str, Sequence[MetricScore]],
+    oracle: Score | None,
 ) -> tuple[System, ...]:
-    """Results of the systems of `by_document` (D, systems, 9), each compared with the first."""
-    by_system = by_document.swapaxes(0, 1)
-    resampled = bootstrap(by_system, corpus_bleu, rng=np.random.default_rng(seed))
-    scores = [_score(rows) for rows in by_system]
-    systems = [
-        System(text.name, score.bleu, score.length_ratio, signature, _interval(draws, by_document))
-        for text, score, draws in zip(texts, scores, resampled, strict=True)
-    ]
-    baseline = systems[0]
-    return baseline, *(
-        replace(
-            systems[i],
-            difference=systems[i].bleu - baseline.bleu,
-            difference_interval=_interval(resampled[i] - resampled[0], by_document),
-            documents=_counts(corpus_bleu(by_system[i]) - corpus_bleu(by_system[0])),
-            p_value=sign_flip_p_value(
-                by_system[i], by_system[0], corpus_bleu, rng=np.random.default_rng(seed)
-            ),
+    """Results of the systems of `by_document` (D, systems, 9).
+
+    scores, readable: of all, by metric, of the texts as given and detokenised.
+    """
+    by_system, found = by_document.swapaxes(0, 1), []
+    first = scores["bleu"][0].score
+    for i, (text, rows) in enumerate(zip(texts, by_system, strict=True)):
+        own = {name: of_systems[i] for name, of_systems in scores.items()}
+        bleu, summed = own["bleu"], rows.sum(axis=0)
+        system = System(
+            *(text.name, bleu.score, float(length_ratio(summed)), bleu.signature, bleu.interval),
+            metrics=own,
+            detokenised={name: of_systems[i] for name, of_systems in readable.items()},
+            bleu_without_brevity_penalty=float(corpus_bleu(without_brevity_penalty(summed))),
+            difference=bleu.difference,
+            difference_interval=bleu.difference_interval,
+            p_value=bleu.p_value,
         )
-        for i in range(1, len(systems))
-    )
-
-
-def _interval(scores: NDArray[np.float64], by_document: Statistics) -> Interval | None:
-    """Interval of resampled scores; None for a single document."""
-    return percentile_interval(scores) if len(by_document) > 1 else None
+        if i:
+            counts = _counts(corpus_bleu(rows) - corpus_bleu(by_system[0]))
+            gain = 0.0 if oracle is None else oracle.bleu - first
+            system = replace(
+                system,
+                documents=counts,
+                sign_test_p_value=sign_test_p_value(counts.better or 0, counts.worse or 0),
+                oracle_share=(bleu.score - first) / gain if gain > 0 else None,
+            )
+        found.append(system)
+    return tuple(found)
 
 
 def _counts(gains: NDArray[np.float64]) -> Counts:
     """Numbers of documents with positive, zero and negative gain, from gains (D,)."""
     better, worse = int((gains > 0).sum()), int((gains < 0).sum())
     return Counts(better, len(gains) - better - worse, worse, better / len(gains))
-
-
-_HEADERS = (
-    "system",
-    "BLEU",
-    "95%",
-    "length\nratio",
-    "gain",
-    "95%",
-    "better/equal/\nworse",
-    "increase\nratio",
-    "p",
-)
-
-
-def _cells(system: System) -> list[str]:
-    """Row of the table; that of the baseline has no comparison."""
-    cells = [
-        system.name,
-        f"{system.bleu:.2f}",
-        _ends(system.interval, ".2f"),
-        f"{system.length_ratio:.3f}",
-    ]
-    if system.difference is None:
-        return cells
-    counts, p = system.documents, system.p_value
-    return [
-        *cells,
-        f"{system.difference:+.2f}",
-        _ends(system.difference_interval, "+.2f"),
-        f"{counts.better}/{counts.equal}/{counts.worse}",
-        f"{counts.increase_ratio:.1%}",
-        "" if p is None else f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}",
-    ]
-
-
-def _ends(interval: Interval | None, form: str) -> str:
-    return "" if interval is None else f"{interval[0]:{form}} … {interval[1]:{form}}"

@@ -15,6 +15,8 @@ from typing import Any
 
 import click
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 from support.cli import examples, finish, start
 
 import rerank
@@ -83,6 +85,7 @@ FIGURES = (
     *("predicts_end", "normalised"),
 )
 ALTERNATIVES = {"perplexity": "ngram"}  # options that stand in place of the first of the command
+PRINTING = {"evaluate": ("per_document", "score_only", "digits")}
 
 
 def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -191,7 +194,8 @@ def test_the_shell_completes_commands_options_values_and_files(
 def test_every_option_arrives_at_the_pipeline(
     name: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--quiet`, `--verbose` and `--format` are about what is printed."""
+    """All but those that say what is printed."""
+    printing = {"quiet", "verbose", "form", *PRINTING.get(name, ())}
     arguments: list[str] = []
     expected: dict[str, object] = {}
     for number, parameter in enumerate(cli.commands[name].params):
@@ -199,7 +203,7 @@ def test_every_option_arrives_at_the_pipeline(
         if isinstance(parameter, click.Argument):
             arguments += [f"text{number}"]
             expected[option] = f"text{number}"
-        elif option not in ("quiet", "verbose", "form", ALTERNATIVES.get(name)):
+        elif option not in printing and option != ALTERNATIVES.get(name):
             assert isinstance(parameter, click.Option)
             given, value = distinct_value(parameter, number)
             arguments += given
@@ -520,6 +524,39 @@ def test_the_json_of_evaluate_is_one_object(here: Path, capsys: pytest.CaptureFi
     found = json.loads(captured.out)
     assert found["schema"] == 1
     assert captured.out.count("\n") == 1
+
+
+def test_the_scores_of_evaluate_alone_are_those_of_sacrebleu(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = "evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt -q -m chrf -b"
+    reference, ours = ((here / name).read_text().splitlines() for name in ("dev.ref", "hyp.txt"))
+    bleu = BLEU(tokenize="none").corpus_score(ours, [reference]).score
+    chrf = CHRF().corpus_score(ours, [reference]).score
+    assert run([*command.split(), "-w", "4"]) == 0
+    assert capsys.readouterr().out == f"{bleu:.4f}\t{chrf:.4f}\n"
+
+
+def test_the_documents_of_evaluate_are_a_table_before_that_of_systems(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [
+        "evaluate",
+        "--docs",
+        "dev.docs",
+        "--ref",
+        "dev.ref",
+        "--baseline",
+        "base.txt",
+        "hyp.txt",
+        "-q",
+    ]
+    assert run(command) == 0
+    plain = capsys.readouterr().out
+    assert run([*command, "--per-document"]) == 0
+    documents, rest = capsys.readouterr().out.split("\n\n", 1)
+    assert documents.split()[0] == "document"
+    assert rest == plain
 
 
 def test_the_json_of_perplexity_is_one_object(

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.models import config_of
 
-from lm.composition import FUSIONS, HEADS, LastSentences, fact, load
+from lm.composition import FUSIONS, HEADS, fact, load
 from lm.laws import check_composition
-from lm.model import Config, DocumentLM, n_parameters
+from lm.model import DocumentLM, n_parameters
 from lm.tiny_models import DOCUMENT, last_score, tiny_model
 from lm.zoo import ZOO
 
@@ -163,28 +163,6 @@ def test_published_models_obey_the_laws_with_every_head(name: str, head: str) ->
 def test_a_score_depends_on_the_sentence_itself(name: str) -> None:
     model = tiny_model(ZOO[name])
     assert last_score(model, DOCUMENT) != last_score(model, [*DOCUMENT[:-1], [7, 9]])
-
-
-def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
-    for number in (1, 4, 100):
-        found = ZOO[f"rlm-bow-lf-{number}"]
-        assert found.context == LastSentences("lm.contexts.bag:WordFrequencies", number)
-        assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == found.order == number
-
-
-@pytest.mark.parametrize(
-    "end", ["0", "04", "101", "-1", "1.0", "\N{FULLWIDTH DIGIT FOUR}", "N", ""]
-)
-def test_other_names_are_of_no_family(end: str) -> None:
-    name = f"rlm-bow-lf-{end}"
-    assert name not in ZOO
-    with pytest.raises(KeyError, match="rlm-bow-lf"):
-        ZOO[name]
-
-
-def test_families_are_not_among_the_names_of_the_table() -> None:
-    assert not {*ZOO} & {*ZOO.families, *MEMBERS}
-    assert len(ZOO) == len([*ZOO])
 
 
 @pytest.mark.parametrize("name", MEMBERS)

@@ -13,6 +13,7 @@ from rerank.metrics.significance import (
     bootstrap,
     percentile_interval,
     sign_flip_p_value,
+    sign_test_p_value,
 )
 
 
@@ -145,3 +146,13 @@ def test_arguments_are_not_changed() -> None:
     rng = np.random.default_rng(0)
     assert sign_flip_p_value(system, baseline, corpus_bleu, rng=rng, draws=10) is not None
     assert bootstrap(system, corpus_bleu, rng=rng, resamples=10).shape == (10,)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "p"),
+    [(0, 0, 1.0), (5, 5, 1.0), (11, 0, 2 / 2**11), (8, 2, 112 / 1024), (1, 9, 22 / 1024)],
+)
+def test_the_sign_test_has_the_values_of_the_binomial_distribution(
+    better: int, worse: int, p: float
+) -> None:
+    assert sign_test_p_value(better, worse) == pytest.approx(p, rel=1e-15)

@@ -172,6 +172,20 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
         },
         "increase_ratio": report.systems[1].documents.increase_ratio,
         "p_value": report.systems[1].p_value,
+        "sign_test_p_value": report.systems[1].sign_test_p_value,
+        "bleu_without_brevity_penalty": report.systems[1].bleu_without_brevity_penalty,
+        "oracle_share": report.systems[1].oracle_share,
+        "metrics": {
+            "bleu": {
+                "score": report.systems[1].bleu,
+                "signature": PLAIN.signature(1),
+                "interval": list(report.systems[1].interval or ()),
+                "difference": report.systems[1].difference,
+                "difference_interval": list(report.systems[1].difference_interval or ()),
+                "p_value": report.systems[1].p_value,
+            }
+        },
+        "detokenised": {},
     }
     assert baseline["p_value"] is None
     assert set(baseline["documents"].values()) == {None}
