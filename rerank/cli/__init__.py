@@ -16,12 +16,14 @@ from typing import Any, NoReturn
 import click
 
 import rerank
+from rerank.cli.ablation import ablate
 from rerank.cli.cache import cache
 from rerank.cli.cloze import cloze
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
+from rerank.cli.explanation import explain
 from rerank.cli.listing import list_group
 from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
@@ -69,6 +71,8 @@ for command in (
     tune_mbr,
     decode,
     evaluate,
+    explain,
+    ablate,
     diversity,
     list_group,
     cache,

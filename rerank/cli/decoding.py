@@ -15,9 +15,9 @@ from rerank.cli.options import (
     threads_option,
 )
 from rerank.cli.searching import path_options, search_options
-from rerank.cli.values import FILE, WEIGHT
+from rerank.cli.values import FILE, TEXT, WEIGHT
 
-_default_weight_option = click.option(
+default_weight_option = click.option(
     "--default-weight",
     type=WEIGHT,
     metavar="WEIGHT",
@@ -37,7 +37,7 @@ _default_weight_option = click.option(
     type=FILE,
     help="Feature weights: JSON, rescore.ini, moses.ini or run*.dense.",
 )
-@_default_weight_option
+@default_weight_option
 @click.option(
     "--out",
     default="-",
@@ -56,7 +56,13 @@ _default_weight_option = click.option(
 @click.option(
     "--trace",
     type=FILE,
-    help="Features, margins and marginals of every sentence, as JSON lines.",
+    help="Features, margins and marginals of every sentence, as JSON lines; see rerank explain.",
+)
+@click.option(
+    "--explain",
+    type=TEXT,
+    metavar="DOC[:SENT]",
+    help="Say why the choices of a document, or of one sentence of it, counted from 0, were made.",
 )
 @click.option("--dry-run", is_flag=True, help="Estimate the running time and stop.")
 @engine_message_options
@@ -68,6 +74,7 @@ def decode(
     summary: str | None,
     n_best: int,
     trace: str | None,
+    explain: str | None,
     dry_run: bool,
     messages: Messages,
     **options: Any,
@@ -90,7 +97,7 @@ def decode(
             out,
             search=search.listing(n_best),
             default_weight=default_weight,
-            reports=pipeline.Reports(kbest_out, summary, trace),
+            reports=pipeline.Reports(kbest_out, summary, trace, explain),
             dry_run=dry_run,
             notices=notices,
             announce=messages.announce,
@@ -113,7 +120,7 @@ def decode(
     help="Score candidates after the path decoded with these weights [default: after the first "
     "candidates].",
 )
-@_default_weight_option
+@default_weight_option
 @click.option(
     "--out",
     default="-",

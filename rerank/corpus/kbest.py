@@ -126,6 +126,38 @@ class KBest:
         side = {kind: lines[:sentences] for kind, lines in self.side.items()}
         return replace(self._with(counts, np.arange(counts.sum())), side=side)
 
+    def sentence(self, t: int) -> KBest:
+        """The list of sentence t alone."""
+        rows = np.arange(*self.offsets[t : t + 2].tolist())
+        side = {kind: lines[t : t + 1] for kind, lines in self.side.items()}
+        return replace(self._with(self.counts[t : t + 1], rows), first=self.first + t, side=side)
+
+    def with_last(self, texts: Sequence[bytes]) -> KBest:
+        """Each list that has candidates with one more, its text (T,); the features of these are 0.
+
+        As of candidates in memory, there are neither lines nor totals.
+        """
+        present = np.flatnonzero(self.counts)
+        places = self.offsets[present + 1]
+        own = self.texts.to_list()
+        joined = [
+            line
+            for t, start, stop in zip(present.tolist(), self.offsets[present], places, strict=True)
+            for line in (*own[start:stop], texts[t])
+        ]
+        nothing = np.zeros((len(places), self.dense.shape[1]))
+        return replace(
+            self,
+            offsets=offsets_of(self.counts + (self.counts > 0)),
+            texts=TextColumn.of(joined),
+            ranks=np.insert(self.ranks, places, self.ranks[places - 1] + 1),
+            dense=np.insert(self.dense, places, nothing, axis=0),
+            sparse=SparseColumns.empty(len(joined)),
+            totals=None,
+            lines=None,
+            line_numbers=None,
+        )
+
     def reversed(self) -> KBest:
         """The lists from the last sentence to the first; `first` stays that of the source."""
         side = {kind: lines[::-1] for kind, lines in self.side.items()}

@@ -3,6 +3,7 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
+from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.cloze import Cloze as Cloze
 from rerank.pipeline.cloze import cloze as cloze
 from rerank.pipeline.decoding import Reports as Reports
@@ -14,6 +15,7 @@ from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import DEFAULT_METRICS as DEFAULT_METRICS
 from rerank.pipeline.evaluation import evaluate as evaluate
+from rerank.pipeline.explanation import explain as explain
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,15 +18,19 @@ from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.files.paths import display
+from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.estimate import estimate
+from rerank.pipeline.explanation import split_place
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.results import CorpusResult, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log
-from rerank.pipeline.tracing import Trace, trace_lines
+from rerank.pipeline.trace_file import trace_lines
+from rerank.pipeline.tracing import Trace
+from rerank.report.explanation import Explanation
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
 from rerank.signature import LENGTH, short_digest, signature
@@ -36,16 +41,19 @@ class Reports:
     """Files written beside the chosen text.
 
     kbest: the list with the features of the scorers under the decoded path and new totals;
-    summary: choices and scores as JSON; trace: why each choice was made (`tracing`).
+    summary: choices and scores as JSON; trace: why each choice was made (`trace_file`). explain:
+    a document, or a sentence of it (`split_place`), whose choices are explained in words.
     """
 
     kbest: str | Path | None = None
     summary: str | Path | None = None
     trace: str | Path | None = None
+    explain: str | None = None
 
     def paths(self) -> dict[str, str | Path]:
         """The files to write, by name."""
-        return {name: path for name, path in asdict(self).items() if path is not None}
+        files = {"kbest": self.kbest, "summary": self.summary, "trace": self.trace}
+        return {name: path for name, path in files.items() if path is not None}
 
 
 NO_REPORTS = Reports()
@@ -84,9 +92,10 @@ def decode(
             estimate(source, search, announce)
         if dry_run:
             return None
+        explained, sentence = _explained(source, reports.explain)
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
-            documents = tuple(_written(source, model, search, files, announce))
+            documents = tuple(_written(source, model, search, files, explained, announce))
             signed = _signed(source, weights, search, default_weight, documents)
             result = CorpusResult(documents, signed)
             source.warn()
@@ -94,7 +103,24 @@ def decode(
             if "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
         source.report(announce, details)
+        for name, found in explained.items():
+            announce(Explanation.of(found, name, sentence).to_text().removesuffix("\n"))
     return result
+
+
+def _explained(
+    source: KBestSource, place: str | None
+) -> tuple[dict[str, list[Choice]], int | None]:
+    """A place for the choices of the document that is to be explained, and the sentence."""
+    if place is None:
+        return {}, None
+    name, sentence = split_place(place, source.documents.ids, source.name)
+    start, stop = source.documents.span(source.documents.ids.index(name))
+    if sentence is not None and sentence >= stop - start:
+        raise UsageError(
+            f"--explain {place}: {name!r} has {stop - start:,} sentences, counted from 0"
+        )
+    return {name: []}, sentence
 
 
 def _signed(
@@ -197,20 +223,31 @@ def _written(
     model: LinearModel,
     search: Search,
     files: Mapping[str, BinaryIO],
+    explained: Mapping[str, list[Choice]],
     announce: Printer,
 ) -> Iterator[DocumentResult]:
-    """The result of each document, while its lines are written."""
+    """The result of each document, while its lines are written.
+
+    explained: gets the choices of the documents that it names.
+    """
     errors = tuple(scorer.error for scorer in source.scorers)
     overtaken = 0
     for batch in model.run(source, search):
         for name, kbest, document, result in batch.each():
-            if document is not None and files.keys() & {"summary", "trace"}:
+            reasons = "trace" in files or name in explained
+            if document is not None and (reasons or "summary" in files):
                 with source.watch.lap("trace"):
                     trace = Trace.of(document, batch.weights, result, errors)
                     result = trace.result
-                    if "trace" in files:
-                        lines = trace_lines(kbest, document, batch.weights, trace)
-                        files["trace"].writelines(lines)
+                    if reasons:
+                        trace = trace.with_totals_alone(
+                            document, batch.weights, source.scorers, kbest
+                        )
+                        lines = list(trace_lines(kbest, document, batch.weights, trace))
+                        if "trace" in files:
+                            files["trace"].writelines(lines)
+                        if name in explained:
+                            explained[name].extend(Choice.of(json.loads(line)) for line in lines)
             with source.watch.lap("writing"):
                 texts = kbest.chosen(result.choices)
                 files["out"].writelines(text + b"\n" for text in texts)

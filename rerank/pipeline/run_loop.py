@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from decoders.result import NO_CANDIDATES, SearchResult
 from rerank.corpus.kbest import KBest
 from rerank.formats.weights import Weights, vector
+from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.scorers.features import TOTAL, DocumentFeatures, FeatureSpace
@@ -58,15 +59,22 @@ class LinearModel:
     def run(self, source: DocumentSource, search: Search) -> Iterator[Batch]:
         """Batches of a source's documents, scored and searched under the weights."""
         search.check_weights(self.weights, self.source)
+        return self._loop(source, search)
+
+    def prepared(self, source: DocumentSource) -> Iterator[Batch]:
+        """Batches of a source's documents, scored and not searched, with the weights."""
+        return self._loop(source, None)
+
+    def vector(self, space: FeatureSpace, notices: Notices) -> NDArray[np.float64]:
+        """Weights (F,) of feature columns; errors as `rerank.formats.weights.vector`."""
+        return vector(
+            self.weights, space.labels, default=self.default, notices=notices, source=self.source
+        )
+
+    def _loop(self, source: DocumentSource, search: Search | None) -> Iterator[Batch]:
         return run_loop(
             source,
-            lambda space: vector(
-                self.weights,
-                space.labels,
-                default=self.default,
-                notices=source.notices,
-                source=self.source,
-            ),
+            lambda space: self.vector(space, source.notices),
             search,
             total=TOTAL in self.weights.dense,
             sparse=self.weights.sparse,

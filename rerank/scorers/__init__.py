@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from decoders.arrays import Pairwise, Unary
 from decoders.problem import DocumentProblem
+from decoders.reversal import own_scores
 from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
@@ -96,6 +97,14 @@ class FeatureSource(ABC):
     def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """Features of each document (name, lists)."""
 
+    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
+        """Scores (n,) of a document's candidates, each as if its sentence were all of it.
+
+        Not for sources of order 0, whose scores need no context.
+        """
+        alone = [(name, kbest.sentence(int(t))) for t in np.flatnonzero(kbest.counts)]
+        return np.concatenate([own_scores(one.problem, (0,))[0] for one in self.score(alone)])
+
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""
         return 1.0
@@ -134,6 +143,11 @@ class ContextualSource(FeatureSource):
     @abstractmethod
     def null_scores(self, documents: Sequence[tuple[str, KBest]]) -> list[NDArray[np.float32]]:
         """Scores (n,) of each document's candidates, each as if its sentence began a document."""
+
+    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
+        """Scores (n,) of a document's candidates in no context, as `null_scores`."""
+        (found,) = self.null_scores([(name, kbest)])
+        return found
 
     def remembers_null(self, kbest: KBest) -> bool:
         """Whether the null scores of these lists are in the cache."""

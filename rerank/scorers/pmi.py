@@ -46,6 +46,10 @@ class PmiForm(FeatureSource):
         """Time that the model has computed so far."""
         return self._scorer.seconds
 
+    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
+        """Zeros (n,): no context adds nothing."""
+        return np.zeros(kbest.n)
+
     def passes(self, k: float) -> float:
         """Cost of exact search with the model."""
         return self._scorer.passes(k)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from decoders.reversal import reversed_problem
 from rerank.corpus.columns import reversed_lists
@@ -42,12 +43,14 @@ class ReversedDocuments(FeatureSource):
     def score(self, documents: Sequence[tuple[str, KBest]]) -> list[ScoredDocument]:
         """Features of each document (name, lists), its sentences in their order."""
         turned = [(name, kbest.reversed()) for name, kbest in documents]
-        found = []
-        for (_, kbest), one in zip(documents, self._source.score(turned), strict=True):
-            columns = np.empty_like(one.columns)
-            columns[reversed_lists(kbest.counts)] = one.columns
-            found.append(ScoredDocument(reversed_problem(one.problem), columns, one.keep))
-        return found
+        return [
+            ScoredDocument(reversed_problem(one.problem), _turned(one.columns, kbest), one.keep)
+            for (_, kbest), one in zip(documents, self._source.score(turned), strict=True)
+        ]
+
+    def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
+        """Scores (n,) in no context, in which the order of sentences is nothing."""
+        return _turned(self._source.without_context(name, kbest.reversed()), kbest)
 
     def passes(self, k: float) -> float:
         """Cost of exact search with the source."""
@@ -77,3 +80,10 @@ class ReversedDocuments(FeatureSource):
     def details(self) -> str:
         """Counters of the source's engine."""
         return self._source.details()
+
+
+def _turned(columns: NDArray[np.floating], kbest: KBest) -> NDArray[np.float64]:
+    """Values (n, …) of the candidates of reversed lists, in the order of the lists."""
+    found = np.empty(columns.shape)
+    found[reversed_lists(kbest.counts)] = columns
+    return found

@@ -246,7 +246,7 @@ def test_defaults_are_those_of_the_pipeline(
                 if f.default is not dataclasses.MISSING:
                     assert getattr(value, f.name) == f.default, f.name
                     compared += 1
-    assert compared or name in ("perplexity", "cloze", "evaluate")
+    assert compared or name in ("perplexity", "cloze", "evaluate", "explain")
 
 
 REFUSED: dict[str, float] = {

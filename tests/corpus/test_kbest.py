@@ -144,3 +144,20 @@ def test_words_are_what_ascii_spaces_separate() -> None:
     text = " a\tb  c\u3000d \xa0".encode()
     assert split_words(text) == [b"a\tb", "c\u3000d".encode(), "\xa0".encode()]
     assert split_words(b"  ") == []
+
+
+def test_a_sentence_alone_is_its_list() -> None:
+    lists = KBest.of([[("a", {}), ("b c", {})], [], [("d", {})]])
+    assert lists.sentence(0).texts.to_list() == [b"a", b"b c"]
+    assert (lists.sentence(2).texts.to_list(), lists.sentence(2).first) == ([b"d"], 2)
+    assert (len(lists.sentence(1)), lists.sentence(1).n) == (1, 0)
+
+
+def test_one_more_candidate_stands_last_in_each_list_that_has_any() -> None:
+    lists = KBest.of([[("a", {"x": 1.0}), ("b", {"x": 2.0})], [], [("d", {"x": 3.0})]])
+    more = lists.with_last([b"A", b"none", b"D e"])
+    assert more.texts.to_list() == [b"a", b"b", b"A", b"d", b"D e"]
+    assert more.counts.tolist() == [3, 0, 2]
+    assert more.dense.tolist() == [[1.0], [2.0], [0.0], [3.0], [0.0]]
+    assert more.ranks.tolist() == [0, 1, 2, 0, 1]
+    assert (more.lines, more.totals, more.sparse.names) == (None, None, ())

@@ -17,7 +17,8 @@ from decoders.result import SearchResult
 from decoders.search import Options
 from rerank.corpus.kbest import KBest
 from rerank.pipeline.searching import Search, search_documents
-from rerank.pipeline.tracing import Trace, stated_error, trace_lines
+from rerank.pipeline.trace_file import trace_lines
+from rerank.pipeline.tracing import Trace, stated_error
 from rerank.scorers import ZeroScores
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 

@@ -6,15 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.contexts import one_by_one
 from support.lists import kbest, kbest_without_candidates
 
 from decoders.batching import conditional_scores
 from decoders.problem import DocumentProblem
 from lm.backend import Backend
 from lm.checkpoint import SavedModel
-from lm.engine import ScoringEngine
-from lm.scoring import after
-from lm.trie import Candidates
 from rerank.cache import Cache
 from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
@@ -31,6 +29,7 @@ LISTS = [
 ]
 PATH = (2, 0, 1)
 PRESENT = [own for own in LISTS if own]
+CHOSEN = [own[k] for own, k in zip(PRESENT, PATH, strict=True)]
 
 
 def scored(form: PmiForm, lists: Sequence[Sequence[str]] = LISTS) -> ScoredDocument:
@@ -42,27 +41,6 @@ def form_of(saved: SavedModel, cache: Cache | None = None) -> tuple[PmiForm, Lan
     return PmiForm(model), model
 
 
-def one_by_one(
-    saved: SavedModel, lists: Sequence[Sequence[str]], path: Sequence[int]
-) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
-    """Log-probabilities of all candidates after a path, and each in the start context."""
-    model, engine = saved.model, ScoringEngine.of(saved.model)
-
-    def score(text: str, context: object) -> tuple[float, object]:
-        words = saved.vocabulary.encode(text.encode().split())
-        ((scores, summary),) = after(engine, [(Candidates.of([[words]]), context)])  # type: ignore[list-item]
-        return float(scores[0, 0]), summary
-
-    start = context = model.context.start(1)
-    given, null = [], []
-    for texts, choice in zip(lists, path, strict=True):
-        given.append(np.array([score(text, context)[0] for text in texts]))
-        null.append(np.array([score(text, start)[0] for text in texts]))
-        _, summary = score(texts[choice], context)
-        context = model.context.advance(context, summary).detach()  # type: ignore[arg-type]
-    return given, null
-
-
 @every_model
 def test_it_is_what_the_context_adds_and_the_null_score_is_the_rest(
     name: str, saved: Mapping[str, SavedModel]
@@ -71,7 +49,9 @@ def test_it_is_what_the_context_adds_and_the_null_score_is_the_rest(
     assert (form.name, form.columns) == ("lmpmi", ("lmnull", "lmoov"))
     found = scored(form)
     assert found.problem.order == form.order == model.order  # the order is kept
-    given, null = one_by_one(saved[name], PRESENT, PATH)
+    given, null = one_by_one(
+        saved[name], PRESENT, [own[k] for own, k in zip(PRESENT, PATH, strict=True)]
+    )
     pmi = conditional_scores(found.problem, PATH)
     np.testing.assert_array_equal(pmi[0], 0)  # exactly, as for every first sentence
     for ours, with_context, without in zip(pmi, given, null, strict=True):

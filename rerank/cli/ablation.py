@@ -1,0 +1,76 @@
+"""`rerank ablate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rerank.cli.decoding import default_weight_option
+from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.lists import HEADINGS, list_options, split
+from rerank.cli.options import (
+    Messages,
+    engine_message_options,
+    paper_format_option,
+    print_result,
+    reference_option,
+    threads_option,
+)
+from rerank.cli.searching import search_options
+from rerank.cli.values import FILE
+
+
+@click.command(
+    cls=CommandWithHeadings, headings={**HEADINGS, "weights": "Weights", "form": "Output"}
+)
+@list_options
+@threads_option
+@reference_option
+@search_options
+@click.option("--weights", required=True, type=FILE, help="Feature weights, as of decode.")
+@click.option(
+    "--null-weights",
+    type=FILE,
+    help="Weights that were tuned without context (tune-mert --no-docs each), for one more row.",
+)
+@default_weight_option
+@paper_format_option
+@engine_message_options
+def ablate(
+    references: tuple[str, ...],
+    weights: str,
+    null_weights: str | None,
+    default_weight: float | None,
+    form: str,
+    messages: Messages,
+    **options: Any,
+) -> None:
+    """Say what the contexts of a decoding are worth, under the same weights.
+
+    \b
+    The candidates are chosen in the contexts of the decoding, in none, in those of another
+    document, and in those of the references.
+
+    \b
+    Example:
+      rerank ablate --kbest test.nbest.gz --docs test.docids --lm codclm=models/codclm \\
+        --weights weights.json --ref test.en
+    """
+    from rerank import pipeline
+
+    messages.announce_threads(options["threads"])
+    with messages.warnings() as notices:
+        lists, search = split(options)
+        result = pipeline.ablate(
+            lists,
+            references,
+            weights,
+            null_weights=null_weights,
+            search=search,
+            default_weight=default_weight,
+            notices=notices,
+            announce=messages.announce,
+            details=messages.detail,
+        )
+    print_result(result, form)

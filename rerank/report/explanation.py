@@ -1,0 +1,171 @@
+"""Why a decoding differs from the first candidates: of a run, of a document, of a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rerank.formats.trace import Choice
+from rerank.report.word_changes import marked_changes, word_changes
+
+MOST_ROWS = 15  # of the tables of features and of words
+_COLUMNS, _SIDES = ("feature", "added most", "of changed", "mean"), ("left", *["right"] * 3)
+_LEGEND = """\
+changed: another text than that of the first candidate
+added most: changed sentences in which the feature added most to the choice's lead over the first
+mean: over changed sentences, of what the feature added to that lead, in nats, weighted
+"""
+
+
+@dataclass(slots=True)
+class _Feature:
+    """Of the changed sentences: in how many a feature added most, and what it added in all."""
+
+    most: int = 0
+    added: float = 0.0
+
+
+@dataclass(slots=True)
+class Explanation:
+    """What a decoding changed, counted over the sentences of a trace.
+
+    by_context: sentences whose text would be another without context; None where no score depends
+    on other sentences; shown: choices to print one by one, each with the one before it.
+    """
+
+    documents: int = 0
+    sentences: int = 0
+    changed: int = 0
+    by_context: int | None = None
+    features: dict[str, _Feature] = field(default_factory=dict)
+    words: Counter[tuple[str, str]] = field(default_factory=Counter)
+    shown: list[tuple[Choice | None, Choice]] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, choices: Iterable[Choice], document: str | None = None, sentence: int | None = None
+    ) -> Explanation:
+        """Of all choices; or of one document, whose changed sentences are shown; or of a sentence.
+
+        Memory: the distinct changes of words, and what is shown.
+        """
+        found, last = cls(), None
+        for choice in choices:
+            before = last if last is not None and last.document == choice.document else None
+            if document in (None, choice.document):
+                found.documents += before is None
+                if sentence in (None, choice.sentence):
+                    found._count(choice)
+                    if document is not None and (choice.changed or sentence is not None):
+                        found.shown.append((before, choice))
+            last = choice
+        return found
+
+    def _count(self, choice: Choice) -> None:
+        self.sentences += 1
+        if choice.alone is not None:
+            self.by_context = (self.by_context or 0) + choice.by_context
+        if not choice.changed:
+            return
+        self.changed += 1
+        self.words.update(word_changes(choice.texts["first"] or "", choice.texts["chosen"] or ""))
+        added = {name: value or 0.0 for name, value in choice.over_first.items()}
+        for name, value in added.items():
+            self.features.setdefault(name, _Feature()).added += value
+        if added:
+            self.features[max(added, key=lambda name: added[name])].most += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Figures as JSON values."""
+        features = {
+            name: {"added_most": one.most, "mean": one.added / max(1, self.changed)}
+            for name, one in self._ranked()
+        }
+        return {
+            "schema": 1,
+            "documents": self.documents,
+            "sentences": self.sentences,
+            "changed": self.changed,
+            "by_context": self.by_context,
+            "features": features,
+            "words": [[old, new, count] for (old, new), count in self.words.most_common()],
+            "shown": [asdict(choice) for _, choice in self.shown],
+        }
+
+    def to_text(self) -> str:
+        """The figures as tables, and the sentences that are shown."""
+        parts = list(map(sentence_text, *zip(*self.shown, strict=True))) if self.shown else []
+        if not (len(self.shown) == 1 and self.sentences == 1):
+            parts = [self._summary(), *self._tables(), *parts]
+        return "\n\n".join(parts) + "\n"
+
+    def _summary(self) -> str:
+        share = f" ({self.changed / self.sentences:.1%})" if self.sentences else ""
+        line = (
+            f"{self.documents:,} documents, {self.sentences:,} sentences, "
+            f"{self.changed:,} changed{share}"
+        )
+        if self.by_context is not None:
+            line += f"; {self.by_context:,} would be another without context"
+        return line
+
+    def _ranked(self) -> Sequence[tuple[str, _Feature]]:
+        """Features, the one that added most in most sentences first."""
+        return sorted(self.features.items(), key=lambda item: (-item[1].most, -item[1].added))
+
+    def _tables(self) -> Iterator[str]:
+        from tabulate import tabulate
+
+        if not self.changed:
+            return
+        rows = [
+            (name, one.most, f"{one.most / self.changed:.1%}", f"{one.added / self.changed:+.3f}")
+            for name, one in self._ranked()[:MOST_ROWS]
+        ]
+        yield tabulate(rows, headers=_COLUMNS, disable_numparse=True, colalign=_SIDES)
+        yield _LEGEND.rstrip()
+        words = [
+            (old or "(nothing)", new or "(nothing)", n)
+            for (old, new), n in self.words.most_common(MOST_ROWS)
+        ]
+        if words:
+            headers, sides = ["first candidate", "chosen", "times"], ("left", "left", "right")
+            yield tabulate(words, headers=headers, disable_numparse=True, colalign=sides)
+
+
+def sentence_text(before: Choice | None, choice: Choice) -> str:
+    """A sentence, its choice beside others, and what each feature said, largest first."""
+    texts = choice.texts
+    first, chosen, other = texts["first"] or "", texts["chosen"] or "", texts["runner_up"]
+    lines = [f"document {choice.document}, sentence {choice.sentence}"]
+    lines += _row("source", choice.source)
+    lines += _row("before", None if before is None else before.texts["chosen"])
+    lines += _row("first", first)
+    lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
+    if other is not None:
+        lead = "" if choice.margin is None else f"   ({-choice.margin:+.3f})"
+        lines += _row("runner-up", marked_changes(chosen, other) + lead)
+    if choice.alone is not None:
+        text = str(choice.alone["text"])
+        alone = f"{marked_changes(chosen, text)}   ({choice.alone['lead'] or 0.0:+.3f} there)"
+        lines += _row("no context", alone if choice.by_context else "the same choice")
+    if choice.changed:
+        lines += ["  why not the first:", *_contributions(choice.over_first)]
+    if other is not None and choice.over_runner_up is not None:
+        lines += ["  why not the runner-up:", *_contributions(choice.over_runner_up)]
+    return "\n".join(lines)
+
+
+def _row(name: str, text: str | None) -> list[str]:
+    return [] if text is None else [f"  {name:<11} {text}"]
+
+
+def _contributions(added: Mapping[str, float | None]) -> Iterator[str]:
+    """Lines of features that make a difference, and of their sum."""
+    known = {name: value for name, value in added.items() if value}
+    width = max(map(len, ("total", *known)))
+    yield f"    {'total':<{width}}  {sum(known.values()):+.3f}"
+    for name in sorted(known, key=lambda name: -abs(known[name])):
+        yield f"    {name:<{width}}  {known[name]:+.3f}"
