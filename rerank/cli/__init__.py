@@ -31,6 +31,7 @@ from rerank.cli.moses_tuning import tune_moses
 from rerank.cli.ngram_models import train_ngram
 from rerank.cli.perplexity import perplexity
 from rerank.cli.relations import relations
+from rerank.cli.reporting import report
 from rerank.cli.sampling import sample
 from rerank.cli.training import train_lm
 from rerank.cli.tuning import tune_mert
@@ -71,6 +72,7 @@ for command in (
     tune_mbr,
     decode,
     evaluate,
+    report,
     explain,
     ablate,
     diversity,

@@ -23,6 +23,7 @@ class Choice:
     chosen: int
     first: int
     texts: Mapping[str, str | None]
+    weighted: Mapping[str, float | None]
     over_first: Mapping[str, float | None]
     over_runner_up: Mapping[str, float | None] | None
     margin: float | None
@@ -43,7 +44,12 @@ class Choice:
         """A line of a trace; KeyError or TypeError for something else."""
         texts = {name: line["texts"][name] for name in ("chosen", "first", "runner_up")}
         found = cls(**{name: line[name] for name in cls.__slots__ if name != "texts"}, texts=texts)
-        numbers = [*found.over_first.values(), found.margin, *(found.over_runner_up or {}).values()]
+        numbers = [
+            *found.weighted.values(),
+            *found.over_first.values(),
+            found.margin,
+            *(found.over_runner_up or {}).values(),
+        ]
         strings = [found.document, texts["chosen"], texts["first"]]
         if found.alone is not None:
             strings.append(found.alone["text"])

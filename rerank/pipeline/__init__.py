@@ -33,6 +33,8 @@ from rerank.pipeline.recipe import Recipe as Recipe
 from rerank.pipeline.relations import RelationFigures as RelationFigures
 from rerank.pipeline.relations import label_relations as label_relations
 from rerank.pipeline.relations import train_relations as train_relations
+from rerank.pipeline.reporting import Decoded as Decoded
+from rerank.pipeline.reporting import report as report
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample

@@ -81,7 +81,7 @@ class Explanation:
         """Figures as JSON values."""
         features = {
             name: {"added_most": one.most, "mean": one.added / max(1, self.changed)}
-            for name, one in self._ranked()
+            for name, one in self.ranked()
         }
         return {
             "schema": 1,
@@ -111,7 +111,7 @@ class Explanation:
             line += f"; {self.by_context:,} would be another without context"
         return line
 
-    def _ranked(self) -> Sequence[tuple[str, _Feature]]:
+    def ranked(self) -> Sequence[tuple[str, _Feature]]:
         """Features, the one that added most in most sentences first."""
         return sorted(self.features.items(), key=lambda item: (-item[1].most, -item[1].added))
 
@@ -122,7 +122,7 @@ class Explanation:
             return
         rows = [
             (name, one.most, f"{one.most / self.changed:.1%}", f"{one.added / self.changed:+.3f}")
-            for name, one in self._ranked()[:MOST_ROWS]
+            for name, one in self.ranked()[:MOST_ROWS]
         ]
         yield tabulate(rows, headers=_COLUMNS, disable_numparse=True, colalign=_SIDES)
         yield _LEGEND.rstrip()

@@ -11,7 +11,7 @@ def word_changes(before: str, after: str) -> Iterator[tuple[str, str]]:
 
     Words are what spaces separate. About 15,000 sentences a second.
     """
-    for _, old, new in _runs(before, after):
+    for _, old, new in word_runs(before, after):
         if old != new:
             yield old, new
 
@@ -22,7 +22,7 @@ def marked_changes(before: str, after: str) -> str:
     These are the marks of GNU wdiff.
     """
     shown = []
-    for same, old, new in _runs(before, after):
+    for same, old, new in word_runs(before, after):
         if same:
             shown.append(new)
             continue
@@ -30,7 +30,7 @@ def marked_changes(before: str, after: str) -> str:
     return " ".join(shown)
 
 
-def _runs(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
+def word_runs(before: str, after: str) -> Iterator[tuple[bool, str, str]]:
     """Runs of words: whether they are the same, those of the first text and of the second."""
     a, b = before.split(" "), after.split(" ")
     for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():

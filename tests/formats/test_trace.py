@@ -17,6 +17,7 @@ LINE: dict[str, Any] = {
     "chosen": 1,
     "first": 0,
     "texts": {"chosen": "it is lit", "first": "it is", "runner_up": "it"},
+    "weighted": {"LM0": -1.5, "lm": -2.0},
     "over_first": {"LM0": 0.5, "lm": None},
     "over_runner_up": {"LM0": 0.25, "lm": -0.125},
     "margin": 0.125,

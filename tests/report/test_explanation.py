@@ -12,7 +12,7 @@ def choice(document: str, sentence: int, chosen: str, first: str, **added: float
     alone = {"chosen": 0, "text": first, "lead": 0.25}
     texts = {"chosen": chosen, "first": first, "runner_up": "it is not"}
     return Choice(
-        document, sentence, "das", 1, 0, texts, added, {"lm": 0.5, "LM0": -0.25}, 0.25, alone
+        document, sentence, "das", 1, 0, texts, {}, added, {"lm": 0.5, "LM0": -0.25}, 0.25, alone
     )
 
 
@@ -79,7 +79,7 @@ def test_a_sentence_has_its_texts_with_changes_marked_and_what_features_add() ->
 
 def test_without_scores_in_context_nothing_is_said_of_contexts() -> None:
     texts = {"chosen": "it", "first": "it", "runner_up": None}
-    one = Choice("a", 0, None, 0, 0, texts, {"lm": 0.0}, None, None, None)
+    one = Choice("a", 0, None, 0, 0, texts, {}, {"lm": 0.0}, None, None, None)
     found = Explanation.of([one])
     assert found.by_context is None
     assert found.to_text() == "1 documents, 1 sentences, 0 changed (0.0%)\n"

@@ -1,0 +1,256 @@
+"""`rerank report`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rerank
+from rerank.corpus.documents import Documents
+from rerank.corpus.references import read_translation, read_with_documents
+from rerank.errors import InputError, UsageError
+from rerank.files.inputs import InputFiles
+from rerank.files.lines import digest
+from rerank.files.outputs import atomic, check_outputs, to_json
+from rerank.files.paths import display
+from rerank.formats.summary import read_summary
+from rerank.formats.trace import Choice, read_trace
+from rerank.formats.weights import Weights, read_weights
+from rerank.metrics.bleu import Bleu
+from rerank.notices import Notices, PythonWarnings
+from rerank.registry import metric
+from rerank.report.evaluation import Evaluation, Text
+from rerank.report.evaluation import evaluate as judge
+from rerank.report.explanation import Explanation
+from rerank.report.run_report import ChangedSentence, ReportedDocument, RunReport
+
+BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Files of a decoding: its trace and, where there are, its summary and its weights.
+
+    baseline: trace of another decoding of the same lists, whose choices take the place of the first
+    candidates; source: text in the source language, a line a sentence.
+    """
+
+    trace: str | Path
+    baseline: str | Path | None = None
+    summary: str | Path | None = None
+    weights: str | Path | None = None
+    source: str | Path | None = None
+
+    def files(self) -> dict[str, str | Path]:
+        """The files that there are, by what they are."""
+        return {name: path for name, path in asdict(self).items() if path is not None}
+
+
+def report(
+    decoded: Decoded,
+    references: Sequence[str | Path],
+    out: str | Path = "-",
+    *,
+    docs: str | Path | None = None,
+    no_docs: str | None = None,
+    title: str | None = None,
+    shown: int | None = BEST + WORST + RANDOM,
+    form: str = "html",
+    seed: int = 1,
+    notices: Notices | None = None,
+) -> RunReport:
+    """Write the report of a decoding as a page or, as form `json`, its numbers.
+
+    shown: of how many documents changed sentences are shown, the best, the worst and some by
+    chance; None for all. The trace is read twice. Memory: the chosen texts of the corpus, and what
+    is shown.
+    """
+    notices = notices or PythonWarnings()
+    trace, baseline, summary = decoded.trace, decoded.baseline, decoded.summary
+    files = decoded.files() | ({} if docs is None else {"documents": docs})
+    files |= {f"reference {i}": path for i, path in enumerate(references, 1)}
+    for path in (trace, baseline):
+        if path == "-":
+            raise UsageError("-: a trace is read twice; give the name of a file")
+    check_outputs([out], files.values())
+    inputs = InputFiles(files.values())
+    documents, targets = read_with_documents(docs, no_docs, references, notices)
+    decoding = _Decoding(trace, baseline, documents, notices)
+    explanation = Explanation.of(decoding.noted())
+    evaluation = judge(
+        documents,
+        targets,
+        [Text("baseline", decoding.before), Text("decoded", decoding.after)],
+        metric=Bleu(),
+        others={name: metric(name) for name in ("chrf", "ter")},
+        seed=seed,
+    )
+    found = None if summary is None else read_summary(summary, documents.ids, notices)
+    read = Weights({}) if decoded.weights is None else read_weights(decoded.weights, notices)
+    sources = None
+    if decoded.source is not None:
+        lines = documents.n_lines
+        sources = read_translation(decoded.source, lines, notices, model="the references")
+    chosen = _chosen(evaluation, shown, seed)
+    result = RunReport(
+        title or f"Reranking of {documents.n_lines:,} sentences",
+        evaluation,
+        explanation,
+        _documents(decoding, evaluation, found, targets, sources, chosen),
+        None if found is None else {k: v for k, v in found.items() if k != "documents"},
+        _by_value(read),
+        read.provenance,
+        [(what, Path(path).name, digest(path)) for what, path in files.items()],
+        rerank.__version__,
+    )
+    inputs.check()
+    content = result.to_html().encode() if form == "html" else to_json(result.to_dict())
+    with atomic(out) as file:
+        file.write(content)
+    return result
+
+
+class _Decoding:
+    """The choices of a trace, and what is counted in their first reading.
+
+    before, after: lines of the baseline and of the decoding; changed, by_context: sentences of each
+    document.
+    """
+
+    def __init__(
+        self, trace: str | Path, baseline: str | Path | None, documents: Documents, notices: Notices
+    ) -> None:
+        self._trace, self._baseline, self._notices = trace, baseline, notices
+        self.documents = documents
+        self.places = {name: documents.span(d) for d, name in enumerate(documents.ids)}
+        self.before, self.after = [b""] * documents.n_lines, [b""] * documents.n_lines
+        self.changed: Counter[str] = Counter()
+        self.by_context: Counter[str] = Counter()
+
+    def noted(self) -> Iterator[Choice]:
+        """All choices, while they are counted."""
+        seen: set[int] = set()
+        for choice in self.choices(self._notices):
+            start, stop = self.places.get(choice.document, (0, 0))
+            line = start + choice.sentence
+            if not start <= line < stop or line in seen:
+                raise InputError(
+                    f"expected sentences of the documents, each once, found sentence "
+                    f"{choice.sentence} of {choice.document!r}; give the document ids of the "
+                    "decoding",
+                    source=display(self._trace),
+                )
+            seen.add(line)
+            self.before[line] = (choice.texts["first"] or "").encode()
+            self.after[line] = (choice.texts["chosen"] or "").encode()
+            self.changed[choice.document] += choice.changed
+            self.by_context[choice.document] += choice.by_context
+            yield choice
+
+    def choices(self, notices: Notices) -> Iterator[Choice]:
+        """The choices, those of a baseline in place of the first candidates."""
+        ours = read_trace(self._trace, display(self._trace), notices)
+        if self._baseline is None:
+            yield from ours
+            return
+        name = display(self._baseline)
+        theirs = read_trace(self._baseline, name, notices)
+        for own in ours:
+            other = next(theirs, None)
+            if other is None or (other.document, other.sentence) != (own.document, own.sentence):
+                raise InputError(
+                    f"expected the sentences of {display(self._trace)} in their order, but not "
+                    f"sentence {own.sentence} of {own.document!r}; give traces of the same lists",
+                    source=name,
+                )
+            yield _against(own, other)
+
+
+def _against(own: Choice, other: Choice) -> Choice:
+    """A choice with that of another decoding in place of the first candidate."""
+    names = {**own.weighted, **other.weighted}
+    added = {n: (own.weighted.get(n) or 0.0) - (other.weighted.get(n) or 0.0) for n in names}
+    texts = {**own.texts, "first": other.texts["chosen"]}
+    return replace(own, first=other.chosen, texts=texts, over_first=added)
+
+
+def _chosen(evaluation: Evaluation, shown: int | None, seed: int) -> set[str]:
+    """Documents to show: those with the largest gains and losses, and some by chance."""
+    names = [one.id for one in sorted(evaluation.documents, key=lambda d: d.bleu[0] - d.bleu[1])]
+    if shown is None or shown >= len(names):
+        return set(names)
+    best, worst = (shown * part // (BEST + WORST + RANDOM) for part in (BEST, WORST))
+    kept = [*names[:best], *(names[-worst:] if worst else [])]
+    rest = names[best : len(names) - worst]
+    drawn = np.random.default_rng(seed).choice(len(rest), shown - len(kept), replace=False)
+    return {*kept, *(rest[i] for i in drawn.tolist())}
+
+
+def _documents(
+    decoding: _Decoding,
+    evaluation: Evaluation,
+    summary: Mapping[str, Any] | None,
+    targets: Sequence[Sequence[bytes]],
+    sources: Sequence[bytes] | None,
+    chosen: set[str],
+) -> list[ReportedDocument]:
+    """All documents, with the changed sentences of those that are shown."""
+    changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
+    last: Choice | None = None
+    for choice in decoding.choices(Notices()):
+        if choice.changed and choice.document in changes:
+            line = decoding.places[choice.document][0] + choice.sentence
+            before = last if last is not None and last.document == choice.document else None
+            changes[choice.document].append(
+                ChangedSentence(
+                    choice.sentence,
+                    choice.source if sources is None else sources[line].decode(),
+                    None if before is None else before.texts["chosen"],
+                    choice.texts["first"] or "",
+                    choice.texts["chosen"] or "",
+                    targets[line][0].decode(),
+                    choice.chosen,
+                    choice.margin,
+                    choice.alone["text"] if choice.alone and choice.by_context else None,
+                    choice.over_first,
+                )
+            )
+        last = choice
+    searches = {} if summary is None else {one["id"]: one for one in summary["documents"]}
+    contexts = last is not None and last.alone is not None
+    return [
+        ReportedDocument(
+            one.id,
+            one.sentences,
+            decoding.changed[one.id],
+            decoding.by_context[one.id] if contexts else None,
+            one.bleu[0],
+            one.bleu[1],
+            **_of_search(searches.get(one.id)),
+            shown=changes.get(one.id),
+        )
+        for one in evaluation.documents
+    ]
+
+
+def _of_search(found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a summary says of a document."""
+    if found is None:
+        return {}
+    score, first = found["score"], found["baseline_score"]
+    gain = None if score is None or first is None else score - first
+    return {"exact": found["exact"], "gap": found["gap"], "score_gain": gain}
+
+
+def _by_value(weights: Weights) -> dict[str, float]:
+    """Weights by the names of single values; the largest sparse ones last."""
+    found = {}
+    for name, values in weights.dense.items():
+        for i, value in enumerate(values):
+            found[name if len(values) == 1 else f"{name}_{i}"] = value
+    return found | dict(weights.sparse)

@@ -1,0 +1,112 @@
+"""Geometry of the charts of a page: what is drawn where, in the units of an SVG's view box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LEFT, WIDTH, HEIGHT = 70.0, 1000.0, 240.0  # labels stand left of LEFT
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle; index: of its value; positive, negative or neither: `sign`."""
+
+    index: int
+    x: float
+    y: float
+    width: float
+    height: float
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A circle; index: of its document."""
+
+    index: int
+    x: float
+    y: float
+    radius: float
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Where zero is, and labelled ticks: (place, label)."""
+
+    zero: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+def bars(values: Sequence[float]) -> tuple[list[Bar], Axis]:
+    """Vertical bars of values from the largest to the smallest, up or down from a zero line."""
+    top, bottom = _range(values)
+    step = (WIDTH - LEFT) / max(1, len(values))
+    axis = _axis(bottom, top)
+    found = []
+    ranked = sorted(range(len(values)), key=lambda i: (-values[i], i))
+    for place, i in enumerate(ranked):
+        size = max(abs(_height(values[i], bottom, top) - axis.zero), 0.5)
+        x, y = LEFT + (place + 0.1) * step, axis.zero - size * (values[i] > 0)
+        found.append(Bar(i, _r(x), _r(y), _r(0.8 * step), _r(size), sign(values[i])))
+    return found, axis
+
+
+def points(
+    xs: Sequence[float], ys: Sequence[float], sizes: Sequence[int]
+) -> tuple[list[Point], Axis, tuple[tuple[float, str], ...]]:
+    """Circles at (x, y), their areas as sizes; the vertical axis, and ticks of the other one."""
+    top, bottom = _range(ys)
+    low, high = min(xs, default=0.0), max(xs, default=1.0)
+    span = (high - low) or 1.0
+    largest = max(sizes, default=1)
+    found = [
+        Point(
+            i,
+            _r(LEFT + 10 + (WIDTH - LEFT - 20) * (x - low) / span),
+            _r(_height(y, bottom, top)),
+            _r(2 + 8 * (size / largest) ** 0.5),
+            sign(y),
+        )
+        for i, (x, y, size) in enumerate(zip(xs, ys, sizes, strict=True))
+    ]
+    ticks = ((LEFT + 10, f"{low:.1f}"), (WIDTH - 20, f"{high:.1f}"))
+    return found, _axis(bottom, top), ticks
+
+
+def shares(values: Sequence[float]) -> list[float]:
+    """Lengths from 0 to 100 of bars of values, the largest of which is full."""
+    largest = max((abs(value) for value in values), default=0.0) or 1.0
+    return [_r(100 * abs(value) / largest) for value in values]
+
+
+def sign(value: float) -> str:
+    """`up`, `down` or `same`."""
+    return "up" if value > 0 else "down" if value < 0 else "same"
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """Largest and smallest value, zero included, and a little space."""
+    top, bottom = max(0.0, *values, 0.0), min(0.0, *values, 0.0)
+    space = 0.08 * ((top - bottom) or 1.0)
+    return top + space, bottom - space
+
+
+def _height(value: float, bottom: float, top: float) -> float:
+    return HEIGHT * (top - value) / (top - bottom)
+
+
+def _axis(bottom: float, top: float) -> Axis:
+    inner = (bottom + top) / 2
+    values = [top - 0.08 * (top - bottom), 0.0, bottom + 0.08 * (top - bottom)]
+    if abs(inner) > (top - bottom) / 4:
+        values.append(inner)
+    ticks = tuple(
+        (_r(_height(value, bottom, top)), f"{value:+.2f}" if value else "0") for value in values
+    )
+    return Axis(_r(_height(0.0, bottom, top)), ticks)
+
+
+def _r(value: float) -> float:
+    return round(value, 2)

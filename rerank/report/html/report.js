@@ -1,0 +1,50 @@
+"use strict";
+// Adds what needs a script: sorting, filtering and copying. Without it the page says the same.
+for (const table of document.querySelectorAll("table.sortable")) {
+  table.querySelectorAll("thead th").forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.textContent = "";
+    head.append(button);
+    button.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") !== "descending";
+      for (const other of table.querySelectorAll("thead th")) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const body = table.tBodies[0];
+      const value = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+      const compared = (a, b) =>
+        column === 0 ? value(a).localeCompare(value(b)) : Number(value(a)) - Number(value(b));
+      body.append(...[...body.rows].sort((a, b) => (down ? -1 : 1) * compared(a, b)));
+    });
+  });
+}
+const tools = document.getElementById("tools");
+if (tools) {
+  tools.hidden = false;
+  const rows = [...document.querySelectorAll("#documents tbody tr")];
+  const sections = [...document.querySelectorAll("section.document")];
+  const filter = () => {
+    const text = document.getElementById("filter-text").value.toLowerCase();
+    const worse = document.getElementById("filter-worse").checked;
+    for (const one of [...rows, ...sections]) {
+      const out = worse && !(Number(one.dataset.gain) < 0);
+      one.hidden = out || !one.textContent.toLowerCase().includes(text);
+    }
+  };
+  for (const input of tools.querySelectorAll("input")) input.addEventListener("input", filter);
+}
+for (const block of document.querySelectorAll("details.copyable")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(block.querySelector("pre").textContent);
+    button.textContent = "Copied";
+  });
+  block.append(button);
+}
+window.addEventListener("beforeprint", () => {
+  for (const one of document.querySelectorAll("details")) one.open = true;
+});
