@@ -1,4 +1,4 @@
-"""The document context with the vector of the next sentence: what comes after, on the target side."""
+"""The document context with the vector of the next target sentence."""
 
 from __future__ import annotations
 
