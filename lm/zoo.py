@@ -216,6 +216,7 @@ _MODELS: Zoo = {
         "lm.fusions:Output",
         _MEMO + ", eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
         "H(H+K+1) + V(3H+K+1) + (3KH+H) + H(2H+1) + H",
+        causal=False,
         shape=("rnn", 1),
     ),
     "dclm-rst": Composition(

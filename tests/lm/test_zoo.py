@@ -102,6 +102,7 @@ def test_the_table_holds_the_models_whose_orders_are_known() -> None:
 def test_orders_follow_from_the_compositions(name: str, recurrence: str, head: str | None) -> None:
     model = DocumentLM(config_of(name, 9, 3, 4, recurrence=recurrence, head=head))
     assert model.order == ORDERS[name] == ZOO[name].order
+    assert model.causal == ZOO[name].causal == (name != "dclm-right-target")
     assert model.additive == (name in ADDITIVE and head != "hashed")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.language_model import LanguageModel
 from rerank.scorers.reversed_documents import ReversedDocuments
 
-KINDS = {  # options of models
+KINDS: dict[str, dict[str, Any]] = {  # options of models
     "plain": {"encoder": "cnn"},
     "bags-input": {"encoder": "bag", "fusion": "input", "recurrence": "gru"},
     "backward": {"encoder": "rnn", "backward": True},
@@ -93,7 +94,7 @@ def truth(saved: SavedModel, lists: Sequence[Sequence[str]], paths: Paths) -> ND
 
 def sums(scores: NDArray[np.float64], t: int, horizon: int) -> NDArray[np.float64]:
     """Sums (n,) of what changes with sentence t within a horizon: with that of the one before."""
-    return scores[:, max(0, t - 1) : t + horizon + 1].sum(axis=1)
+    return np.asarray(scores[:, max(0, t - 1) : t + horizon + 1].sum(axis=1))
 
 
 @every_kind
