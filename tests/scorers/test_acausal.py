@@ -9,19 +9,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from support.lists import kbest, kbest_without_candidates
-from support.models import save_models
+from support.models import corpus_of_texts, save_models, scores_of_sentences
 from support.unbounded import LISTS, OTHERS
 from support.words import WORDS
 
 from decoders.problem import UnsuitedDecoder
 from decoders.reversal import own_scores, reversed_problem
 from lm.backend import Backend
-from lm.batches import segments
 from lm.checkpoint import SavedModel, load_model
-from lm.corpus import Corpus
 from lm.document_cache import WithDocumentCache
 from lm.evaluation import perplexity
-from lm.reading import read
 from rerank.errors import RerankError
 from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.language_model import LanguageModel
@@ -54,25 +51,6 @@ def problems(scorer: LanguageModel, *lists: Sequence[Sequence[str]]) -> list[Aca
     return found
 
 
-def corpus(saved: SavedModel, texts: Sequence[str]) -> Corpus:
-    """A document as the model reads it."""
-    words = [saved.vocabulary.encode(text.encode().split()) for text in texts]
-    return Corpus.of([[saved.reading_order(one) for one in words]])
-
-
-@torch.no_grad()
-def of_sentences(saved: SavedModel, texts: Sequence[str]) -> list[float]:
-    """log p of each sentence of a document, which is read as training reads it."""
-    text = corpus(saved, texts)
-    (segment,) = segments(text, [0], streams=1, length=len(texts))
-    reading = read(saved.model, text, segment, saved.model.context.start(1))
-    nll = saved.model.head.nll(reading.features, reading.targets).double()
-    found: list[float] = (
-        torch.zeros(len(texts), dtype=torch.float64).index_add(0, reading.sentences, -nll).tolist()
-    )
-    return found
-
-
 def along(lists: Sequence[Sequence[str]], path: Sequence[int]) -> list[str]:
     return [own[k] for own, k in zip(lists, path, strict=True)]
 
@@ -89,7 +67,7 @@ def chance(
 
 def truth(saved: SavedModel, lists: Sequence[Sequence[str]], paths: Paths) -> NDArray[np.float64]:
     """Scores (n, T) along each path."""
-    return np.array([of_sentences(saved, along(lists, path)) for path in paths.tolist()])
+    return np.array([scores_of_sentences(saved, along(lists, path)) for path in paths.tolist()])
 
 
 def sums(scores: NDArray[np.float64], t: int, horizon: int) -> NDArray[np.float64]:
@@ -206,9 +184,13 @@ def test_a_document_cache_joins_the_model(saved: Mapping[str, SavedModel]) -> No
     (problem,) = problems(LanguageModel("lm", one, document_cache=0.3), LISTS)
     paths = chance(np.random.default_rng(5), LISTS, 4)
     model = WithDocumentCache(one.model, 0.3)
-    expected = [-perplexity(model, corpus(one, along(LISTS, p))).nats for p in paths.tolist()]
+    expected = [
+        -perplexity(model, corpus_of_texts(one, along(LISTS, p))).nats for p in paths.tolist()
+    ]
     np.testing.assert_allclose(problem.rescore(paths, 0, 5), expected, atol=4e-4)
-    plain = [-perplexity(one.model, corpus(one, along(LISTS, p))).nats for p in paths.tolist()]
+    plain = [
+        -perplexity(one.model, corpus_of_texts(one, along(LISTS, p))).nats for p in paths.tolist()
+    ]
     assert np.abs(np.array(plain) - expected).min() > 0.1
 
 
