@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ LISTS = [  # of one document; sentence 2 has no candidates
     ["the lamp", "lamp the", "it"],
     ["it", "the lamp"],
     [],
-    ["no one", "a lamp is lit", "one burns"],
+    ["no one", "a lamp is lit"],
     ["light", "it burns", "no light the"],
 ]
 FILLED = [own for own in LISTS if own]
@@ -32,7 +33,7 @@ PATHS = list(product(*(range(len(own)) for own in FILLED)))
 NAME = "dclm-right-target"
 TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 2 --epochs 12"
 DECODE = "decode --kbest dev.kbest --no-docs one --weights w.json --lm lm=lm -q"
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "plain": {},
     "input": {"fusion": "input", "encoder": "bag"},
     "backward": {"backward": True, "recurrence": "gru"},
