@@ -156,6 +156,14 @@ class DocumentProblem(Protocol):
                 rows = np.arange(len(paths))
         return totals
 
+    def scores_within(self, choices: Sequence[int]) -> Sequence[Floats]:
+        """Scores (K_t,) of all candidates of each sentence, given the others of a path.
+
+        Of problems that are not `causal`, which have no other scores of single candidates;
+        `decoders.reversal.own_scores` gives those of any problem.
+        """
+        raise UnsuitedDecoder("this problem has no scores of candidates within a path")
+
     @classmethod
     def rescore_together(cls, requests: Sequence[tuple[Self, Indices, int, int]]) -> list[Array]:
         """What `rescore` returns for each request (problem, paths, t, horizon), in their order.

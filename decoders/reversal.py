@@ -32,6 +32,8 @@ from decoders.problem import (
     States,
     Successors,
     UnsuitedDecoder,
+    check_path,
+    checked,
 )
 from decoders.result import SearchResult
 
@@ -153,12 +155,16 @@ def own_scores(problem: DocumentProblem, choices: Sequence[int]) -> list[Array]:
     """Scores (K_t,) of all candidates of each sentence, given the other sentences of a path.
 
     Each candidate's own score in the context in which it is read: that of the path's sentences
-    before it, or, where the problem is `given_later`, of those after it. Errors: those of
-    `conditional_scores`.
+    before it, or, where the problem is `given_later`, of those after it, or of both, where it is
+    not causal. Errors: those of `conditional_scores`.
     """
     if problem.given_later:
-        return conditional_scores(reversed_problem(problem), choices[::-1])[::-1]
-    return conditional_scores(problem, choices)
+        return own_scores(reversed_problem(problem), choices[::-1])[::-1]
+    if problem.causal:
+        return conditional_scores(problem, choices)
+    check_path(problem, choices)
+    rows = zip(problem.scores_within(choices), problem.lengths, strict=True)
+    return [checked(np.asarray(row), t, shape=(k,)) for t, (row, k) in enumerate(rows)]
 
 
 # What was found in a reversed problem, for the document

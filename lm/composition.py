@@ -32,8 +32,8 @@ class Composition:
     Makers have the arguments of `lm.contexts.Context`, `lm.fusions.Fusion` and
     `lm.heads.softmax`, and keywords for those fields of `lm.model.Config` that their attribute
     `options` names. fusion, head: unless the configuration of a model names another one of
-    `FUSIONS` or `HEADS`, which it cannot if `fixed`. order: shown in listings;
-    `DocumentLM.order` derives it for use. shape: recurrence of the paper, and number of its
+    `FUSIONS` or `HEADS`, which it cannot if `fixed`. order, causal: shown in
+    listings; `DocumentLM` derives them for use. shape: recurrence of the paper, and number of its
     layers, for which `parameters` holds: a name of `RECURRENCES`, or else the maker of one that
     is the composition's own, so that the configuration names none. tied: whether the output
     matrix is the embedding; None leaves the choice to the configuration. one_size: whether words
@@ -48,6 +48,7 @@ class Composition:
     parameters: str
     head: Part = "lm.heads:softmax"
     order: int | None = None
+    causal: bool = True
     shape: tuple[Part, int] = ("cifg", 2)
     tied: bool | None = None
     one_size: bool = False

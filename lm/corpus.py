@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from lm.rows import Rows
-from lm.side_information import SideTexts, rows_of
+from lm.side_information import TARGET, SideText, SideTexts, rows_of
 from lm.vocabulary import UNKNOWN, Vocabulary, words_of
 
 
@@ -81,7 +81,8 @@ class Corpus:
         self, kinds: Sequence[str], chosen: NDArray[np.int64], device: torch.device
     ) -> Rows:
         """Side information (B rows) of the sentences `chosen`: a tensor for each of the kinds."""
-        return rows_of(self.side, kinds, chosen, self.documents, device)
+        side = {**self.side, TARGET: SideText(self.tokens, self.sentences)}
+        return rows_of(side, kinds, chosen, self.documents, device)
 
     def digest(self) -> str:
         """Digest of the ids, of the boundaries of sentences and documents, and of `side`."""

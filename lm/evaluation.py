@@ -13,7 +13,6 @@ from torch import Tensor
 
 from lm.batches import segments
 from lm.corpus import Corpus
-from lm.heads import Head
 from lm.model import DocumentLM
 from lm.reading import Reading, read
 from lm.scoring import ScoreError
@@ -45,6 +44,9 @@ class Perplexity:
     each document, if they were asked for; predicts_end: whether `</s>` is predicted, and so
     counted. A model that does not predict it, of bags of words, is not comparable with others.
     normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
+    causal: False where each sentence was given the next one, too. The sum of such log-probabilities
+    over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
+    pseudo-perplexity (Salazar et al. 2020, of words given all others).
     """
 
     sentences: int
@@ -56,6 +58,7 @@ class Perplexity:
     documents: tuple[Perplexity, ...] | None = None
     predicts_end: bool = True
     normalised: bool = True
+    causal: bool = True
 
     @property
     def nats_per_token(self) -> float:
@@ -76,13 +79,17 @@ class Perplexity:
         """The figures by name, without those of documents.
 
         Of a model without `</s>` there is `nats_per_word_of_a_bag` in place of perplexities, of
-        scores that are not normalised `nats_per_token_not_normalised`.
+        scores that are not normalised `nats_per_token_not_normalised`; of a model that is not
+        causal `nats_per_token_pseudo_likelihood` and `pseudo_perplexity`, also without `</s>`.
         """
         names = ("sentences", "tokens", "oov", "nats")
         derived = ("nats_per_token", "perplexity", "perplexity_without_eos")
         figures: dict[str, float] = {name: getattr(self, name) for name in names}
         if not self.normalised:
             figures["nats_per_token_not_normalised"] = self.nats_per_token
+        elif not self.causal:
+            figures["nats_per_token_pseudo_likelihood"] = self.nats_per_token
+            figures |= {f"pseudo_{name}": getattr(self, name) for name in derived[1:]}
         elif self.predicts_end:
             figures |= {name: getattr(self, name) for name in derived}
         else:
@@ -124,7 +131,7 @@ def perplexity(
     ScoreError for a model that returns NaN, or whose perplexity overflows.
     """
     total, _ = _sums(model, corpus, streams, length)
-    return _perplexity(corpus, (0, corpus.n_documents), total, model.head)
+    return _perplexity(corpus, (0, corpus.n_documents), total, model)
 
 
 def perplexity_by_document(
@@ -137,10 +144,9 @@ def perplexity_by_document(
     """
     total, of_documents = _sums(model, corpus, streams, length)
     documents = tuple(
-        _perplexity(corpus, (d, d + 1), sums, model.head)
-        for d, sums in enumerate(of_documents.tolist())
+        _perplexity(corpus, (d, d + 1), sums, model) for d, sums in enumerate(of_documents.tolist())
     )
-    whole = _perplexity(corpus, (0, corpus.n_documents), total, model.head)
+    whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
     return replace(whole, documents=documents)
 
 
@@ -177,8 +183,9 @@ def _sums(model: DocumentLM, corpus: Corpus, streams: int, length: int) -> tuple
     return total, of_documents
 
 
-def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, head: Head) -> Perplexity:
+def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, model: DocumentLM) -> Perplexity:
     """Perplexity of a span of documents (the first, and the one after the last) from its sums."""
+    head = model.head
     first, last = (int(corpus.documents[d]) for d in span)
     tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
     nats, word_nats, log_z, squares = sums
@@ -190,7 +197,9 @@ def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, head: Head) -
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
     oov = int(np.count_nonzero(tokens == UNKNOWN))
     counts = last - first, len(tokens), oov
-    return Perplexity(*counts, nats, word_nats, error, predicts_end=head.predicts_end)
+    return Perplexity(
+        *counts, nats, word_nats, error, predicts_end=head.predicts_end, causal=model.causal
+    )
 
 
 def _interpolated(model: DocumentLM, reading: Reading, nll: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ def check_composition(
     model = tiny_model(composition, recurrence=recurrence, layers=layers, tied=tied, scale=scale)
     check_shapes(model, composition)
     checks = (check_unroll, check_predictions, check_batches, check_order, check_keys)
-    others = (check_side_information, check_gradients, check_levels, check_pairs)
+    others = (check_side_information, check_causality, check_gradients, check_levels, check_pairs)
     for check in (*checks, *others):
         check(model)
 
@@ -154,6 +154,24 @@ def check_side_information(model: DocumentLM) -> None:
     for kind, scores in zip(kinds, found[1:], strict=True):
         if torch.equal(scores, found[0]):
             raise BrokenLaw(f"side information: expected scores to change with {kind}, found none")
+
+
+@torch.no_grad()
+def check_causality(model: DocumentLM) -> None:
+    """Scores of a causal model change with no later sentence, others with the next one alone."""
+    scores = _scores_of_sentences(model, DOCUMENT)
+    for t in range(1, len(DOCUMENT)):
+        words = [3 + (word - 2) % 7 for word in DOCUMENT[t]]  # as many, and all of them others
+        changed = _scores_of_sentences(model, [*DOCUMENT[:t], words, *DOCUMENT[t + 1 :]])
+        change = (changed - scores)[:t].abs()
+        expected = torch.zeros(t, dtype=torch.bool)
+        expected[-1] = not model.causal
+        if not torch.equal(change > 1e-5, expected):
+            raise BrokenLaw(
+                f"{'causal' if model.causal else 'not causal'}: expected the scores of sentences "
+                f"{expected.nonzero().flatten().tolist()} of {t} to change with the next one, "
+                f"found changes of {change.tolist()}"
+            )
 
 
 def check_keys(model: DocumentLM) -> None:
@@ -264,6 +282,15 @@ def _scores(model: DocumentLM, contexts: Rows) -> Tensor:
     """Scores (N, K) of `SENTENCES` after contexts."""
     request = Candidates.of([SENTENCES]), contexts
     return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
+
+
+def _scores_of_sentences(model: DocumentLM, document: Sequence[Sentence]) -> Tensor:
+    """Scores (T,) of a document's sentences as training reads them."""
+    corpus = corpus_of(document, side_of(model, range(len(document))))
+    (segment,) = segments(corpus, [0], streams=1, length=len(document))
+    reading = read(model, corpus, segment, model.context.start(1))
+    nll = model.head.nll(reading.features, reading.targets)
+    return torch.zeros(len(document)).index_add(0, reading.sentences, -nll)
 
 
 def _log_probs(model: DocumentLM, features: Tensor) -> Tensor:

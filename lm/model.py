@@ -25,6 +25,7 @@ from lm.recurrences import Recurrence, select
 from lm.recurrences import State as RecurrentState
 from lm.rows import Rows
 from lm.sentences import Positions, PositionStates, ReadSentences
+from lm.side_information import is_causal
 from lm.vocabulary import START
 from lm.zoo import ZOO
 
@@ -113,6 +114,14 @@ class DocumentLM(nn.Module):
         if self.context.reads_states and self.fusion.hidden_depends_on_context:
             return None
         return self.context.sentences
+
+    @property
+    def causal(self) -> bool:
+        """Whether scores depend on no later target sentence, and add up to those of documents.
+
+        Otherwise a sentence's score is given the next one, too: their sum is a pseudo-likelihood.
+        """
+        return not self.fusion.uses_context or is_causal(self.context)
 
     @property
     def additive(self) -> bool:

@@ -3,6 +3,7 @@
 Each kind is a text of its own, parallel to the target text and in words of its own vocabulary: the
 source sentences, or labels, which are sentences of one word. It is given, not searched, so that
 it never raises the order of a model. Kinds may be derived from others: what another sentence has.
+One is derived from the target text itself: a context that needs it depends on later sentences.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ KINDS: Mapping[str, str] = {
 }
 LABELS = frozenset({"relations", "topics"})  # kinds whose sentences are one word
 NUMBERS = frozenset({"parents"})  # kinds whose sentences are the number of a sentence, or nothing
+TARGET = "target"  # the text itself, which no file gives
 
 
 def information_of(context: Any, *, training: bool = True) -> tuple[str, ...]:
@@ -40,6 +42,12 @@ def information_of(context: Any, *, training: bool = True) -> tuple[str, ...]:
     needed += (fact(context, "training_information") or ()) if training else ()
     given = (DERIVED[kind].given if kind in DERIVED else (kind,) for kind in needed)
     return tuple(dict.fromkeys(chain(*given)))
+
+
+def is_causal(context: Any) -> bool:
+    """Whether a context, or the one that a maker makes, needs no later sentences of its text."""
+    needed = fact(context, "side_information") or ()
+    return all(DERIVED[kind].kind != TARGET for kind in needed if kind in DERIVED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +142,7 @@ def _parents(side: SideTexts, chosen: Indices, documents: Indices) -> Indices:
 DERIVED: Mapping[str, Derived] = {
     "next-source": Derived("source", ("source",), _next),
     "parent-source": Derived("source", ("source", "parents"), _parents),
+    "next-target": Derived(TARGET, (), _next),
 }
 
 

@@ -112,8 +112,9 @@ def entered(model: DocumentLM, contexts: Rows, number: int, *, other: str = "") 
 
 
 def beside(model: DocumentLM) -> Corpus:
-    """A document of twelve sentences without words, with side information."""
-    return corpus_of([[]] * 12, side_of(model, range(12)))
+    """A document of twelve sentences of one word each, with side information."""
+    sentences = [[len(SPECIAL) + n % 7] for n in range(12)]
+    return corpus_of(sentences, side_of(model, range(12)))
 
 
 def read_by_words(model: DocumentLM, sentence: Sequence[int], context: Rows) -> ReadSentences:

@@ -211,6 +211,14 @@ _MODELS: Zoo = {
         order=0,
         shape=("rnn", 1),
     ),
+    "dclm-right-target": Composition(
+        "lm.contexts.next_target:NextTarget",
+        "lm.fusions:Output",
+        _MEMO + ", eqs. 1–5 and 13, given the next target sentence (pseudo-likelihood)",
+        "H(H+K+1) + V(3H+K+1) + (3KH+H) + H(2H+1) + H",
+        causal=False,
+        shape=("rnn", 1),
+    ),
     "dclm-rst": Composition(
         "lm.contexts.source_neighbours:NextAndParentSource",
         "lm.fusions:Output",

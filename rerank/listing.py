@@ -188,9 +188,10 @@ def _models() -> Iterable[Row]:
     models: Mapping[str, Composition] = {**MODELS.builtin, **MODELS.families}
     for name, model in models.items():
         unknown = "N" if name in MODELS.families else "unbounded"
+        order = unknown if model.order is None else model.order
         yield {
             "name": name,
-            "order": unknown if model.order is None else model.order,
+            "order": order if model.causal else f"{order}, given the next sentence, too: sweeps",
             "exact decoders": [row.name for row in DECODERS.builtin.values() if _exact(row, model)],
             "context": str(model.context).partition(":")[2],
             "fusion": _part(model.fusion, "fusion", model),
@@ -209,6 +210,8 @@ def _part(part: object, option: str, model: Composition) -> str:
 def _exact(decoder: Decoder, model: Composition) -> bool:
     """Whether a decoder is exact for a model, or for all models of a family of finite order."""
     order = model.order
+    if not (model.causal or decoder.acausal):
+        return False
     return decoder.exact(order if order is None or isinstance(order, int) else 10**6)
 
 

@@ -33,7 +33,10 @@ TOP_LEVEL = {
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
 HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
 # from `rerank` to `lm`, which loads torch: the gate, and what is behind it
-_BRIDGING = ("language_model", "contextual", "following", "moves", "requests", "side_rows")
+_BRIDGING = (
+    *("language_model", "acausal", "contextual", "following", "moves", "requests"),
+    "side_rows",
+)
 BRIDGES = [f"rerank/scorers/{name}.py" for name in _BRIDGING]
 
 

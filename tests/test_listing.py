@@ -115,7 +115,14 @@ def test_a_name_that_is_built_in_is_a_warning(monkeypatch: pytest.MonkeyPatch) -
 def test_the_exact_decoders_of_a_model_are_those_of_its_order() -> None:
     names = {row["name"]: row["exact decoders"] for row in listing("models").rows}
     for name, model in ZOO.items():
-        assert names[name] == [row.name for row in DECODERS.values() if row.exact(model.order)]
+        exact = [row.name for row in DECODERS.values() if row.exact(model.order)]
+        assert names[name] == (exact if model.causal else [])
+
+
+def test_a_model_that_is_given_the_next_sentence_is_listed_with_its_search() -> None:
+    orders = {row["name"]: row["order"] for row in listing("models").rows}
+    assert orders["dclm"] == "unbounded"
+    assert orders["dclm-right-target"] == "unbounded, given the next sentence, too: sweeps"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class Report:
     text, if the head is not normalised. rate: learning rate of the last update. stage: its name;
     nats and perplexity of "sentences" are those of the sentence level's words. predicts_end:
     whether `</s>` is one of the tokens; it is not of a sentence level, and of bags of words.
+    causal: whether the perplexity is one, and no pseudo-perplexity (`lm.evaluation.Perplexity`).
     """
 
     update: int
@@ -94,6 +95,7 @@ class Report:
     rate: float = 0.0
     stage: str = "words"
     predicts_end: bool = True
+    causal: bool = True
 
 
 @dataclass(slots=True)

@@ -302,6 +302,7 @@ class Trainer:
             rate=self.optimiser.param_groups[0]["lr"],
             stage=self.stage.name,
             predicts_end=self.stage.words and self.model.head.predicts_end,
+            causal=self.model.causal,
         )
         progress.nats, progress.predictions, progress.reported = 0.0, 0, progress.seconds
         return report, nats

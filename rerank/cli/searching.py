@@ -25,7 +25,7 @@ _OPTIONS = {  # by the name that decoders use
         default="auto",
         help="Decoder: a name of `rerank list decoders`, which shows the options of each, or "
         "auto: Viterbi where it is exact and affordable, else beam search; sweeps for models of "
-        "unbounded order that read documents in both directions.",
+        "unbounded order that read documents in both directions, or are given the next sentence.",
     ),
     "width": count_option("--beam", "width", help="Beam width [default: 8]."),
     "threshold": click.option(

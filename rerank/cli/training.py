@@ -278,7 +278,7 @@ def train_lm(
         messages.announce(
             f"epoch {r.epoch:5.2f}  {r.seconds / 60:5.1f} min  {r.words_per_second:7,.0f} words/s  "
             f"train {r.training_nats:.3f} nats  valid {'' if r.predicts_end else 'bag-of-words '}"
-            f"perplexity {r.valid_perplexity:.2f}"
+            f"{'' if r.causal else 'pseudo-'}perplexity {r.valid_perplexity:.2f}"
             f"{'' if r.stage == 'words' else f' of {r.stage}'}"
             f"{f'  {r.log_z.to_text()}' if r.log_z else ''}{'  best' if r.best else ''}"
         )

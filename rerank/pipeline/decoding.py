@@ -203,6 +203,11 @@ def score(
                     f"{scorer.name}: after the {prefix} of later sentences, since its model reads "
                     "documents from the last"
                 )
+            if not scorer.causal:
+                announce(
+                    f"{scorer.name}: given the {prefix} of both sides, since its model reads the "
+                    "next sentence, too"
+                )
         if model is not None:
             search = choose_search(source, search, announce)
         estimate(source, search if model else None, announce)

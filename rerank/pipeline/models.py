@@ -153,6 +153,11 @@ def open_models(
                 f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; leave "
                 f"the option out, or give the model a document cache: --document-cache {name}"
             )
+        if name in options.pmi and not model.causal:
+            raise UsageError(
+                f"--pmi {name}: {folder} is a model that is given the next sentence, too, for "
+                "which there is no PMI form; leave the option out"
+            )
         source: FeatureSource = PmiForm(model) if name in options.pmi else model
         reads_reversed = saved.model.config.reverse_documents
         found.append(ReversedDocuments(source) if reads_reversed else source)

@@ -35,6 +35,7 @@ _BOTH_DIRECTIONS = (
     ", which search the sum of models that read documents forward and of models that read them "
     "from the last sentence; or leave out those of one direction"
 )
+_NOT_CAUSAL = ", which search models that are given the next sentence, too; or leave these out"
 _DIRECTIONS = {  # of a search, for people
     Direction.FORWARD: "",
     Direction.REVERSED: "; documents are searched from the last sentence to the first, as the "
@@ -106,14 +107,18 @@ class Search:
         }
 
     def check_decoder(
-        self, row: Decoder, order: int | None, direction: Direction = Direction.FORWARD
+        self, row: Decoder, order: int | None, direction: Direction, *, causal: bool
     ) -> None:
-        """UsageError for a decoder that does not serve the order, and for unsuited options."""
+        """UsageError for a decoder that does not serve the order, and for unsuited options.
+
+        causal: whether each scorer depends on the sentences of one side only.
+        """
         given, auto, both = self.options, self.method == "auto", direction is Direction.BOTH
         try:
             check_order(row, order, causal=not both, n_best=given.n_best, table=DECODERS.builtin)
         except UnsuitedDecoder as fault:
-            cure = _BOTH_DIRECTIONS if both and not row.acausal else ""
+            cure = _BOTH_DIRECTIONS if causal else _NOT_CAUSAL
+            cure = cure if both and not row.acausal else ""
             raise UsageError(f"--search {row.name}: {fault}{cure}") from None
         try:
             check_options(row, given, order, auto=auto, table=DECODERS.builtin, flags=FLAGS)
@@ -200,7 +205,7 @@ def choose_search(source: DocumentSource, search: Search, announce: Printer) -> 
             priced = f"; --search viterbi is exact, in {passes:.0f} passes over the lists"
             for scorer in source.scorers:
                 scorer.lazily()
-    search.check_decoder(row, order, direction)
+    search.check_decoder(row, order, direction, causal=source.causal)
     wide = f" of width {width}" if "width" in row.options else ""
     depth = "unbounded order" if order is None else f"order {order}"
     exact = "exact" if row.exact(order) and search.options.merge in (None, "max") else "not exact"

@@ -49,9 +49,17 @@ def check_files(needed: Mapping[str, str], given: Iterable[str], prefix: str = "
 
 
 def refuse(saved: SavedModel, folder: str | Path, command: str) -> None:
-    """UsageError for a model that needs side information, in a command that reads none."""
+    """UsageError for a model that needs side information, in a command that reads none.
+
+    Also for one that is given the next sentence, where there is none.
+    """
     from lm.side_information import information_of
 
+    if not saved.model.causal:
+        raise UsageError(
+            f"{folder}: the model is given the next sentence, which {command} does not have; "
+            "choose another model"
+        )
     for kind in information_of(saved.model.context, training=False):
         raise UsageError(
             f"{folder}: the model needs {SIDE_INFORMATION[kind]}, which {command} does not read; "

@@ -59,10 +59,17 @@ class DocumentSource:
     @property
     def direction(self) -> Direction:
         """The direction of a search with all scorers; up to order 1 a scorer serves either."""
+        if not self.causal:
+            return Direction.BOTH
         given_later = {one.given_later for one in self.scorers if one.order not in (0, 1)}
         if len(given_later) > 1:
             return Direction.BOTH
         return Direction.REVERSED if True in given_later else Direction.FORWARD
+
+    @property
+    def causal(self) -> bool:
+        """Whether each of the scorers depends on the sentences of one side only."""
+        return all(scorer.causal for scorer in self.scorers)
 
     @property
     def order(self) -> int | None:

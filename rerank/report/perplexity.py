@@ -19,6 +19,9 @@ _COLUMNS = {  # of the table for people: heading, decimals; those that the figur
     "perplexity_without_eos": ("without </s>", 2),
     "nats_per_word_of_a_bag": ("nats per word of a bag", 4),
     "nats_per_token_not_normalised": ("nats per token, not normalised", 4),
+    "nats_per_token_pseudo_likelihood": ("nats per token, pseudo-likelihood", 4),
+    "pseudo_perplexity": ("pseudo-perplexity", 2),
+    "pseudo_perplexity_without_eos": ("without </s>", 2),
 }
 
 
@@ -39,6 +42,7 @@ class PerplexityReport:
         found: dict[str, object] = {"schema": 1, **self.text.as_json()}
         found["duplicate_last_word"] = self.duplicate_last_word
         found["given"] = list(self.given)
+        found["pseudo_likelihood"] = not self.text.causal
         if self.text.documents is not None:
             found["documents"] = self._rows()
         return found
@@ -63,8 +67,9 @@ class PerplexityReport:
                 "to 1: no perplexity, and not comparable with one\n"
             )
         elif found.predicts_end:
+            pseudo = "" if found.causal else "pseudo-"
             text = (
-                f"perplexity {found.perplexity:.2f} (without </s> "
+                f"{pseudo}perplexity {found.perplexity:.2f} (without </s> "
                 f"{found.perplexity_without_eos:.2f}), {found.nats_per_token:.4f} nats per token "
                 f"over {counts}\n"
             )
@@ -80,11 +85,17 @@ class PerplexityReport:
         return text if found.documents is None else f"{self._table()}\n\n{text}"
 
     def _reservation(self) -> str:
-        """A line on labels, which may tell what is in the sentence that is predicted."""
+        """Lines on what is given that may tell what is in the sentence that is predicted."""
+        text = ""
+        if not self.text.causal:
+            text = (
+                "each sentence is given the next one, too: a pseudo-likelihood, no perplexity, and "
+                "not comparable with one\n"
+            )
         labels = [f"--{kind}" for kind in self.given if kind in LABELS_OF_SENTENCES]
         if not labels:
-            return ""
-        return (
+            return text
+        return text + (
             f"given {' and '.join(labels)}: not a perplexity if the labels were made from the text "
             "itself; it is one if they come from the source or from earlier sentences\n"
         )

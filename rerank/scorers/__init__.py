@@ -69,8 +69,8 @@ class FeatureSource(ABC):
     order: number of earlier sentences that the contextual feature depends on, None if unbounded;
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
-    depends on later sentences in place of earlier ones. Members other than `score` have defaults
-    for scores that cost nothing.
+    depends on later sentences in place of earlier ones; causal: whether it depends on those of one
+    side only. Members other than `score` have defaults for scores that cost nothing.
     """
 
     columns: Sequence[str] = ()
@@ -79,6 +79,7 @@ class FeatureSource(ABC):
     error: float = 0.0
     runs_on: str = "cpu"
     given_later: bool = False
+    causal: bool = True
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,10 +18,11 @@ from rerank.errors import RerankError
 from rerank.scorers.histories import take
 
 if TYPE_CHECKING:
+    from rerank.scorers.acausal import AcausalProblem
     from rerank.scorers.contextual import ContextualProblem
 
 
-Reading: TypeAlias = "tuple[ContextualProblem, int, Candidates, Rows]"
+Reading: TypeAlias = "tuple[ContextualProblem | AcausalProblem, int, Candidates, Rows]"
 
 
 def read(asked: Sequence[Reading]) -> list[tuple[NDArray[np.float32], Rows]]:
@@ -80,9 +81,7 @@ def advanced(
 ) -> Rows:
     """Contexts (M rows) after sentences with summaries (M rows), in which the next one is read.
 
-    side: encoded side information of that sentence, one row, or None. One at a time on a
-    deterministic backend: the bits of a row of a product may depend on how many rows there are,
-    and on where in memory it lies, hence the copies that `take` makes.
+    side: encoded side information of that sentence, one row, or None.
     """
     context = engine.model.context
 
@@ -90,11 +89,20 @@ def advanced(
         after = context.advance(given, summary)
         return after if side is None else context.enter(after, side.repeat_interleave(len(after)))
 
+    return by_rows(engine, following, contexts, summaries)
+
+
+def by_rows(engine: ScoringEngine, function: Callable[..., Rows], *given: Rows) -> Rows:
+    """What a function makes of batches of M rows each.
+
+    One row at a time on a deterministic backend: the bits of a row of a product may depend on how
+    many rows there are, and on where in memory it lies, hence the copies that `take` makes.
+    """
     with engine.backend.inference():
         if not engine.backend.deterministic:
-            return following(contexts, summaries)
-        rows = (np.array([n]) for n in range(len(contexts)))
-        return contexts.cat([following(take(contexts, n), take(summaries, n)) for n in rows])
+            return function(*given)
+        places = (np.array([n]) for n in range(len(given[0])))
+        return Rows.cat([function(*(take(rows, place) for rows in given)) for place in places])
 
 
 def located(fault: ScoreError, t: int) -> str:

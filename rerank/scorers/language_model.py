@@ -29,6 +29,7 @@ from rerank.corpus.kbest import KBest, split_words
 from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import ContextualSource, ScoredDocument
+from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.following import located
@@ -45,7 +46,8 @@ class LanguageModel(ContextualSource):
 
     Order 0: each candidate is scored once. Order 1: after each candidate of the previous sentence,
     4 · K² bytes a sentence. Unbounded: after each history that a decoder keeps. The documents of
-    one call are scored in one batch, and looked up in the cache one by one.
+    one call are scored in one batch, and looked up in the cache one by one. A model that is not
+    causal scores paths (`rerank.scorers.acausal`), which are not cached.
 
     document_cache: weight λ of a document cache that the model is interpolated with
     (`lm.document_cache`), which makes the order unbounded; None for the model alone.
@@ -67,6 +69,7 @@ class LanguageModel(ContextualSource):
         if document_cache is not None:
             model = WithDocumentCache(model, document_cache)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
+        self.causal = model.causal
         self.oov = self.words = self.remembered = 0
         self.unknown: Counter[bytes] = Counter()
         self._engine = ScoringEngine.of(model, backend)
@@ -185,6 +188,10 @@ class LanguageModel(ContextualSource):
     def score(self, documents: Sequence[Named]) -> list[ScoredDocument]:
         """Problem of each document, and (n, 1) counts of out-of-vocabulary words."""
         texts = [self._texts(kbest) for _, kbest in documents]
+        if not self.causal:
+            return [
+                self._acausal(name, own) for (name, _), own in zip(documents, texts, strict=True)
+            ]
         kept = [self._memory.recall(own) for own in texts]
         if self.order not in (0, 1):
             return [
@@ -286,6 +293,12 @@ class LanguageModel(ContextualSource):
             side=side_rows(self.saved, [texts], self._engine.backend.device),
         )
         return ScoredDocument(problem, self._unknown(texts, kept), problem.keep)
+
+    def _acausal(self, name: str, texts: ListTexts) -> ScoredDocument:
+        """The problem of a document under a model that is given the next sentence, too."""
+        lists, columns = self._encoded(texts)
+        problem = AcausalProblem(self._engine, lists, label=self._label(name))
+        return ScoredDocument(problem, self._unknown(texts, CachedScores(texts, texts, columns)))
 
     def _unknown(self, texts: ListTexts, kept: CachedScores) -> NDArray[np.float64]:
         """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals.

@@ -232,6 +232,10 @@ class _PluginProblem(DocumentProblem):
         with self._watched(t):
             return self._problem.rescore(paths, t, horizon)
 
+    def scores_within(self, choices: Sequence[int]) -> Sequence[Floats]:
+        with self._watched():
+            return self._problem.scores_within(choices)
+
     def unary(self, t: int) -> Floats:
         with self._watched(t):
             return checked(np.asarray(self._problem.unary(t)), t, shape=(self.lengths[t],))

@@ -65,7 +65,7 @@ def called(
     def record(*given: object, **named: object) -> SimpleNamespace:
         pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
-        figures = {"log_z": None, "documents": None, **dict.fromkeys(FIGURES, 1.0)}
+        figures = {"log_z": None, "documents": None, "causal": True, **dict.fromkeys(FIGURES, 1.0)}
         return SimpleNamespace(to_text=str, to_dict=dict, as_json=dict, **figures)
 
     patch.setattr(pipeline, name.replace("-", "_"), record)
@@ -619,4 +619,5 @@ def test_nats_of_bags_of_words_are_not_shown_as_a_perplexity(
     assert json.loads(capsys.readouterr().out) == {
         **{"schema": 1, "sentences": 2, "tokens": 8, "oov": 1},
         **{"nats": 20.0, "nats_per_word_of_a_bag": 2.5, "duplicate_last_word": False, "given": []},
+        "pseudo_likelihood": False,
     }

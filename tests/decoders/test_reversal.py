@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -220,6 +221,31 @@ def test_a_candidates_own_score_is_given_the_sentences_after_it(
             np.testing.assert_array_equal(ours, theirs)
     total = sum(row[k] for row, k in zip(truth, path, strict=True))
     assert total == path_score(problem, path)
+
+
+class BothSides(HistoryTable):
+    """A table whose scores count as given later sentences, too."""
+
+    causal = False
+
+    def scores_within(self, choices: Sequence[int]) -> list[Array]:
+        return conditional_scores(HistoryTable(self.tables, self.order), choices)
+
+
+def test_scores_within_a_path_are_those_of_the_problem_in_either_order() -> None:
+    table = random_problem(None, [2, 3, 2], rng(1), VALUES)
+    both, path = BothSides(table.tables, None), [1, 2, 0]
+    for found in (own_scores(both, path), own_scores(reversed_problem(both), path[::-1])[::-1]):
+        for ours, theirs in zip(found, conditional_scores(table, path), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="sentence 2 has 2 candidates, no candidate 2"):
+        own_scores(both, [0, 0, 2])
+
+
+def test_a_problem_of_later_sentences_without_scores_within_a_path_is_refused() -> None:
+    turned = reversed_problem(random_problem(None, [2, 2], rng(1), VALUES))
+    with pytest.raises(UnsuitedDecoder, match="no scores of candidates within a path"):
+        turned.scores_within([0, 0])
 
 
 def test_the_utility_of_a_reversed_problem_counts_sentences_from_the_last() -> None:

@@ -15,6 +15,7 @@ from lm.composition import Composition
 from lm.contexts import Context, NoContext
 from lm.contexts.last_hidden import LastHidden
 from lm.contexts.last_two_hidden import LastTwoHidden
+from lm.contexts.next_target import NextTarget
 from lm.contexts.sentence_bags import DualSentenceLevel
 from lm.contexts.sentence_recurrence import SentenceRecurrence
 from lm.contexts.source_neighbours import NextSource
@@ -27,6 +28,7 @@ from lm.normalisers import Pair
 from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.sentences import Positions, ReadSentences
+from lm.side_information import DERIVED, TARGET, Derived
 from lm.tiny_models import tiny_model
 from lm.vocabulary import END
 from lm.zoo import ZOO
@@ -301,3 +303,20 @@ class Deaf(NextSource):
 def test_a_kind_of_side_information_without_effect_is_named() -> None:
     with pytest.raises(BrokenLaw, match="expected scores to change with next-source"):
         check_composition(replace(ZOO["dclm-right"], context=Deaf))
+
+
+class AfterNext(NextTarget):
+    """Reads the sentence after the next one."""
+
+    side_information = ("after-next",)
+
+
+def test_a_context_of_other_later_sentences_than_the_next_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    after_next = Derived(
+        TARGET, (), lambda side, chosen, ends: np.where(chosen + 2 < ends[-1], chosen + 2, -1)
+    )
+    monkeypatch.setattr("lm.side_information.DERIVED", {**DERIVED, "after-next": after_next})
+    with pytest.raises(BrokenLaw, match="not causal: expected the scores of sentences"):
+        check_composition(replace(ZOO["dclm-right-target"], context=AfterNext))

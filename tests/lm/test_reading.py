@@ -27,7 +27,11 @@ from lm.zoo import ZOO
 V = 13
 LENGTHS = [4, 1, 6, 2, 3]  # sentences of each document
 LARGER = ["rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
-RIGHT = ["dclm-right", "dclm-rst"]  # of other sentences, their side information is not dropped
+RIGHT = [
+    "dclm-right",
+    "dclm-right-target",
+    "dclm-rst",
+]  # of other sentences, their side information is not dropped
 every_model = pytest.mark.parametrize("name", [*sorted(ZOO), *LARGER])
 
 

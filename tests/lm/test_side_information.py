@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from lm.contexts import Context
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
-from lm.side_information import SentenceNumbers, SideText, information_of, words_of
+from lm.side_information import (
+    SentenceNumbers,
+    SideText,
+    information_of,
+    is_causal,
+    words_of,
+)
 
 sentences = st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6)
 
@@ -106,3 +112,12 @@ def test_what_is_given_for_derived_kinds_is_what_they_follow_from() -> None:
 
     assert information_of(Both) == ("source", "parents", "relations")
     assert information_of(Both, training=False) == ("source", "parents")
+
+
+def test_what_is_derived_from_the_text_itself_need_not_be_given() -> None:
+    class Target(Context):
+        side_information = ("source", "next-target")
+
+    assert information_of(Target) == ("source",)
+    assert not is_causal(Target)
+    assert is_causal(Context)

@@ -22,14 +22,14 @@ ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
 ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
 ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
 ORDERS |= {"dclm-projection": None, "dclm-projection-decoupled": 1, "dclm-recurrence": None}
-ORDERS |= {"dclm-auxiliary": None, "dclm-right": 0, "dclm-rst": 0}
+ORDERS |= {"dclm-auxiliary": None, "dclm-right": 0, "dclm-rst": 0, "dclm-right-target": None}
 ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
 ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
 ORDERS |= {"clstm-prevsent": 1, "clstm-sentseg": 0, "clstm-paraseg": None}
 ORDERS |= {"clstm-prevsent-sentseg": 1, "clstm-sentseg-paraseg": None}
 ORDERS |= {"clstm-given-topic": 0, "clstm-thought": None, "hlstm": None}
 ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence", "dclm-auxiliary"}
-ADDITIVE |= {"dclm-right", "dclm-rst"}
+ADDITIVE |= {"dclm-right", "dclm-rst", "dclm-right-target"}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 NUMBERS = (2, 1, 3, 2, 5, 2)
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
@@ -102,6 +102,7 @@ def test_the_table_holds_the_models_whose_orders_are_known() -> None:
 def test_orders_follow_from_the_compositions(name: str, recurrence: str, head: str | None) -> None:
     model = DocumentLM(config_of(name, 9, 3, 4, recurrence=recurrence, head=head))
     assert model.order == ORDERS[name] == ZOO[name].order
+    assert model.causal == ZOO[name].causal == (name != "dclm-right-target")
     assert model.additive == (name in ADDITIVE and head != "hashed")
 
 

@@ -44,7 +44,8 @@ def document(problem: DocumentProblem, name: str = "talk-1") -> DocumentFeatures
 def opened(*orders: int | None) -> DocumentSource:
     """Lists with scorers of these orders."""
     scorers = [
-        SimpleNamespace(order=order, passes=lambda k: 1.0, given_later=False) for order in orders
+        SimpleNamespace(order=order, passes=lambda k: 1.0, given_later=False, causal=True)
+        for order in orders
     ]
     return DocumentSource((), cast(Any, scorers), Notices(), name="dev.kbest")
 
@@ -119,6 +120,7 @@ class Priced:
     exponent: int
     order: int | None = 1
     given_later: bool = False
+    causal: bool = True
 
     def passes(self, k: float) -> float:
         return k**self.exponent

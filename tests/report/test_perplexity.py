@@ -1,6 +1,7 @@
 """Perplexity as text, JSON and TSV."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -29,7 +30,8 @@ def test_documents_are_rows_above_that_line() -> None:
 
 def test_json_has_the_figures_of_the_text_and_a_list_of_documents() -> None:
     alone, found = (PerplexityReport(one).to_dict() for one in (TEXT, WITH_DOCUMENTS))
-    assert alone == {"schema": 1, **TEXT.as_json(), "duplicate_last_word": False, "given": []}
+    others = {"duplicate_last_word": False, "given": [], "pseudo_likelihood": False}
+    assert alone == {"schema": 1, **TEXT.as_json(), **others}
     documents = [{"document": 0, **FIRST.as_json()}, {"document": 1, **SECOND.as_json()}]
     assert found == {**alone, "documents": documents}
     assert json.loads(json.dumps(found)) == found
@@ -75,3 +77,25 @@ def test_scores_of_stupid_backoff_are_not_called_perplexity() -> None:
     )
     assert report.to_dict()["nats_per_token_not_normalised"] == 2.0
     assert "perplexity" not in report.to_dict()
+
+
+def test_a_pseudo_likelihood_is_not_called_perplexity() -> None:
+    document = Perplexity(2, 8, 1, 20.0, 16.0, causal=False)
+    report = PerplexityReport(replace(document, documents=(document,)))
+    heading, *_, text, reservation = report.to_text().splitlines()
+    assert heading.split("nats per token, pseudo-likelihood")[1].split() == [
+        *("pseudo-perplexity", "without", "</s>"),
+    ]
+    assert text == (
+        "pseudo-perplexity 7.39 (without </s> 7.39), 2.0000 nats per token over 8 words "
+        "(1 out of vocabulary) in 2 sentences"
+    )
+    assert reservation == (
+        "each sentence is given the next one, too: a pseudo-likelihood, no perplexity, and not "
+        "comparable with one"
+    )
+    found = report.to_dict()
+    assert found["pseudo_likelihood"] is True
+    assert found["pseudo_perplexity"] == pytest.approx(7.389, abs=1e-3)
+    assert not found.keys() & {"perplexity", "perplexity_without_eos", "nats_per_token"}
+    assert "pseudo_perplexity" in report.to_tsv().splitlines()[0].split("\t")

@@ -1,5 +1,6 @@
 """A problem that somebody's scorer made: its own answers, and faults that name their place."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 from decoders.arrays import Pairwise, Unary
-from decoders.problem import DocumentProblem, UnsuitedDecoder
+from decoders.problem import DocumentProblem, Floats, UnsuitedDecoder
+from decoders.reversal import own_scores
 from decoders.search import decode
 from rerank.corpus.document import Candidate, Document
 from rerank.errors import RerankError
@@ -43,6 +45,20 @@ def test_answers_are_those_of_the_problem() -> None:
     np.testing.assert_array_equal(own.rescore(paths, 1, 1), PAIRS.rescore(paths, 1, 1))
     np.testing.assert_array_equal(own.average(None, np.ones((1, 3))), [0, 1, 2])
     assert checked(Unary([np.ones(2)]), (2,), 0).unary(0).tolist() == [1, 1]
+
+
+class Acausal(Pairwise):
+    """Scores that depend on the next sentence, too."""
+
+    causal = False
+
+    def scores_within(self, choices: Sequence[int]) -> list[Floats]:
+        return [np.full(k, float(sum(choices) + t)) for t, k in enumerate(self.lengths)]
+
+
+def test_scores_within_a_path_are_those_of_the_scorer() -> None:
+    own = checked(Acausal([np.zeros((1, 2)), np.zeros((2, 3))]), (2, 3), 1)
+    assert [row.tolist() for row in own_scores(own, [1, 2])] == [[3, 3], [4, 4, 4]]
 
 
 class Late(Unary):

@@ -1,6 +1,6 @@
 """Language models with chance weights."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lm.checkpoint import save_model
+from lm.batches import segments
+from lm.checkpoint import SavedModel, save_model
 from lm.composition import Zoo, fact, load
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
 from lm.parts import options_of
+from lm.reading import read
 from lm.rows import Rows
 from lm.side_information import KINDS, LABELS, SentenceNumbers, SideText, information_of
 from lm.training.optimisers import sparse_parameters
@@ -95,6 +97,24 @@ def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
         kind: Vocabulary(tuple(b"%d" % n for n in range(size - len(SPECIAL))))
         for kind, size in sizes.items()
     }
+
+
+def corpus_of_texts(saved: SavedModel, texts: Sequence[str]) -> Corpus:
+    """One document as a model reads it."""
+    words = [saved.vocabulary.encode(text.encode().split()) for text in texts]
+    return Corpus.of([[saved.reading_order(one) for one in words]])
+
+
+@torch.no_grad()
+def scores_of_sentences(saved: SavedModel, texts: Sequence[str]) -> list[float]:
+    """log p of each sentence of a document, which is read as training reads it."""
+    text = corpus_of_texts(saved, texts)
+    (segment,) = segments(text, [0], streams=1, length=len(texts))
+    reading = read(saved.model, text, segment, saved.model.context.start(1))
+    nll = saved.model.head.nll(reading.features, reading.targets).double()
+    zeros = torch.zeros(len(texts), dtype=torch.float64)
+    found: list[float] = zeros.index_add(0, reading.sentences, -nll).tolist()
+    return found
 
 
 def without_padding(contexts: Rows) -> list[Tensor]:

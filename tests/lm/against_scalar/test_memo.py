@@ -49,7 +49,7 @@ def reference(model: DocumentLM, document: Document) -> Scores:
         return GIVEN_RELATIONS[config.model](p, document, relations, g)
     if config.source_words:
         return of_source(model, document)
-    functions = {"dclm-decoupled": memo.decoupled}
+    functions = {"dclm-decoupled": memo.decoupled, "dclm-right-target": memo.right_context}
     function = functions.get(config.model, memo.dclm)
     return function(p, document, REPRESENTATIONS[config.encoder or "cnn"])
 
@@ -126,6 +126,17 @@ CASES += [
         ("dclm-right", "rnn", None, ("lstm", 2, True)),
         ("dclm-rst", "cnn", None, ("lstm", 1, True)),
         ("dclm-rst", "sum", "current", ("gru", 1, False)),
+    ]
+]
+CASES += [
+    Case(
+        Config("dclm-right-target", V, 3, 4, *shape, encoder=g, sentence_recurrence=level),
+        reference,
+    )
+    for g, level, shape in [
+        ("bag", "tanh", ("rnn", 1, False)),
+        ("cnn", None, ("lstm", 1, True)),
+        ("rnn", "cifg", ("gru", 2, False)),
     ]
 ]
 AUXILIARY = [

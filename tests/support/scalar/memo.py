@@ -57,6 +57,19 @@ def dclm(p: Parameters, document: Document, g: Representation) -> Scores:
     return scores
 
 
+def right_context(p: Parameters, document: Document, g: Representation) -> Scores:
+    """Eqs. 1–5 and 13 with g(w_{i+1}) in place of h_{i+1}: softmax(… + V_l h_{i−1} + V_r b_{i+1}).
+
+    After the last sentence b is the vector of no words. V_d is V_l and V_r side by side.
+    """
+    scores, state = [], before_document(p)
+    for i, words in enumerate(document):
+        following = g(p, document[i + 1] if i + 1 < len(document) else [])
+        scores.append(_sentence(p, words, product(p["V_d"], [*top(state), *following])))
+        state = p["f"](g(p, words), state)  # eqs. 4 and 5
+    return scores
+
+
 def before_document(p: Parameters) -> list[State]:
     """h_0, and zeros for what else the state of f has."""
     zero = [0.0] * len(p["h_0"])
