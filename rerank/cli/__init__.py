@@ -30,6 +30,7 @@ from rerank.cli.ngram_models import train_ngram
 from rerank.cli.perplexity import perplexity
 from rerank.cli.relations import relations
 from rerank.cli.sampling import sample
+from rerank.cli.topics import topics
 from rerank.cli.training import train_lm
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -63,6 +64,7 @@ for command in (
     lm_eval,
     cloze,
     relations,
+    topics,
     score,
     tune_mert,
     tune_moses,
