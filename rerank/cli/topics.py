@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rerank.cli.names import TableName
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -16,9 +17,10 @@ from rerank.cli.options import (
     message_options,
     print_result,
 )
+from rerank.cli.topic_prediction import evaluate, train
 from rerank.cli.values import FILE, FOLDER, MOST_LINES
 
-WIDEST = 1 << 16  # number of topics, or of hidden units, that a model can have
+MOST_TOPICS = 1 << 16
 
 
 @click.group()
@@ -30,13 +32,13 @@ def topics() -> None:
 @click.argument("text", type=FILE, metavar="TEXT")
 @click.option(
     "--topic-model",
-    type=click.Choice(["kmeans", "lda"]),
+    type=TableName("lm.composition:TOPIC_MODELS"),
     default="kmeans",
     help="kmeans clusters TF-IDF vectors in a latent semantic space, lda is latent Dirichlet "
     "allocation; both from stretches of ten sentences. They need the extra `topics` "
     "(scikit-learn); topics label does not.",
 )
-@count_option("--topics-number", most=WIDEST, default=100, help="Number of topics.")
+@count_option("--topics-number", most=MOST_TOPICS, default=100, help="Number of topics.")
 @count_option(
     "--vocab", "vocabulary", most=MOST_LINES, default=10_000, help="Vocabulary size, in words."
 )
@@ -101,3 +103,7 @@ def label(
     with messages.warnings() as notices:
         n = pipeline.label_topics(model, text, out, notices=notices, documents=documents, docs=docs)
     messages.announce(f"{n:,} sentences labelled")
+
+
+for command in (train, evaluate):
+    topics.add_command(command)

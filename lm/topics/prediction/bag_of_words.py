@@ -14,8 +14,8 @@ from lm.rows import Rows
 from lm.side_information import SideText
 from lm.topics.prediction import (
     LabelledText,
-    PredictorConfig,
     Predictions,
+    PredictorConfig,
     TopicPredictor,
     topic_vectors,
 )

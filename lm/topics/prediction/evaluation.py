@@ -21,14 +21,14 @@ MOST_NATS = 700.0  # a topic; exp of more overflows
 
 @dataclass(frozen=True, slots=True)
 class TopicFigures:
-    """Counts of predicted topics: nats is −Σ log p of the topics, None where nothing has one.
+    """Counts of predicted topics: nats is −Σ log p of the topics, infinite where one has p = 0.
 
     correct: how often the most probable topic, the first of equal ones, was the right one.
     """
 
     predictions: int
     correct: int
-    nats: float | None = None
+    nats: float = math.inf
 
     @property
     def accuracy(self) -> float:
@@ -36,9 +36,14 @@ class TopicFigures:
         return self.correct / self.predictions
 
     @property
+    def nats_per_topic(self) -> float:
+        """Nats / predictions."""
+        return self.nats / self.predictions
+
+    @property
     def perplexity(self) -> float | None:
-        """exp(nats / predictions)."""
-        return None if self.nats is None else math.exp(self.nats / self.predictions)
+        """exp(nats_per_topic), None if that is infinite."""
+        return math.exp(self.nats_per_topic) if self.nats < math.inf else None
 
     def as_json(self) -> dict[str, float | None]:
         """The figures by name."""
@@ -47,23 +52,19 @@ class TopicFigures:
 
 @torch.no_grad()
 def measure(model: TopicPredictor, text: LabelledText) -> TopicFigures:
-    """Figures of a predictor on a text with at least one prediction.
+    """Figures of a predictor, which is set to evaluation, on a text with at least one prediction.
 
     ScoreError if its weights give no probabilities.
     """
-    contexts, order = model.start(STREAMS).to(model.output.weight.device), range(
-        text.corpus.n_documents
-    )
-    nats, correct, predictions = 0.0, 0, 0
-    training = model.training
     model.eval()
+    contexts, order = model.start(STREAMS), range(text.corpus.n_documents)
+    nats, correct, predictions = 0.0, 0, 0
     for segment in segments(text.corpus, order, streams=STREAMS, length=LENGTH):
         found = model.read(text, segment, contexts)
         contexts = found.contexts
         nats += float(found.nll().double().sum())
         correct += found.correct
         predictions += len(found.targets)
-    model.train(training)
     if not nats / max(1, predictions) < MOST_NATS:  # NaN, too
         raise ScoreError(f"expected log-probabilities of topics, found a sum of {-nats} nats")
     return TopicFigures(predictions, correct, nats)

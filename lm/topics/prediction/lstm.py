@@ -19,8 +19,8 @@ from lm.recurrences import Recurrence
 from lm.rows import Rows
 from lm.topics.prediction import (
     LabelledText,
-    PredictorConfig,
     Predictions,
+    PredictorConfig,
     TopicPredictor,
     topic_vectors,
 )

@@ -8,10 +8,10 @@ the seed and the update's number.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,6 +55,60 @@ class EpochReport:
     best: bool
 
 
+class _Run:
+    """A predictor in training: its optimiser, and how many updates it has made of how many."""
+
+    def __init__(
+        self, model: TopicPredictor, text: LabelledText, settings: PredictorSettings
+    ) -> None:
+        self.model, self.text, self.settings = model, text, settings
+        self.streams = max(1, min(settings.streams, text.corpus.n_documents // 4))
+        self.schedule = SCHEDULES[settings.schedule]
+        self.optimiser = OPTIMISERS[settings.optimiser].create(
+            list(model.parameters()), settings.learning_rate, settings.weight_decay
+        )
+        self.updates = self.halvings = 0
+
+    def epoch(self, number: int) -> float:
+        """Make the updates of an epoch; the mean loss of a prediction."""
+        settings, model = self.settings, self.model
+        found = list(
+            carried_segments(
+                self.text.corpus,
+                streams=self.streams,
+                length=settings.segment,
+                seed=settings.seed,
+                epoch=number,
+            )
+        )
+        contexts, nats, predictions = model.start(self.streams), 0.0, 0
+        model.train()
+        for segment in found:
+            generator = torch.Generator(model.output.weight.device)
+            generator.manual_seed((settings.seed << 32) + self.updates)
+            noise = Noise(settings.dropout, 0.0, generator)
+            read = model.read(self.text, segment, contexts, noise)
+            contexts = read.contexts.detach()
+            if n := len(read.targets):
+                loss = read.nll().sum() + read.word_nll
+                self._update(loss / n, settings.epochs * len(found))
+                nats += float(loss.detach())
+                predictions += n
+            self.updates += 1
+        return nats / max(1, predictions)
+
+    def _update(self, loss: Tensor, total: int) -> None:
+        """One update of the weights, of `total` at most."""
+        settings = self.settings
+        place = Position(self.updates, total, self.updates / total, self.halvings)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.schedule.rate(settings.learning_rate, place)
+        self.optimiser.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        clip(self.model.parameters(), settings.clip)
+        self.optimiser.step()
+
+
 def train(
     model: TopicPredictor, text: LabelledText, valid: LabelledText, settings: PredictorSettings
 ) -> Iterator[EpochReport]:
@@ -63,50 +117,21 @@ def train(
     The best ones have the lowest perplexity of the validation text's topics. ScoreError if
     training diverges.
     """
-    streams = max(1, min(settings.streams, text.corpus.n_documents // 4))
+    run = _Run(model, text, settings)
     kept: dict[str, Tensor] = {}
-    best = before = None
-    failures = halvings = made = 0
-    optimiser = OPTIMISERS[settings.optimiser].create(
-        list(model.parameters()), settings.learning_rate, settings.weight_decay
-    )
-    schedule = SCHEDULES[settings.schedule]
+    best, before, failures = math.inf, None, 0
     for epoch in range(settings.epochs):
-        order = {"streams": streams, "length": settings.segment, "seed": settings.seed}
-        found = list(carried_segments(text.corpus, epoch=epoch, **order))
-        total = settings.epochs * len(found)
-        contexts, nats, predictions = model.start(streams), 0.0, 0
-        model.train()
-        for segment in found:
-            place = Position(made, total, made / total, halvings)
-            for group in optimiser.param_groups:
-                group["lr"] = schedule.rate(settings.learning_rate, place)
-            generator = torch.Generator(model.output.weight.device)
-            generator.manual_seed((settings.seed << 32) + made)
-            noise = Noise(settings.dropout, 0.0, generator)
-            read = model.read(text, segment, contexts, noise)
-            contexts = read.contexts.detach()
-            loss = read.nll().sum() + read.word_nll
-            made += 1
-            if not loss.requires_grad or not len(read.targets):
-                continue
-            optimiser.zero_grad(set_to_none=True)
-            torch.autograd.backward(loss / len(read.targets))
-            clip(model.parameters(), settings.clip)
-            optimiser.step()
-            nats += float(loss.detach())
-            predictions += len(read.targets)
+        training_nats = run.epoch(epoch)
         figures = measure(model, valid)
-        now = float(np.log(figures.perplexity or np.inf))
-        improved = best is None or now < best
-        failures = 0 if improved else failures + 1
-        if improved:
+        now = figures.nats_per_topic
+        failures = 0 if now < best else failures + 1
+        if now < best:
             best = now
             kept = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        yield EpochReport(epoch + 1, nats / max(1, predictions), figures, improved)
-        halvings, before = halvings + (not fell(before, now)), now
-        if failures >= settings.patience > 0 or (
-            schedule.halves and halvings >= MOST_HALVINGS
-        ):
+        yield EpochReport(epoch + 1, training_nats, figures, failures == 0)
+        run.halvings += not fell(before, now)
+        before = now
+        halved = run.schedule.halves and run.halvings >= MOST_HALVINGS
+        if halved or failures >= settings.patience > 0:
             break
     model.load_state_dict(kept)
