@@ -104,9 +104,12 @@ def train_topics(
     _predictor(recipe, 3, 3)  # faults of options, before texts are read
     device = choose_device(recipe.device, recipe.threads)
     inputs = InputFiles((*train.all, *valid.all))
-    named = {"vocabulary": recipe.vocabulary, "min_count": recipe.min_count}
-    # a language model whose texts have topics beside them; its name is not used
-    of_texts = Recipe("clstm-given-topic", documents=recipe.documents, **named)
+    of_texts = Recipe(
+        "clstm-given-topic",  # a model whose texts have topics beside them
+        vocabulary=recipe.vocabulary,
+        min_count=recipe.min_count,
+        documents=recipe.documents,
+    )
     texts = training_texts(of_texts, train, valid, notices)
     labels = texts.side["topics"]
     model = _predictor(recipe, len(texts.vocabulary), len(labels)).to(device)

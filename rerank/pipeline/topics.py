@@ -155,7 +155,7 @@ def label_topics(
     lines = list(read_lines(text, notices))
     if docs is not None:
         _check_lines(Documents.from_file(docs, notices), docs, lines, text)
-        parsed = [words_of(line) for line in lines]
+        parsed: list[list[bytes] | None] = [words_of(line) for line in lines]
     else:
         parsed = list(DOCUMENTS[documents](lines))
     sentences = [saved.vocabulary.encode(words) for words in parsed if words is not None]

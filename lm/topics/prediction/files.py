@@ -62,11 +62,9 @@ class SavedPredictor:
             (counts >= 0).all() and (counts[:, :2] < config.topics).all()
         ):
             raise ModelError(f"{path}: expected counts of topics, found others; train it again")
-        vocabularies = [
-            read_vocabulary(path, content.get(name), size, 1 << 20)
-            for name, size in (("vocabulary", config.words), ("labels", config.labels))
-        ]
+        words = read_vocabulary(path, content.get("vocabulary"), config.words, 1 << 20)
+        labels = read_vocabulary(path, content.get("labels"), config.labels, 1 << 20)
         model = make(config)
         model.load_state_dict(tensors)
         own = Transitions(counts.numpy(), config.topics)
-        return cls(model.to(device).eval(), *vocabularies, own)
+        return cls(model.to(device).eval(), words, labels, own)

@@ -73,19 +73,21 @@ class LSTMPredictor(TopicPredictor):
         contexts = contexts.put(begins, self.start(len(contexts)).take(begins))
         if not self.carried and self.thought is None:
             chosen = segment.sentences[segment.sentences >= 0]
-            found = self._read(text, chosen, self.start(len(chosen)), noise)
-            return Predictions(*found[:3], contexts)
-        logits, targets, nll = [], [], self.output.bias.new_zeros(())
+            own, own_targets, nll, _ = self._read(text, chosen, self.start(len(chosen)), noise)
+            return Predictions(own, own_targets, nll, contexts)
+        logits, targets, nlls = [], [], []
         for row in segment.sentences:
             index = np.flatnonzero(row >= 0)
             if not len(index):
                 break
             alive = torch.from_numpy(index).to(contexts.device)
-            *found, after = self._read(text, row[index], contexts.take(alive), noise)
-            logits.append(found[0])
-            targets.append(found[1])
-            nll = nll + found[2]
+            before = contexts.take(alive)
+            own, own_targets, nll, after = self._read(text, row[index], before, noise)
+            logits.append(own)
+            targets.append(own_targets)
+            nlls.append(nll)
             contexts = contexts.put(alive, after)
+        nll = torch.stack(nlls).sum()
         return Predictions(torch.cat(logits), torch.cat(targets), nll, contexts)
 
     def _read(
