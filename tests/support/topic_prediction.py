@@ -14,11 +14,10 @@ V, LABELS = 9, 7  # sizes of vocabularies, special words included; topics are 0 
 DOCUMENTS = [
     [[3, 4, 8], [], [5, 5, 6, 3]],
     [[7, 3]],
-    [],
     [[4], [6, 7, 8, 3, 4], [0, 3], [5], [8, 8]],
     [[6], [3]],
 ]
-TOPICS = [[1, 3, 1], [2], [], [4, 1, 0, 2, 1], [3, 4]]
+TOPICS = [[1, 3, 1], [2], [4, 1, 0, 2, 1], [3, 4]]
 
 
 def labelled(

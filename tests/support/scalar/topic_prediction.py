@@ -1,10 +1,10 @@
 """The predictors of topics of Ghosh et al. 2016, §5, in scalar arithmetic.
 
 Each function gives log p of every topic after each sentence of a document, in nats; topics are
-numbers from 0. `known` is the topic that enters the cells while a sentence is read, None where there
-is none. Parameters: X and T, rows of embeddings of words and topics, None where they are no input;
-W_t of thought vectors, None without; g, a `Stack` of cells; W and b of the softmax over topics;
-W_o and b_o of that over words; layers, pairs of W and b.
+numbers from 0. `known` is the topic that enters the cells while a sentence is read, None where
+there is none. Parameters: X and T, rows of embeddings of words and topics, None where they are no
+input; W_t of thought vectors, None without; g, a `Stack` of cells; W and b of the softmax over
+topics; W_o and b_o of that over words; layers, pairs of W and b.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Known: TypeAlias = Sequence[int | None]
 
 
 def lstm(p: Parameters, document: Sentences, known: Known, *, rolled_up: bool) -> list[Vector]:
-    """§5.1: p(T_{i+1} | s_i, T_i); eq. 3: cells read [x_t T], and in fig. 8 a thought vector, too."""
+    """§5.1: p(T_{i+1} | s_i, T_i); eq. 3: cells read [x_t T], in fig. 8 a thought vector, too."""
     return [log_probs for log_probs, _ in _lstm(p, document, known, rolled_up=rolled_up)]
 
 
@@ -46,10 +46,8 @@ def _lstm(
         beside = _topic(p, topic)
         if p["W_t"] is not None:
             beside = beside + _thought(p, before)
-        if p["X"] is None:
-            inputs = [beside]
-        else:
-            inputs = [p["X"][word] + beside for word in [START, *words]]
+        read = [[]] if p["X"] is None else [p["X"][word] for word in [START, *words]]
+        inputs = [x + beside for x in read]
         states = p["g"].read(inputs, before if rolled_up else None)
         before = states[-1]
         log_probs = log_softmax(plus(product(p["W"], top(before)), p["b"]))

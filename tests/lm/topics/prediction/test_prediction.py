@@ -1,7 +1,5 @@
 """Predictors of topics against scalar code written from the paper, and laws of all of them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +8,7 @@ import pytest
 import torch
 from support.scalar import names
 from support.scalar import topic_prediction as scalar
+from support.scalar.comparison import float64
 from support.topic_prediction import (
     DOCUMENTS,
     LABELS,
@@ -36,13 +35,6 @@ from lm.topics.prediction import (
 
 every_config = pytest.mark.parametrize("config", configs(), ids=name_of)
 C = LABELS - 2
-
-
-@contextmanager
-def float64() -> Iterator[None]:
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
 
 
 def parameters(model: TopicPredictor) -> dict[str, Any]:
@@ -139,7 +131,7 @@ def test_gradients_are_those_of_finite_differences(config: PredictorConfig) -> N
         generator = torch.Generator().manual_seed(1)
         for name, parameter in model.named_parameters():
             kept = parameter.detach().clone()
-            along = torch.randn(kept.shape, generator=generator)
+            along = torch.randn(kept.shape, generator=generator, dtype=kept.dtype)
             losses = []
             for sign in (1, -1):
                 parameter.data.copy_(kept + sign * 1e-5 * along)
@@ -149,8 +141,12 @@ def test_gradients_are_those_of_finite_differences(config: PredictorConfig) -> N
             parameter.data.copy_(kept)
             slope = (losses[0] - losses[1]) / 2e-5
             assert parameter.grad is not None
-            assert abs(slope) > 1e-6, f"{name} does not matter"
-            assert float((parameter.grad * along).sum()) == pytest.approx(slope, rel=1e-6), name
+            # a single step from the state of zeros
+            idle = (config.architecture, config.inputs) == ("unrolled", "topics")
+            idle = idle and name.startswith("recurrence.recurrent")
+            assert abs(slope) > 1e-6 or idle, f"{name} does not matter"
+            found = float((parameter.grad * along).sum())
+            assert found == pytest.approx(slope, rel=1e-6, abs=1e-8), name
 
 
 @every_config

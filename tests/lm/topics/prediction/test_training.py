@@ -1,0 +1,148 @@
+"""Training of topic predictors: better than bigrams where topics follow a rule, and repeatable."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from support.topic_prediction import LABELS, labelled
+
+from lm.corpus import Corpus
+from lm.topics.prediction import LabelledText, PredictorConfig, TopicPredictor, make
+from lm.topics.prediction.evaluation import TopicFigures, Transitions, measure
+from lm.topics.prediction.training import EpochReport, PredictorSettings, train
+
+V, TOPICS = 20, 4
+HINTS = 3 + 4 * np.arange(TOPICS)  # word ids
+SETTINGS = PredictorSettings(epochs=8, learning_rate=0.03, dropout=0.0)
+
+
+def by_hints(documents: int, seed: int) -> Corpus:
+    """Topics are random; a word of each sentence says which one the next sentence has."""
+    rng = np.random.default_rng(seed)
+    topics = 1 + rng.integers(TOPICS, size=(documents, 6))
+    sentences = [
+        [[4, int(HINTS[topic - 1]), 5] for topic in [*own[1:], own[0]]] for own in topics.tolist()
+    ]
+    return labelled(sentences, topics.tolist())
+
+
+def by_turns(documents: int, seed: int) -> Corpus:
+    """The first two topics of a document are random, and take turns from then on."""
+    rng = np.random.default_rng(seed)
+    topics = [rng.choice(np.arange(1, 1 + TOPICS), 2, replace=False) for _ in range(documents)]
+    return labelled([[[4]] * 8] * documents, [own.tolist() * 4 for own in topics])
+
+
+def trained(
+    corpus: Corpus, valid: Corpus, settings: PredictorSettings = SETTINGS, **shape: object
+) -> tuple[TopicPredictor, list[EpochReport]]:
+    config = PredictorConfig(V, LABELS, embed=8, hidden=16, **shape)  # type: ignore[arg-type]
+    model = make(config, settings.seed)
+    texts = (LabelledText.of(one, config) for one in (corpus, valid))
+    return model, list(train(model, *texts, settings))
+
+
+def measured(model: TopicPredictor, corpus: Corpus) -> TopicFigures:
+    return measure(model, LabelledText.of(corpus, model.config))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "inputs", "target"),
+    [
+        ("unrolled", "words", "topic"),
+        ("unrolled", "words+topics", "topic"),
+        ("rolled-up", "words", "topic"),
+        ("unrolled", "words", "joint"),
+        ("bow-dnn", "words", "topic"),
+    ],
+)
+def test_words_that_tell_the_next_topic_are_learned(
+    architecture: str, inputs: str, target: str
+) -> None:
+    text, valid, test = (by_hints(n, seed) for n, seed in ((60, 1), (20, 2), (20, 3)))
+    shape = {"architecture": architecture, "inputs": inputs, "target": target}
+    model, _ = trained(text, valid, **shape)
+    found = measured(model, test)
+    bigram = Transitions.of(text, model.config.topics).figures(test)["bigram of topics"]
+    assert found.accuracy > 0.95 > 0.5 > bigram.accuracy
+    assert found.nats_per_topic < 0.3 < 1.2 < bigram.nats_per_topic
+
+
+def test_the_words_of_the_next_sentence_tell_what_those_before_do_not() -> None:
+    """Here a word says which topic its own sentence has."""
+    shifted = []
+    for n, seed in ((60, 1), (20, 2)):
+        corpus = by_hints(n, seed)
+        sentences = corpus.tokens.reshape(n, 6, 3)
+        moved = np.roll(sentences, 1, axis=1)
+        shifted.append(replace(corpus, tokens=np.ascontiguousarray(moved).reshape(-1)))
+    for given, least, most in ((True, 0.95, 1.0), (False, 0.0, 0.5)):
+        model, _ = trained(*shifted, given_next_words=given, inputs="words")
+        assert least <= measured(model, shifted[1]).accuracy <= most
+
+
+@pytest.mark.parametrize(
+    ("architecture", "inputs", "learns"),
+    [
+        ("rolled-up", "topics", True),
+        ("rolled-up", "words+topics", True),
+        ("rolled-up", "words+topics+thought", True),
+        ("unrolled", "words+topics+thought", True),
+        ("unrolled", "words+topics", False),
+        ("bow-dnn", "words+topics", False),
+    ],
+)
+def test_topics_of_two_sentences_ago_are_learned_where_they_are_remembered(
+    architecture: str, inputs: str, learns: bool
+) -> None:
+    """The second prediction of a document and all later ones are certain: six of seven."""
+    text, valid = by_turns(80, 1), by_turns(30, 2)
+    settings = replace(SETTINGS, epochs=15)
+    model, _ = trained(text, valid, settings, architecture=architecture, inputs=inputs)
+    found = measured(model, valid)
+    bigram = Transitions.of(text, model.config.topics).figures(valid)["bigram of topics"]
+    assert bigram.accuracy < 0.5
+    assert (found.accuracy > 0.85) == learns
+    assert (found.nats_per_topic < bigram.nats_per_topic / 2) == learns
+
+
+def test_the_best_weights_are_kept_and_patience_ends_a_run() -> None:
+    """Topics without a rule: the longer the training, the worse the validation."""
+    rng = np.random.default_rng(4)
+    corpora = []
+    for n in (8, 30):
+        topics = 1 + rng.integers(TOPICS, size=(n, 6))
+        words = rng.integers(3, V, size=(n, 6, 4))
+        corpora.append(labelled(words.tolist(), topics.tolist()))
+    settings = replace(SETTINGS, epochs=20, patience=2, schedule="constant")
+    model, reports = trained(*corpora, settings)
+    nats = [one.valid.nats_per_topic for one in reports]
+    assert len(reports) < 20
+    best = int(np.argmin(nats))
+    assert len(reports) == best + 3
+    assert [one.best for one in reports][best:] == [True, False, False]
+    assert measured(model, corpora[1]).nats_per_topic == pytest.approx(nats[best], rel=1e-6)
+
+
+def test_a_halved_rate_ends_a_run_after_the_second_epoch_that_gains_little() -> None:
+    settings = replace(SETTINGS, epochs=30, patience=0, schedule="halving")
+    _, reports = trained(by_turns(20, 1), by_turns(5, 2), settings)
+    assert len(reports) < 30
+    ratios = [a.valid.nats_per_topic / b.valid.nats_per_topic for a, b in pairs(reports)]
+    assert sum(ratio <= 1.003 for ratio in ratios) == 2
+    assert ratios[-1] <= 1.003
+
+
+def pairs(reports: list[EpochReport]) -> list[tuple[EpochReport, EpochReport]]:
+    return list(zip(reports, reports[1:], strict=False))
+
+
+def test_a_run_is_a_function_of_its_seed() -> None:
+    text, valid = by_hints(20, 1), by_hints(5, 2)
+    settings = replace(SETTINGS, epochs=2, dropout=0.3)
+    first, again, other = (
+        trained(text, valid, replace(settings, seed=seed))[0].state_dict() for seed in (1, 1, 2)
+    )
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
