@@ -88,7 +88,7 @@ _TOPICS = "File with the topic of each sentence, a label per line, as topics lab
     help="Cell of the hidden layers [default: peephole].",
 )
 @count_option(
-    "--thought-size",
+    "--thought",
     "thought",
     most=WIDEST,
     help="Size of the thought vector [default: an eighth of --hidden].",

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,12 +37,12 @@ def by_turns(documents: int, seed: int) -> Corpus:
 
 
 def trained(
-    corpus: Corpus, valid: Corpus, settings: PredictorSettings = SETTINGS, **shape: object
+    corpus: Corpus, valid: Corpus, settings: PredictorSettings = SETTINGS, **shape: Any
 ) -> tuple[TopicPredictor, list[EpochReport]]:
-    config = PredictorConfig(V, LABELS, embed=8, hidden=16, **shape)  # type: ignore[arg-type]
+    config = PredictorConfig(V, LABELS, embed=8, hidden=16, **shape)
     model = make(config, settings.seed)
-    texts = (LabelledText.of(one, config) for one in (corpus, valid))
-    return model, list(train(model, *texts, settings))
+    text, held_out = (LabelledText.of(one, config) for one in (corpus, valid))
+    return model, list(train(model, text, held_out, settings))
 
 
 def measured(model: TopicPredictor, corpus: Corpus) -> TopicFigures:
@@ -81,14 +82,14 @@ def test_a_joint_target_predicts_the_words_too() -> None:
 
 def test_the_words_of_the_next_sentence_tell_what_those_before_do_not() -> None:
     """Here a word says which topic its own sentence has."""
-    shifted = []
+    shifted: list[Corpus] = []
     for n, seed in ((60, 1), (20, 2)):
         corpus = by_hints(n, seed)
         sentences = corpus.tokens.reshape(n, 6, 3)
         moved = np.roll(sentences, 1, axis=1)
         shifted.append(replace(corpus, tokens=np.ascontiguousarray(moved).reshape(-1)))
     for given, least, most in ((True, 0.95, 1.0), (False, 0.0, 0.5)):
-        model, _ = trained(*shifted, given_next_words=given, inputs="words")
+        model, _ = trained(shifted[0], shifted[1], given_next_words=given, inputs="words")
         assert least <= measured(model, shifted[1]).accuracy <= most
 
 
@@ -126,7 +127,7 @@ def test_the_best_weights_are_kept_and_patience_ends_a_run() -> None:
         words = rng.integers(3, V, size=(n, 6, 4))
         corpora.append(labelled(words.tolist(), topics.tolist()))
     settings = replace(SETTINGS, epochs=20, patience=2, schedule="constant")
-    model, reports = trained(*corpora, settings)
+    model, reports = trained(corpora[0], corpora[1], settings)
     nats = [one.valid.nats_per_topic for one in reports]
     assert len(reports) < 20
     best = int(np.argmin(nats))
