@@ -50,7 +50,10 @@ def evaluated(capsys: pytest.CaptureFixture[str], options: str = "") -> dict[str
 
 def test_from_topics_learned_to_topics_predicted(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
-    assert run(["topics", "learn", "text", "--topics-number", "2", "--out", "topics", "-q"]) == 0
+    rng = np.random.default_rng(3)  # to learn from: documents of one topic each
+    for_topics = [[" ".join(rng.choice(WORDS[n % 2], 5).tolist())] * 4 + [""] for n in range(60)]
+    write("plain", [line for own in for_topics for line in own])
+    assert run(["topics", "learn", "plain", "--topics-number", "2", "--out", "topics", "-q"]) == 0
     for name in ("text", "test"):
         label = f"topics label --model topics {name} --out {name}.topics -q"
         assert run(label.split()) == 0
