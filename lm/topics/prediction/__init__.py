@@ -185,11 +185,18 @@ class TopicPredictor(nn.Module):
         raise NotImplementedError
 
     def read(
-        self, text: LabelledText, segment: Segment, contexts: Rows, noise: Noise | None = None
+        self,
+        text: LabelledText,
+        segment: Segment,
+        contexts: Rows,
+        noise: Noise | None = None,
+        *,
+        words: bool = True,
     ) -> Predictions:
         """Predictions after the sentences of a segment.
 
-        contexts: (B rows) after the previous segment; replaced where a document begins.
+        contexts: (B rows) after the previous segment; replaced where a document begins. words:
+        whether `word_nll` is wanted, which takes most of the time where there is a joint target.
         """
         raise NotImplementedError
 

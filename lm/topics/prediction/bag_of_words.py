@@ -42,7 +42,13 @@ class BagOfWords(TopicPredictor):
         return Rows.of(self.output.bias.new_zeros(batch, 0))
 
     def read(
-        self, text: LabelledText, segment: Segment, contexts: Rows, noise: Noise | None = None
+        self,
+        text: LabelledText,
+        segment: Segment,
+        contexts: Rows,
+        noise: Noise | None = None,
+        *,
+        words: bool = True,
     ) -> Predictions:
         """Predictions after the sentences of a segment, which are one batch."""
         chosen = segment.sentences[segment.sentences >= 0]

@@ -60,7 +60,7 @@ def measure(model: TopicPredictor, text: LabelledText) -> TopicFigures:
     contexts, order = model.start(STREAMS), range(text.corpus.n_documents)
     nats, correct, predictions = 0.0, 0, 0
     for segment in segments(text.corpus, order, streams=STREAMS, length=LENGTH):
-        found = model.read(text, segment, contexts)
+        found = model.read(text, segment, contexts, words=False)
         contexts = found.contexts
         nats += float(found.nll().double().sum())
         correct += found.correct

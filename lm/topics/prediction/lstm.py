@@ -63,7 +63,13 @@ class LSTMPredictor(TopicPredictor):
         return Rows(self.recurrence.start(batch))
 
     def read(
-        self, text: LabelledText, segment: Segment, contexts: Rows, noise: Noise | None = None
+        self,
+        text: LabelledText,
+        segment: Segment,
+        contexts: Rows,
+        noise: Noise | None = None,
+        *,
+        words: bool = True,
     ) -> Predictions:
         """Predictions after the sentences of a segment.
 
@@ -73,7 +79,9 @@ class LSTMPredictor(TopicPredictor):
         contexts = contexts.put(begins, self.start(len(contexts)).take(begins))
         if not self.carried and self.thought is None:
             chosen = segment.sentences[segment.sentences >= 0]
-            own, own_targets, nll, _ = self._read(text, chosen, self.start(len(chosen)), noise)
+            own, own_targets, nll, _ = self._read(
+                text, chosen, self.start(len(chosen)), noise, words
+            )
             return Predictions(own, own_targets, nll, contexts)
         logits, targets, nlls = [], [], []
         for row in segment.sentences:
@@ -82,7 +90,7 @@ class LSTMPredictor(TopicPredictor):
                 break
             alive = torch.from_numpy(index).to(contexts.device)
             before = contexts.take(alive)
-            own, own_targets, nll, after = self._read(text, row[index], before, noise)
+            own, own_targets, nll, after = self._read(text, row[index], before, noise, words)
             logits.append(own)
             targets.append(own_targets)
             nlls.append(nll)
@@ -91,7 +99,12 @@ class LSTMPredictor(TopicPredictor):
         return Predictions(torch.cat(logits), torch.cat(targets), nll, contexts)
 
     def _read(
-        self, text: LabelledText, chosen: NDArray[np.int64], before: Rows, noise: Noise | None
+        self,
+        text: LabelledText,
+        chosen: NDArray[np.int64],
+        before: Rows,
+        noise: Noise | None,
+        words: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Rows]:
         """Logits, targets, the words' −log p, and the states after B sentences side by side."""
         drop = noise.drop if noise else _unchanged
@@ -104,7 +117,7 @@ class LSTMPredictor(TopicPredictor):
         after = Rows(tuple(tensor[last] for tensor in states))
         features = drop(self.recurrence.output(after.tensors))
         nll = features.new_zeros(())
-        if self.words is not None:
+        if words and self.words is not None:
             hidden = drop(self.recurrence.output(states))
             nll = F.cross_entropy(self.words(hidden), batch.targets, reduction="sum")
         return *self.predicted(text, chosen, features), nll, after
