@@ -78,7 +78,7 @@ class Run:
     def learn(self) -> None:
         """Learn the topics and label all texts, unless that was done."""
         model = self.work / self.label
-        if not model.exists():
+        if not (model / "topics.json").exists():
             kind, number = self.topics
             options = ["--topic-model", kind, "--topics-number", number, "--out", str(model)]
             rerank(["learn", self.file("train"), *options])
@@ -96,7 +96,9 @@ class Run:
             files = ["--train", self.file("train"), "--topics", self.labels("train")]
             files += ["--valid", self.file("valid"), "--valid-topics", self.labels("valid")]
             sizes = ["--embed", str(hidden), "--hidden", str(hidden)]
-            rerank(["train", *files, *row.options, *sizes, *self.options, "--out", str(folder)])
+            if not (folder / "topic-prediction.json").exists():
+                training = ["train", *files, *row.options, *sizes, *self.options]
+                rerank([*training, "--out", str(folder)])
             test = [self.file("test"), "--topics", self.labels("test"), "--format", "json"]
             done.write_bytes(rerank(["evaluate", "--model", str(folder), *test]))
         return dict(json.loads(done.read_text()))
