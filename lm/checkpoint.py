@@ -109,9 +109,9 @@ def save_model(
 
     side: vocabulary of each kind of side information that the model needs.
     """
-    digest = _write_vocabulary(folder, vocabulary)
+    digest = write_vocabulary(folder, vocabulary)
     content = {"config": model.config.as_json(), "vocabulary": digest, "about": dict(about)}
-    beside = {kind: _write_vocabulary(folder, words) for kind, words in side.items()}
+    beside = {kind: write_vocabulary(folder, words) for kind, words in side.items()}
     if beside:
         content["side"] = beside
     write_tensors(folder / "config.json", "weights", own_tensors(model), content)
@@ -142,11 +142,11 @@ def load_model(folder: Path, device: torch.device | None = None, zoo: Zoo = ZOO)
             f"{path}: tensors do not fit: expected shards of {needed:,} bytes and their headers, "
             f"found {held:,}; copy the folder again"
         )
-    vocabulary = _read_vocabulary(folder, content.get("vocabulary"), config.vocabulary, held // 4)
+    vocabulary = read_vocabulary(path, content.get("vocabulary"), config.vocabulary, held // 4)
     digests = content.get("side", {})
     sizes = {kind: getattr(config, size) for kind, size in KINDS.items()}
     side = {
-        kind: _read_vocabulary(folder, _entry(digests, kind), size, held // 4)
+        kind: read_vocabulary(path, _entry(digests, kind), size, held // 4)
         for kind, size in sizes.items()
         if size is not None
     }
@@ -203,8 +203,8 @@ def _vocabulary_name(digest: str) -> str:
     return f"vocabulary-{digest[:12]}.json"
 
 
-def _write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
-    """Write a vocabulary under its digest."""
+def write_vocabulary(folder: Path, vocabulary: Vocabulary) -> str:
+    """Write a vocabulary under its digest, which a manifest in the same folder names."""
     words = json.dumps([word.decode() for word in vocabulary.words], ensure_ascii=False)
     raw = words.encode() + b"\n"
     digest = sha256(raw)
@@ -217,12 +217,14 @@ def _entry(found: object, name: str) -> object:
     return found.get(name) if isinstance(found, dict) else None
 
 
-def _read_vocabulary(folder: Path, digest: object, size: int, numbers: int) -> Vocabulary:
-    """The vocabulary of `size` words, the special ones included, of a model of so many numbers."""
-    config = folder / "config.json"
+def read_vocabulary(manifest: Path, digest: object, size: int, numbers: int) -> Vocabulary:
+    """The vocabulary of `size` words, the special ones included, of a model of so many numbers.
+
+    ModelError if it is not in the folder of the manifest, or not the one of this digest.
+    """
     if not isinstance(digest, str) or not is_digest(digest):
-        raise ModelError(f"{config}: expected a vocabulary's digest, found {digest!r:.80}")
-    path = folder / _vocabulary_name(digest)
+        raise ModelError(f"{manifest}: expected a vocabulary's digest, found {digest!r:.80}")
+    path = manifest.with_name(_vocabulary_name(digest))
     raw = read_verified(path, digest, _VOCABULARY_BYTES + 256 * min(size, numbers))
     try:
         words = json.loads(raw)
@@ -231,7 +233,7 @@ def _read_vocabulary(folder: Path, digest: object, size: int, numbers: int) -> V
         found = len(words) + len(SPECIAL)
         if found != size:
             raise ModelError(
-                f"{config}: expected a vocabulary of {size}, found {found}; "
+                f"{manifest}: expected a vocabulary of {size}, found {found}; "
                 "copy the whole folder again"
             )
         return Vocabulary(tuple(word.encode() for word in words))

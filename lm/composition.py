@@ -132,6 +132,22 @@ TOPIC_MODELS: Mapping[str, Part] = {
 }
 
 
+TOPIC_PREDICTORS: Mapping[str, Part] = {
+    "unrolled": "lm.topics.prediction.lstm:UnrolledLSTM",
+    "rolled-up": "lm.topics.prediction.lstm:RolledUpLSTM",
+    "bow-dnn": "lm.topics.prediction.bag_of_words:BagOfWords",
+}
+
+
+TOPIC_INPUTS: Mapping[str, tuple[str, ...]] = {  # rows of Tables 4 and 5 of Ghosh et al. 2016
+    "words": ("words",),
+    "topics": ("topics",),
+    "words+topics": ("words", "topics"),
+    "words+thought": ("words", "thought"),
+    "words+topics+thought": ("words", "topics", "thought"),
+}
+
+
 def load(part: Part) -> Any:
     """The callable that makes a part."""
     if isinstance(part, LastSentences):

@@ -83,7 +83,7 @@ class DocumentLM(nn.Module):
         # for its sizes; its random numbers are drawn too, so that seeds keep their weights
         sizes = cell(1, config.hidden, config.layers)
         self.context = context_of(config, composition, self.embedding, sizes)
-        with _WithoutMemory():  # it draws no random numbers
+        with WithoutMemory():  # it draws no random numbers
             over_words = cell(config.embed, config.hidden, config.layers)
         self.fusion = fusion_of(config, composition, self.context, over_words)
         self.recurrence: Recurrence = sizes.like(config.embed + self.fusion.input_columns)
@@ -101,7 +101,7 @@ class DocumentLM(nn.Module):
     @classmethod
     def without_memory(cls, config: Config, zoo: Zoo = ZOO) -> DocumentLM:
         """A model whose tensors have shapes and types, but no memory: their device is `meta`."""
-        with _WithoutMemory():
+        with WithoutMemory():
             return cls(config, zoo)
 
     # Facts that follow from those of the parts
@@ -280,7 +280,7 @@ def n_parameters(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-class _WithoutMemory(TorchFunctionMode):
+class WithoutMemory(TorchFunctionMode):
     """Context manager in which new tensors are on the device `meta`.
 
     `with torch.device("meta")` would do it too, but `normal_`, which nn.Embedding calls, then

@@ -10,6 +10,7 @@ and no rounding decides a topic. How weights are learned: a file each, named in
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from lm.vocabulary import SPECIAL
 
 UNIT = 1 << 10  # of whole numbers in a weight of 1: a nat, or a cosine
 TOPICS = 100
+AT_ONCE = 1024  # sentences whose sums are held at once
 Weights: TypeAlias = NDArray[np.float64]
 Learner: TypeAlias = Callable[[Any, int, int], tuple[Weights, Weights]]
 """Counts (M, V) of the words of M texts, a number of topics N and a seed → (V, N) and (N,)."""
@@ -65,6 +67,23 @@ class TopicModel(nn.Module):
         """The topic of one sentence."""
         ids = torch.from_numpy(words.astype(np.int64)).to(self.terms.device)
         return int(self.of_sums(self.of_words(ids).sum(dim=0, keepdim=True))[0])
+
+    def of_corpus(self, corpus: Corpus) -> NDArray[np.int64]:
+        """The topics (S,) of the sentences of a corpus; O(words · N) time."""
+        found = [
+            self.of_sums(self._sums(corpus, np.arange(begin, end)))
+            for begin, end in pairwise([*range(0, corpus.n_sentences, AT_ONCE), corpus.n_sentences])
+        ]
+        return torch.cat(found).cpu().numpy() if found else np.zeros(0, dtype=np.int64)
+
+    def _sums(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Tensor:
+        """Sums (M, 1 + N) of the words of M consecutive sentences."""
+        bounds = corpus.sentences[chosen[0] : chosen[-1] + 2]
+        rows = np.repeat(np.arange(len(chosen)), np.diff(bounds))
+        ids = torch.from_numpy(corpus.tokens[bounds[0] : bounds[-1]].astype(np.int64))
+        terms = self.of_words(ids.to(self.terms.device))
+        sums = terms.new_zeros(len(chosen), terms.shape[1])
+        return sums.index_add_(0, torch.from_numpy(rows).to(terms.device), terms)
 
     def learn(self, learner: Learner, corpus: Corpus, seed: int) -> None:
         """Take the weights that a learner finds in a training text.

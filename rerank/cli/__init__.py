@@ -33,6 +33,7 @@ from rerank.cli.perplexity import perplexity
 from rerank.cli.relations import relations
 from rerank.cli.reporting import report
 from rerank.cli.sampling import sample
+from rerank.cli.topics import topics
 from rerank.cli.training import train_lm
 from rerank.cli.tuning import tune_mert
 from rerank.errors import RerankError
@@ -66,6 +67,7 @@ for command in (
     lm_eval,
     cloze,
     relations,
+    topics,
     score,
     tune_mert,
     tune_moses,

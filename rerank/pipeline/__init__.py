@@ -39,6 +39,13 @@ from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.searching import Search as Search
+from rerank.pipeline.topic_prediction import PredictorRecipe as PredictorRecipe
+from rerank.pipeline.topic_prediction import evaluate_topics as evaluate_topics
+from rerank.pipeline.topic_prediction import train_topics as train_topics
+from rerank.pipeline.topics import LearnedTopics as LearnedTopics
+from rerank.pipeline.topics import TopicRecipe as TopicRecipe
+from rerank.pipeline.topics import label_topics as label_topics
+from rerank.pipeline.topics import learn_topics as learn_topics
 from rerank.pipeline.training_texts import TextFiles as TextFiles
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
     from lm.evaluation import Perplexity
+    from lm.vocabulary import Vocabulary
 
 
 def perplexity(
@@ -79,14 +80,28 @@ def read_corpus(
     across_documents: whether the whole text is one document. InputError if it has no words, or if
     its side information does not fit.
     """
+    files = TextFiles.of(files)
+    corpus = encoded_text(files, saved.vocabulary, saved.side, notices, documents)
+    return saved.in_reading_order(corpus, across_documents=across_documents)
+
+
+def encoded_text(
+    files: TextFiles,
+    vocabulary: Vocabulary,
+    side: Mapping[str, Vocabulary],
+    notices: Notices,
+    documents: str = "blank",
+) -> Corpus:
+    """A text and its side information in the ids of vocabularies; documents: as above.
+
+    InputError if it has no words, or if its side information does not fit.
+    """
     from lm.corpus import encode
 
-    files = TextFiles.of(files)
-    corpus = encode(read_lines(files.text, notices), saved.vocabulary, documents)
+    corpus = encode(read_lines(files.text, notices), vocabulary, documents)
     check_text(corpus, files.text, notices)
     name = display(files.text)
-    side = encoded(files.side, saved.side, corpus, name, documents, notices)
-    return saved.in_reading_order(replace(corpus, side=side), across_documents=across_documents)
+    return replace(corpus, side=encoded(files.side, side, corpus, name, documents, notices))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from rerank.pipeline import TextFiles
 from rerank.registry import SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
-GROUPS = {"cache", "list", "lm-eval", "relations"}
+GROUPS = {"cache", "list", "lm-eval", "relations", "topics"}
 COMMANDS = sorted(set(cli.commands) - {"demo"} - GROUPS)
 LISTED = "decode --kbest dev.kbest --docs dev.docs --weights w.json"
 LINES = (
