@@ -147,6 +147,8 @@ class ContextualSource(FeatureSource):
 
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
         """Scores (n,) of a document's candidates in no context, as `null_scores`."""
+        if not self.causal:
+            return super().without_context(name, kbest)
         (found,) = self.null_scores([(name, kbest)])
         return found
 
