@@ -16,13 +16,14 @@ help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo-ready  ## rerank a small made-up corpus, start to end
-	$(VENV)/bin/rerank demo
+	rm -rf build/demo
+	$(VENV)/bin/rerank demo --out build/demo
 
 test: $(VENV)/test-ready  ## run the tests
 	$(VENV)/bin/python -m pytest -n auto --dist worksteal
 
 clean:  ## remove the environment and the caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps: a step is done again only when what it depends on is newer.

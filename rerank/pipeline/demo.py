@@ -20,10 +20,12 @@ from rerank.example import EMBEDDED, Example, Set
 from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, check_folder, write_json
 from rerank.formats.table import read_documents
+from rerank.formats.trace import Choice, read_trace
 from rerank.notices import Notices
 from rerank.pipeline.evaluation import evaluate
 from rerank.pipeline.sources import Printer
 from rerank.report.evaluation import Evaluation
+from rerank.report.word_changes import marked_changes
 
 Execute: TypeAlias = Callable[[Sequence[str]], Any]  # runs the arguments of `rerank`
 
@@ -34,6 +36,8 @@ _TRAINING = (
 DOCUMENT_LM = f"--model codclm --hidden 64 {_TRAINING}"
 # Of the same size: wider by what the other spends on its context.
 SENTENCE_LM = f"--model rnnlm --hidden 70 {_TRAINING}"
+
+EXAMPLES = 3  # changed sentences that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,23 @@ class Demo:
     """Results of the demo.
 
     `evaluation.systems` are the 1-best of the lists, the language model of sentences, that of
-    documents, and the latter where the sentences of each document are shuffled.
+    documents, and the latter where the sentences of each document are shuffled. examples: changed
+    sentences, each after the choice before it; page: the report of the model of documents, None if
+    it was removed with the other files.
     """
 
     models: tuple[Model, ...]
     evaluation: Evaluation
     seed: int
+    examples: tuple[tuple[Choice | None, Choice], ...] = ()
+    page: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """The report for JSON."""
         models = [asdict(model) for model in self.models]
-        return {"schema": 1, "seed": self.seed, "models": models} | self.evaluation.to_dict()
+        examples = [asdict(choice) for _, choice in self.examples]
+        own = {"schema": 1, "seed": self.seed, "models": models, "examples": examples}
+        return own | {"page": self.page} | self.evaluation.to_dict()
 
     def to_text(self) -> str:
         """The table, and an explanation of its rows."""
@@ -77,7 +87,22 @@ class Demo:
             "the model of sentences;\n"
             "with the sentences of each document shuffled it gains "
             f"{shuffled - first:.2f} and {shuffled - sentence:.2f}.\n"
+            f"{''.join(_example(*pair) for pair in self.examples)}"
+            + (f"\nreport: {self.page}\n" if self.page else "")
         )
+
+
+def _example(before: Choice | None, choice: Choice) -> str:
+    """A changed sentence in its context."""
+    first, chosen = choice.texts["first"] or "", choice.texts["chosen"] or ""
+    shown = {
+        "before": None if before is None else before.texts["chosen"],
+        "first": first,
+        "chosen": marked_changes(first, chosen),
+        "no context": choice.alone["text"] if choice.alone else None,
+    }
+    rows = (f"  {name:<11} {text}\n" for name, text in shown.items() if text is not None)
+    return f"\n{choice.document}, sentence {choice.sentence}\n{''.join(rows)}"
 
 
 def demo(
@@ -104,9 +129,10 @@ def demo(
             def renamed(line: str) -> None:
                 announce(line.replace(str(temporary), "demo"))
 
-            return demo(
+            result = demo(
                 temporary, execute, example=example, models=models, seed=seed, announce=renamed
             )
+            return replace(result, page=None)
     check_folder(folder, str(folder))
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder}: expected a new or empty folder to work in; name another")
@@ -115,6 +141,7 @@ def demo(
     test, commands = example.test, _Commands(folder, execute, announce)
     outputs = {"1-best of the lists": commands.decode(test, "1-best", example.weights)}
     trained = []
+    *_, document_model = models
     for name, options in models.items():
         data = ("--train", example.train, "--valid", example.valid)
         run = (*options.split(), "--seed", seed, *data, "--out", folder / name)
@@ -124,21 +151,42 @@ def demo(
         start = ("--ref", example.tune.references, "--start", example.weights)
         tuned = ("--features", name, "--seed", seed, "--out", weights)
         commands.run("tune-mert", *commands.lists(example.tune, name), *start, *tuned)
-        outputs[f"+ {name}"] = commands.decode(test, name, weights, name)
+        trace, summary = (folder / f"test.{name}.{kind}" for kind in ("trace", "summary"))
+        reports = ("--trace", trace, "--summary", summary) if name == document_model else ()
+        outputs[f"+ {name}"] = commands.decode(test, name, weights, name, reports=reports)
     shuffled, order = shuffle(test, folder / "shuffled", seed=seed)
     out = commands.decode(shuffled, f"shuffled.{name}", weights, name)
     outputs[f"+ {name}, shuffled"] = _in_order(out, order)
     sets = ("--docs", test.docs, "--ref", test.references, "--kbest", test.kbest)
     paths = list(outputs.values())
     commands.show("evaluate", *sets, "--seed", seed, "--baseline", *paths)
+    page = folder / "report.html"
+    described = ("--trace", trace, "--summary", summary, "--weights", weights)
+    commands.run("report", *described, *sets[:4], "--seed", seed, "--out", page)
     found = evaluate(
         test.docs, [test.references], paths, kbest=test.kbest, seed=seed, notices=Notices()
     )
     pairs = zip(outputs, found.systems, strict=True)
     systems = tuple(replace(system, name=row) for row, system in pairs)
-    result = Demo(tuple(trained), replace(found, systems=systems), seed)
+    evaluation = replace(found, systems=systems)
+    result = Demo(tuple(trained), evaluation, seed, _examples(trace), str(page))
     write_json(folder / "report.json", result.to_dict())
     return result
+
+
+def _examples(trace: Path) -> tuple[tuple[Choice | None, Choice], ...]:
+    """Changed sentences of different documents, first those whose choice the context decided."""
+    decided: dict[str, tuple[Choice | None, Choice]] = {}
+    changed: dict[str, tuple[Choice | None, Choice]] = {}
+    last: Choice | None = None
+    for choice in read_trace(trace, str(trace), Notices()):
+        before = last if last is not None and last.document == choice.document else None
+        if choice.changed and before is not None:
+            kind = decided if choice.by_context else changed
+            kind.setdefault(choice.document, (before, choice))
+        last = choice
+    rest = {name: pair for name, pair in changed.items() if name not in decided}
+    return (*decided.values(), *rest.values())[:EXAMPLES]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +213,13 @@ class _Commands:
         machine = ["--device", "cpu", "--cache", self.folder / "cache"] if models else []
         return ["--kbest", chosen.kbest, "--docs", chosen.docs, *named, *machine]
 
-    def decode(self, chosen: Set, name: str, weights: Path, *models: str) -> Path:
+    def decode(
+        self, chosen: Set, name: str, weights: Path, *models: str, reports: Sequence[object] = ()
+    ) -> Path:
         """The translations of a set under these weights, in a file with this name."""
         out = self.folder / f"test.{name}.txt"
-        self.run("decode", *self.lists(chosen, *models), "--weights", weights, "--out", out)
+        lists = self.lists(chosen, *models)
+        self.run("decode", *lists, "--weights", weights, *reports, "--out", out)
         return out
 
 

@@ -107,17 +107,35 @@ def test_the_report_is_in_the_folder(shown: Shown) -> None:
     assert report["seed"] == 3
 
 
+def test_it_ends_with_changed_sentences_in_their_context_and_a_page(shown: Shown) -> None:
+    said, page = shown.result.to_text(), shown.folder / "report.html"
+    assert said.endswith(f"\nreport: {page}\n")
+    assert page.read_text().startswith("<!doctype html>")
+    lines = list(read_lines(shown.folder / "test.codclm.txt", Notices()))
+    assert 1 <= len(shown.result.examples) <= 3
+    assert len({choice.document for _, choice in shown.result.examples}) == len(
+        shown.result.examples
+    )
+    for before, choice in shown.result.examples:
+        assert before is not None
+        assert before.sentence + 1 == choice.sentence
+        assert choice.texts["chosen"] != choice.texts["first"]
+        pair = [(one.texts["chosen"] or "").encode() for one in (before, choice)]
+        assert pair in [lines[t : t + 2] for t in range(len(lines))]
+        assert f"\n{choice.document}, sentence {choice.sentence}\n" in said
+
+
 def test_its_steps_are_commands_of_the_shell(shown: Shown) -> None:
     commands = [shlex.split(line) for line in shown.lines]
     model = ["train-lm", "tune-mert", "decode"]
-    names = ["decode", *model, *model, "decode", "evaluate"]
+    names = ["decode", *model, *model, "decode", "evaluate", "report"]
     assert [command[:2] for command in commands] == [["rerank", name] for name in names]
 
 
 def test_the_evaluation_is_that_of_the_announced_command(
     shown: Shown, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    execute([*shlex.split(shown.lines[-1])[1:], "--format", "json"])
+    execute([*shlex.split(shown.lines[-2])[1:], "--format", "json"])
     systems = json.loads(capsys.readouterr().out)["systems"]
     expected = shown.result.evaluation.systems
     assert [one["bleu"] for one in systems] == [one.bleu for one in expected]
@@ -125,14 +143,17 @@ def test_the_evaluation_is_that_of_the_announced_command(
 
 
 def test_without_a_folder_the_commands_say_how_to_keep_the_files(
-    monkeypatch: pytest.MonkeyPatch,
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def run(folder: Path, execute: Any, **options: Any) -> None:
+    def run(folder: Path, execute: Any, **options: Any) -> Demo:
         options["announce"](f"rerank evaluate --docs {folder}/data/test.docids")
+        return shown.result
 
     whole, lines = demo, list[str]()
     monkeypatch.setitem(demo.__globals__, "demo", run)
-    whole(None, execute, announce=lines.append)
+    result = whole(None, execute, announce=lines.append)
+    assert result.page is None  # it is removed
+    assert "report:" not in result.to_text()
     assert lines == [
         "# rerank demo --out demo keeps the files of these commands",
         "rerank evaluate --docs demo/data/test.docids",
