@@ -24,6 +24,7 @@ from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
 from rerank.cli.evaluation import evaluate
 from rerank.cli.explanation import explain
+from rerank.cli.exporting import export
 from rerank.cli.listing import list_group
 from rerank.cli.lm_eval import lm_eval
 from rerank.cli.mbr_tuning import tune_mbr
@@ -77,6 +78,7 @@ for command in (
     report,
     explain,
     ablate,
+    export,
     diversity,
     list_group,
     cache,

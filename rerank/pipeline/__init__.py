@@ -16,6 +16,7 @@ from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import DEFAULT_METRICS as DEFAULT_METRICS
 from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.explanation import explain as explain
+from rerank.pipeline.exporting import export as export
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive

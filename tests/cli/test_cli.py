@@ -97,6 +97,13 @@ def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from unpacked(fields)
 
 
+def argument_value(argument: click.Parameter, number: int) -> tuple[list[str], object]:
+    """A value for an argument, and what it becomes."""
+    if argument.metavar == "NAME=FILE...":
+        return [f"n{number}=f{number}"], ((f"n{number}", f"f{number}"),)
+    return [f"text{number}"], f"text{number}"
+
+
 def distinct_value(option: click.Option, number: int) -> tuple[list[str], object]:
     """Arguments that set an option to a value of its own, and what should arrive."""
     if option.secondary_opts:  # of --tied/--untied
@@ -201,8 +208,8 @@ def test_every_option_arrives_at_the_pipeline(
     for number, parameter in enumerate(cli.commands[name].params):
         option = str(parameter.name)
         if isinstance(parameter, click.Argument):
-            arguments += [f"text{number}"]
-            expected[option] = f"text{number}"
+            given, expected[option] = argument_value(parameter, number)
+            arguments += given
         elif option not in printing and option != ALTERNATIVES.get(name):
             assert isinstance(parameter, click.Option)
             given, value = distinct_value(parameter, number)
@@ -235,7 +242,9 @@ def test_defaults_are_those_of_the_pipeline(
     arguments = [
         argument
         for n, p in enumerate(needed)
-        for argument in (distinct_value(p, n)[0] if isinstance(p, click.Option) else [f"text{n}"])
+        for argument in (
+            distinct_value(p, n) if isinstance(p, click.Option) else argument_value(p, n)
+        )[0]
     ]
     code, seen = called(monkeypatch, name, [*arguments, "--quiet"])
     assert code == 0
@@ -246,7 +255,7 @@ def test_defaults_are_those_of_the_pipeline(
                 if f.default is not dataclasses.MISSING:
                     assert getattr(value, f.name) == f.default, f.name
                     compared += 1
-    assert compared or name in ("perplexity", "cloze", "evaluate", "explain")
+    assert compared or name in ("perplexity", "cloze", "evaluate", "explain", "export")
 
 
 REFUSED: dict[str, float] = {
