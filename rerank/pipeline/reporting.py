@@ -30,6 +30,7 @@ from rerank.report.explanation import Explanation
 from rerank.report.run_report import ChangedSentence, ReportedDocument, RunReport
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
+SENTENCES = 5000  # that are shown at most: a page of some 5 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,8 @@ def report(
     """Write the report of a decoding as a page or, as form `json`, its numbers.
 
     shown: of how many documents changed sentences are shown, the best, the worst and some by
-    chance; None for all. The trace is read twice. Memory: the chosen texts of the corpus, and what
+    chance; None for all; of each the first ones, so that they are at most `SENTENCES`, or one of
+    each. The trace is read twice. Memory: the chosen texts of the corpus, and what
     is shown.
     """
     notices = notices or PythonWarnings()
@@ -105,7 +107,10 @@ def report(
         None if found is None else {k: v for k, v in found.items() if k != "documents"},
         _by_value(read),
         read.provenance,
-        [(what, Path(path).name, digest(path)) for what, path in files.items()],
+        [
+            (what, Path(path).name, digest(path).removeprefix("sha256:"))
+            for what, path in files.items()
+        ],
         rerank.__version__,
     )
     inputs.check()
@@ -199,11 +204,12 @@ def _documents(
     sources: Sequence[bytes] | None,
     chosen: set[str],
 ) -> list[ReportedDocument]:
-    """All documents, with the changed sentences of those that are shown."""
+    """All documents, with the first changed sentences of those that are shown."""
     changes: dict[str, list[ChangedSentence]] = {name: [] for name in chosen}
+    most = max(1, SENTENCES // max(1, len(chosen)))
     last: Choice | None = None
     for choice in decoding.choices(Notices()):
-        if choice.changed and choice.document in changes:
+        if choice.changed and len(changes.get(choice.document, [None] * most)) < most:
             line = decoding.places[choice.document][0] + choice.sentence
             before = last if last is not None and last.document == choice.document else None
             changes[choice.document].append(

@@ -40,7 +40,7 @@ class ReportedDocument:
 
     by_context: sentences whose text would be another without context, None where no score depends
     on other sentences; exact, gap, score_gain: of a summary, gap and gain in model score in nats;
-    shown: its changed sentences, None for a document that is only counted.
+    shown: its changed sentences, or the first of them, None for a document that is only counted.
     """
 
     id: str

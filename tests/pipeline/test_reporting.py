@@ -87,6 +87,17 @@ def test_of_few_documents_the_best_and_the_worst_are_shown() -> None:
     assert all(one.shown is None for one in made(shown=0).documents)
 
 
+def test_of_many_changed_sentences_the_first_of_each_document_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = {one.id: one.shown for one in made().documents}
+    monkeypatch.setattr("rerank.pipeline.reporting.SENTENCES", 3)
+    found = made()
+    for one in found.documents:
+        assert one.shown == (every[one.id] or [])[:1]
+    assert any(one.shown for one in found.documents)
+
+
 def test_traces_of_other_lists_are_refused() -> None:
     lines = read("ours.trace")
     write("double.trace", [*lines, lines[0]])

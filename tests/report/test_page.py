@@ -111,6 +111,14 @@ def test_the_same_report_is_the_same_page_and_documents_that_are_not_shown_are_c
     assert len(rows) == 12
 
 
+def test_a_document_of_which_only_some_sentences_are_shown_says_so() -> None:
+    report = report_of(shown=1)
+    documents = [replace(report.documents[0], changed=5), *report.documents[1:]]
+    text = " ".join("".join(Page(render(replace(report, documents=documents))).texts).split())
+    assert "5 of 3 sentences changed, of which the first 1 are shown" in text
+    assert "of which the first" not in "".join(Page(render(report)).texts)
+
+
 def test_without_summary_and_weights_the_page_says_how_to_get_them() -> None:
     bare = replace(report_of(), search=None, weights={}, tuning={})
     text = " ".join("".join(Page(render(bare)).texts).split())
