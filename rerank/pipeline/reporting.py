@@ -120,6 +120,10 @@ def report(
     return result
 
 
+def _sha256(path: str | Path) -> str:
+    return digest(path).removeprefix("sha256:")
+
+
 class _Decoding:
     """The choices of a trace, and what is counted in their first reading.
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -18,14 +16,13 @@ from lm.backend import Backend
 from lm.checkpoint import SavedModel
 from lm.document_cache import WithDocumentCache
 from lm.engine import EngineCounts, ScoringEngine
-from lm.evaluation import LogNormalisers
 from lm.rows import Rows
 from lm.scoring import VERSION, ScoreError, Scores, independent, pairs
 from lm.side_information import information_of
 from lm.trie import Candidates
 from lm.vocabulary import UNKNOWN
 from rerank.cache import Cache
-from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
 from rerank.scorers import ContextualSource, ScoredDocument
@@ -33,6 +30,7 @@ from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.following import located
+from rerank.scorers.model_work import counters, work_done
 from rerank.scorers.side_rows import side_rows
 from rerank.scorers.unknown_words import UnknownWords
 
@@ -70,8 +68,7 @@ class LanguageModel(ContextualSource):
             model = WithDocumentCache(model, document_cache)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
         self.causal = model.causal
-        self.oov = self.words = self.remembered = 0
-        self.unknown: Counter[bytes] = Counter()
+        self.remembered, self.unknown = 0, UnknownWords()
         self._engine = ScoringEngine.of(model, backend)
         self.error = ERRORS[self._engine.backend.dtype]
         self.runs_on = self._engine.backend.device.type
@@ -140,44 +137,21 @@ class LanguageModel(ContextualSource):
         twin = copy(self)
         twin._memory, twin._null_memory = ScorerCache(None, ""), ScorerCache(None, "")
         twin._engine = replace(self._engine, counts=EngineCounts())
-        twin.oov = twin.words = twin.remembered = 0
-        twin.unknown = Counter()
+        twin.remembered, twin.unknown = 0, UnknownWords()
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
         """A warning if a run has far more unknown words than the model's training text."""
-        found = UnknownWords(self.words, self.oov, self.unknown)
-        found.warn(self.name, self.saved.about, notices, source=source)
-        self.oov, self.words, self.unknown = 0, 0, Counter()
+        self.unknown.warn(self.name, self.saved.about, notices, source=source)
+        self.unknown = UnknownWords()
 
     def report(self) -> str:
         """What was computed and what was cached: `codclm: 12 documents from the cache`."""
-        parts = [f"{self.remembered:,} documents from the cache"] if self.remembered else []
-        if self.work.tokens:
-            parts.append(f"{self.work.tokens:,} tokens scored in {self.work.seconds:.1f} s")
-        line = f"{self.name}: {', '.join(parts) or 'nothing to score'}"
-        if self.saved.model.head.normalised:
-            return line
-        return f"{line}; scores are not normalised: {self._stated_error()}"
-
-    def _stated_error(self) -> str:
-        """Log Z on the validation text, as the folder of the model states it."""
-        stated = self.saved.about.get("log_z")
-        numbers = [stated.get("mean"), stated.get("sd")] if isinstance(stated, dict) else [None]
-        if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
-            return "log Z unknown"
-        return f"{LogNormalisers(*numbers).to_text()} on the validation text"
+        return work_done(self.name, self.saved, self.work, self.remembered)
 
     def details(self) -> str:
         """Counters of the scoring engine: nodes of the tries, normalisers of all pairs."""
-        work, parts = self.work, []
-        if work.nodes:
-            share = work.tokens / work.nodes
-            parts.append(f"{work.nodes:,} trie nodes ({share:.2f} tokens a node)")
-        if work.normalisers:
-            share = work.recomputed / work.normalisers
-            parts.append(f"{work.normalisers:,} normalisers, {share:.2%} recomputed directly")
-        return f"{self.name}: {', '.join(parts)}" if parts else ""
+        return counters(self.name, self.work)
 
     def _texts(self, kbest: KBest) -> ListTexts:
         """Hypotheses and side information as scores depend on them; ValueError without these."""
@@ -301,19 +275,8 @@ class LanguageModel(ContextualSource):
         return ScoredDocument(problem, self._unknown(texts, CachedScores(texts, texts, columns)))
 
     def _unknown(self, texts: ListTexts, kept: CachedScores) -> NDArray[np.float64]:
-        """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals.
-
-        The words themselves are counted in one hypothesis of each list, which costs little.
-        """
-        unknown = kept.column("unknown")
-        self.oov += int(unknown.sum())
-        self.words += int(kept.column("words").sum())
-        rows = np.flatnonzero(unknown)
-        owners = np.searchsorted(texts.offsets, rows, side="right")
-        lines, known = texts.text.split(b"\n"), self.saved.vocabulary.ids
-        for row in rows[np.unique(owners, return_index=True)[1]].tolist():
-            self.unknown.update(word for word in split_words(lines[row]) if word not in known)
-        return unknown.astype(np.float64)[:, None]
+        """Number of out-of-vocabulary words of each candidate, (n, 1), added to the totals."""
+        return self.unknown.add_candidates(texts, kept, self.saved.vocabulary.ids)[:, None]
 
     def _encoded(self, texts: ListTexts) -> tuple[Candidates, Arrays]:
         """Candidates as ids of words, and the number of words and unknown words of each."""

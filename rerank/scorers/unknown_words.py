@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.kbest import split_words
 from rerank.notices import Notices
+from rerank.scorers.cached_scores import CachedScores, ListTexts
 
 _LISTED = 10  # unknown words in a warning
 
@@ -30,6 +35,24 @@ class UnknownWords:
         self.words += len(words)
         self.oov += len(unknown)
         self.named.update(unknown)
+
+    def add_candidates(
+        self, texts: ListTexts, kept: CachedScores, known: Mapping[bytes, int]
+    ) -> NDArray[np.float64]:
+        """Count the words of lists; the number (n,) of unknown words of each candidate.
+
+        kept: with the columns `words` and `unknown`. The words themselves are named of one
+        hypothesis of each list, which costs little.
+        """
+        unknown = kept.column("unknown")
+        self.oov += int(unknown.sum())
+        self.words += int(kept.column("words").sum())
+        rows = np.flatnonzero(unknown)
+        owners = np.searchsorted(texts.offsets, rows, side="right")
+        lines = texts.text.split(b"\n")
+        for row in rows[np.unique(owners, return_index=True)[1]].tolist():
+            self.named.update(word for word in split_words(lines[row]) if word not in known)
+        return unknown.astype(np.float64)
 
     def warn(
         self,

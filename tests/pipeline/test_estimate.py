@@ -75,7 +75,7 @@ def test_what_the_estimate_does_is_not_counted(model_folders: Mapping[str, Path]
         estimate(opened, Search(), lambda line: None)
         (scorer,) = opened.models
         assert isinstance(scorer, LanguageModel)
-        assert (scorer.oov, scorer.words, scorer.work.nodes) == (0, 0, 0)
+        assert (scorer.unknown.oov, scorer.unknown.words, scorer.work.nodes) == (0, 0, 0)
 
 
 def test_the_estimate_reads_infinite_features_as_the_work_does(

@@ -53,7 +53,7 @@ def test_a_search_from_the_cache_finds_the_same_and_computes_nothing(
     assert searched(again, LISTS, 3) == path
     assert first.work.nodes > 0 == again.work.nodes
     assert (first.remembered, again.remembered) == (0, 1)
-    assert (first.oov, first.words) == (again.oov, again.words)
+    assert (first.unknown.oov, first.unknown.words) == (again.unknown.oov, again.unknown.words)
     assert cache.saved == 1
 
 

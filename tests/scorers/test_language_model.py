@@ -138,9 +138,9 @@ def test_words_outside_the_vocabulary_are_counted_for_each_candidate_and_in_all(
     columns = scorer.score([("evening", kbest(lists))])[0].columns
     np.testing.assert_array_equal(columns, [[1], [3], [0], [0]])
     assert scorer.columns == ("lmoov",)
-    assert (scorer.oov, scorer.words) == (4, 8)
+    assert (scorer.unknown.oov, scorer.unknown.words) == (4, 8)
     scorer.score([("night", kbest([["unheard"]]))])
-    assert (scorer.oov, scorer.words) == (5, 9)
+    assert (scorer.unknown.oov, scorer.unknown.words) == (5, 9)
 
 
 def test_control_words_in_a_hypothesis_are_unknown_words(saved: dict[str, SavedModel]) -> None:
@@ -197,7 +197,7 @@ def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
     for unknown in (51, 52):
         assert notices.lines() == []
         scorer.score([("evening", kbest([[" ".join(lists[0])], lists[1]]))])
-        scorer.oov, scorer.words = unknown, 100
+        scorer.unknown.oov, scorer.unknown.words = unknown, 100
         scorer.finish("dev.kbest", notices)
     scorer.finish("dev.kbest", notices)  # each run has its own counts
     (told,) = notices.lines()
