@@ -1,19 +1,14 @@
-"""The models of Ji et al. 2016 against scalar code written from the paper."""
+"""The models of Ji et al. 2016, each with its scalar code."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import pytest
 from support.scalar import ji, names
 from support.scalar.comparison import (
     Case,
     Loss,
     Reference,
     V,
-    check_engine_scores,
-    check_gradients,
-    check_training_scores,
-    check_training_scores_in_float64,
     nats,
 )
 from support.scalar.ji import Document, Scores
@@ -63,24 +58,3 @@ def case(name: str, recurrence: str, layers: int, tied: bool) -> Case:
 
 CASES = [case(name, *shape) for name in MODELS for shape in SHAPES]
 CASES += [case(*other, tied=False) for other in OTHERS]
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-
-
-@every_case
-def test_words_have_the_scalar_log_probabilities_in_training(case: Case) -> None:
-    check_training_scores(case)
-
-
-@every_case
-def test_in_float64_they_agree_to_the_tenth_decimal(case: Case) -> None:
-    check_training_scores_in_float64(case)
-
-
-@every_case
-def test_the_engine_gives_candidates_the_scalar_sums(case: Case) -> None:
-    check_engine_scores(case)
-
-
-@every_case
-def test_gradients_are_those_of_finite_differences(case: Case) -> None:
-    check_gradients(case)

@@ -1,6 +1,5 @@
-"""The models of Lin et al. 2015 against scalar code written from the paper."""
+"""The models of Lin et al. 2015, each with its scalar code."""
 
-import pytest
 import torch
 from support.scalar import lin, lin_names
 from support.scalar.comparison import (
@@ -8,10 +7,6 @@ from support.scalar.comparison import (
     Loss,
     Reference,
     V,
-    check_engine_scores,
-    check_gradients,
-    check_training_scores,
-    check_training_scores_in_float64,
     nats,
 )
 from support.scalar.ji import Document, Scores
@@ -91,26 +86,3 @@ CASES += [
     )
     for order, slots in ((2, 2000), (3, 13))
 ]
-every_case = pytest.mark.parametrize(
-    "case", CASES, ids=lambda case: f"{case.config.model}-{case.config.hash_size}"
-)
-
-
-@every_case
-def test_words_have_the_scalar_log_probabilities_in_training(case: Case) -> None:
-    check_training_scores(case)
-
-
-@every_case
-def test_in_float64_they_agree_to_the_tenth_decimal(case: Case) -> None:
-    check_training_scores_in_float64(case)
-
-
-@every_case
-def test_the_engine_gives_candidates_the_scalar_sums(case: Case) -> None:
-    check_engine_scores(case)
-
-
-@every_case
-def test_gradients_are_those_of_finite_differences(case: Case) -> None:
-    check_gradients(case)

@@ -1,15 +1,10 @@
-"""The contextual LSTMs of Ghosh et al. 2016 against scalar code written from the paper."""
+"""The models of Ghosh et al. 2016, each with its scalar code."""
 
-import pytest
 from support.scalar import clstm_names
 from support.scalar.comparison import (
     SIDE,
     Case,
     V,
-    check_engine_scores,
-    check_gradients,
-    check_training_scores,
-    check_training_scores_in_float64,
 )
 
 from lm.model import Config
@@ -34,24 +29,3 @@ CASES += [
     )
     for layers in (1, 2)
 ]
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-
-
-@every_case
-def test_words_have_the_scalar_log_probabilities_in_training(case: Case) -> None:
-    check_training_scores(case)
-
-
-@every_case
-def test_in_float64_they_agree_to_the_tenth_decimal(case: Case) -> None:
-    check_training_scores_in_float64(case)
-
-
-@every_case
-def test_the_engine_gives_candidates_the_scalar_sums(case: Case) -> None:
-    check_engine_scores(case)
-
-
-@every_case
-def test_gradients_are_those_of_finite_differences(case: Case) -> None:
-    check_gradients(case)

@@ -1,14 +1,9 @@
-"""The larger-context models of Wang & Cho 2015 against scalar code written from the paper."""
+"""The models of Wang & Cho 2015, each with its scalar code."""
 
-import pytest
 from support.scalar import names, wang_cho
 from support.scalar.comparison import (
     Case,
     V,
-    check_engine_scores,
-    check_gradients,
-    check_training_scores,
-    check_training_scores_in_float64,
 )
 from support.scalar.ji import Document, Scores
 
@@ -60,25 +55,3 @@ CASES += [
         ("lf", 4, None),
     ]
 ]
-
-every_case = pytest.mark.parametrize("case", CASES, ids=str)
-
-
-@every_case
-def test_words_have_the_scalar_log_probabilities_in_training(case: Case) -> None:
-    check_training_scores(case)
-
-
-@every_case
-def test_in_float64_they_agree_to_the_tenth_decimal(case: Case) -> None:
-    check_training_scores_in_float64(case)
-
-
-@every_case
-def test_the_engine_gives_candidates_the_scalar_sums(case: Case) -> None:
-    check_engine_scores(case)
-
-
-@every_case
-def test_gradients_are_those_of_finite_differences(case: Case) -> None:
-    check_gradients(case)
