@@ -27,6 +27,7 @@ from rerank.registry import metric
 from rerank.report.evaluation import Evaluation, Text
 from rerank.report.evaluation import evaluate as judge
 from rerank.report.explanation import Explanation
+from rerank.report.page import render
 from rerank.report.run_report import ChangedSentence, ReportedDocument, RunReport
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
@@ -114,7 +115,7 @@ def report(
         rerank.__version__,
     )
     inputs.check()
-    content = result.to_html().encode() if form == "html" else to_json(result.to_dict())
+    content = render(result).encode() if form == "html" else to_json(result.to_dict())
     with atomic(out) as file:
         file.write(content)
     return result

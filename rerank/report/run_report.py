@@ -93,9 +93,3 @@ class RunReport:
             "tuning": dict(self.tuning),
             "inputs": [list(one) for one in self.inputs],
         }
-
-    def to_html(self) -> str:
-        """The page: one file, which opens offline."""
-        from rerank.report.page import render
-
-        return render(self)

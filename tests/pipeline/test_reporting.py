@@ -11,6 +11,7 @@ from rerank.cli import run
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import Decoded, Lists, Reports, decode, evaluate, report
+from rerank.report.page import render
 
 WEIGHTS = {"LM0": [0.125], "TM0": [0.0, 0.0], "lm": [4.0], "lmoov": [-0.5]}
 
@@ -53,7 +54,7 @@ def test_the_numbers_are_those_of_evaluate_and_of_the_summary() -> None:
         assert [s.reference for s in one.shown] == [read("dev.ref")[t] for t in changed]
     assert found.weights == {"LM0": 0.125, "TM0_0": 0.0, "TM0_1": 0.0, "lm": 4.0, "lmoov": -0.5}
     assert found.explanation.changed == sum(one.changed for one in found.documents) > 0
-    assert Path("out.html").read_text() == found.to_html()
+    assert Path("out.html").read_text() == render(found)
 
 
 def test_another_decoding_takes_the_place_of_the_first_candidates() -> None:
