@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from rerank.cli.headings import CommandWithHeadings
@@ -13,7 +15,8 @@ from rerank.cli.options import (
     no_docs_option,
     reference_option,
 )
-from rerank.cli.values import FILE, SEED, TEXT
+from rerank.cli.values import FILE, FOLDER, SEED, TEXT, Pair
+from rerank.errors import UsageError
 
 
 @click.command(
@@ -49,6 +52,20 @@ from rerank.cli.values import FILE, SEED, TEXT
     help="A page for people, or its numbers for machines.",
 )
 @click.option("--out", default="-", type=FILE, help="The page.")
+@click.option(
+    "--figures",
+    type=FOLDER,
+    metavar="DIR",
+    help="Folder for figures for papers, as PDF and SVG: gains of documents, what features add.",
+)
+@click.option(
+    "--curve",
+    "curves",
+    multiple=True,
+    type=Pair("NAME=FILE, for example codclm=codclm.curve", FILE),
+    metavar="NAME=FILE",
+    help="Learning curve of train-lm --curve for the figures; repeatable.",
+)
 @message_options
 def report(
     trace: str,
@@ -64,6 +81,8 @@ def report(
     seed: int,
     form: str,
     out: str,
+    figures: Path | None,
+    curves: tuple[tuple[str, str], ...],
     messages: Messages,
 ) -> None:
     """Show a decoding as a page: whether it helped, where, what changed, and why.
@@ -77,9 +96,14 @@ def report(
         --docs test.docids --ref test.en --out report.html
     """
     from rerank import pipeline
+    from rerank.report.figures import check_matplotlib
 
+    if figures is not None:
+        check_matplotlib("--figures")
+    elif curves:
+        raise UsageError("--curve: for the figures of --figures DIR; give it")
     with messages.warnings() as notices:
-        pipeline.report(
+        result = pipeline.report(
             pipeline.Decoded(trace, baseline, summary, weights, source),
             references,
             out,
@@ -91,3 +115,6 @@ def report(
             seed=seed,
             notices=notices,
         )
+        if figures is not None:
+            for path in pipeline.draw(result, figures, curves, notices=notices):
+                messages.announce(f"figure written to {path}")

@@ -16,18 +16,20 @@ from rerank.corpus.references import read_translation, read_with_documents
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
-from rerank.files.outputs import atomic, check_outputs, to_json
+from rerank.files.outputs import atomic, check_folder, check_outputs, to_json
 from rerank.files.paths import display
 from rerank.formats.summary import read_summary
 from rerank.formats.trace import Choice, read_trace
 from rerank.formats.weights import Weights, read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings
+from rerank.pipeline.curves import read_curve
 from rerank.registry import metric
 from rerank.report.evaluation import Evaluation, Text
 from rerank.report.evaluation import evaluate as judge
 from rerank.report.explanation import Explanation
 from rerank.report.page import render
+from rerank.report.paper_figures import write_figures
 from rerank.report.run_report import ChangedSentence, ReportedDocument, RunReport
 
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
@@ -119,6 +121,23 @@ def report(
     with atomic(out) as file:
         file.write(content)
     return result
+
+
+def draw(
+    result: RunReport,
+    folder: str | Path,
+    curves: Sequence[tuple[str, str | Path]] = (),
+    *,
+    notices: Notices | None = None,
+) -> list[Path]:
+    """Write the figures of a report to a folder, as PDF and SVG; their paths.
+
+    curves: (NAME, file) of learning curves that `train-lm --curve` has written.
+    """
+    check_folder(folder, f"--figures {folder}")
+    notices = notices or PythonWarnings()
+    found = {name: read_curve(path, notices) for name, path in curves}
+    return write_figures(Path(folder), result, found)
 
 
 def _sha256(path: str | Path) -> str:

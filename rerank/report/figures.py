@@ -22,11 +22,16 @@ def check_figure(path: str | Path) -> None:
     """UsageError for a file name that is not a figure's, and without matplotlib."""
     if Path(path).suffix not in SUFFIXES:
         raise UsageError(f"--plot {path}: expected a file {', '.join(SUFFIXES)}")
+    check_matplotlib("--plot")
+
+
+def check_matplotlib(option: str) -> None:
+    """UsageError for an option that draws, without matplotlib."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise UsageError(
-            "--plot needs matplotlib: pip install 'rerank-mt[figures]', or leave --plot out"
+            f"{option} needs matplotlib: pip install 'rerank-mt[figures]', or leave {option} out"
         ) from None
 
 

@@ -85,7 +85,10 @@ FIGURES = (
     *("predicts_end", "normalised"),
 )
 ALTERNATIVES = {"perplexity": "ngram"}  # options that stand in place of the first of the command
-PRINTING = {"evaluate": ("per_document", "score_only", "digits")}
+PRINTING = {
+    "evaluate": ("per_document", "score_only", "digits"),
+    "report": ("figures", "curves"),
+}
 
 
 def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ import pytest
 from lm.training.settings import Report
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.curves import COLUMNS, LearningCurve
+from rerank.pipeline.curves import COLUMNS, LearningCurve, read_curve
 
 
 def report(update: int) -> Report:
@@ -81,3 +81,27 @@ def test_what_cannot_be_replaced_is_refused(tmp_path: Path) -> None:
     for path in ("-", "/dev/null", tmp_path):
         with pytest.raises(UsageError, match=r"--curve .*expected a file"):
             LearningCurve(path)
+
+
+def test_a_curve_is_read_back_as_seconds_and_perplexities(tmp_path: Path) -> None:
+    path = tmp_path / "curve.tsv"
+    curve = LearningCurve(path)
+    for update in (2, 4):
+        curve.add(report(update))
+    points = [(float(row["seconds"]), float(row["valid_perplexity"])) for row in rows(path)]
+    assert read_curve(path, Notices()) == points
+
+
+@pytest.mark.parametrize("change", ["x", "nan", "", "drop"])
+def test_another_file_is_no_curve(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "curve.tsv"
+    curve = LearningCurve(path)
+    curve.add(report(2))
+    header, line = path.read_text().splitlines()
+    cells = line.split("\t")
+    cells[COLUMNS.index("valid_perplexity")] = change
+    kept = [header, "\t".join(cells)] if change != "drop" else [line]
+    path.write_text("\n".join(kept) + "\n")
+    number = 1 if change == "drop" else 2
+    with pytest.raises(InputError, match=rf"curve.tsv:{number}: expected a learning curve"):
+        read_curve(path, Notices())

@@ -123,3 +123,17 @@ def test_the_command_writes_a_page_or_its_numbers(capsys: pytest.CaptureFixture[
     assert run([*command, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert f"{found['evaluation']['systems'][1]['bleu']:.2f}" in page
+
+
+def test_the_command_draws_figures_and_curves(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    command = ["report", "--trace", "ours.trace", "--docs", "dev.docs", "--ref", "dev.ref"]
+    write("curve", ["update\tepoch\tseconds\ttraining_nats\tvalid_perplexity\trate\tstage"])
+    curve = ["--curve", "lm=curve", "--out", "page.html"]
+    assert run([*command, *curve, "--figures", "figures"]) == 0
+    assert "figure written to figures/gains.pdf" in capsys.readouterr().err
+    assert {path.name for path in Path("figures").iterdir()} == {
+        f"{name}.{form}" for name in ("gains", "features", "curves") for form in ("pdf", "svg")
+    }
+    assert run([*command, *curve]) == 2
+    assert "--figures DIR; give it" in capsys.readouterr().err
