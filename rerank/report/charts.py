@@ -66,7 +66,7 @@ def points(
             i,
             _r(LEFT + 10 + (WIDTH - LEFT - 20) * (x - low) / span),
             _r(_height(y, bottom, top)),
-            _r(2 + 8 * (size / largest) ** 0.5),
+            _r(max(2.0, 10 * (size / largest) ** 0.5)),
             sign(y),
         )
         for i, (x, y, size) in enumerate(zip(xs, ys, sizes, strict=True))
