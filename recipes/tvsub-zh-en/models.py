@@ -1,13 +1,13 @@
 """Language models trained on one text: perplexity, pronouns, and what each adds to Moses lists.
 
-    python recipes/tvsub-zh-en/models.py --data DATA [--work WORK] [--model NAME …] [--words N]
+    python recipes/tvsub-zh-en/models.py --data DATA [--work WORK] [--model NAME …] [--words N] …
 
 The text is the first documents of the training text that reach so many words; the next twelve
 documents are held out, with their source sentences. Every model has one epoch of it, is measured
 on `lm.valid`, on the held-out documents and on pairs of pronouns, and is tuned and tested on the
-first ten candidates of the lists of subtitles and of lectures, with a beam of four where exact
-search would be too slow. NAME is a model, one of the variants below, or several of these with +
-between them: one system with the features of all. What is done is not done again.
+first candidates of the lists of subtitles and of lectures (`--top`), with a narrow beam (`--beam`)
+where exact search would be too slow. NAME is a model, one of the variants below, or several of
+these with + between them: one system with the features of all. What is done is not done again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ VARIANTS = {
 WITH_SOURCE = ("dclm-bilingual", "dclm-bilingual-decoupled", "dclm-right")
 BAGS = ("rnnslm",)  # no words in order: neither perplexity of words nor pronouns
 HELD_OUT = 12  # documents
-SEARCH = ("--top", "10", "--beam", "4", "--threads", "1")
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,11 @@ def needs_source(name: str) -> bool:
 
 @dataclass(frozen=True)
 class Models:
-    """Data, and folder of what is made."""
+    """Data, folder of what is made, and options of the search."""
 
     data: Path
     work: Path
+    search: tuple[str, ...]
 
     def run(self, *command: str, target: Path | None = None) -> bytes:
         """What a command of rerank prints; nothing if its target is there."""
@@ -146,7 +146,7 @@ class Models:
         lists = next(
             path for suffix in ("gz", "xz") if (path := with_suffix(stem, suffix)).exists()
         )
-        options = ["--kbest", str(lists), "--docs", f"{stem}.docids", *SEARCH]
+        options = ["--kbest", str(lists), "--docs", f"{stem}.docids", *self.search]
         for i, part in enumerate(name.split("+") if name else ()):
             options += ["--lm", f"lm{i or ''}={self.work / part}"]
         return [*options, "--source", f"{stem}.zh"] if name and needs_source(name) else options
@@ -185,12 +185,15 @@ def cells(system: dict[str, Any]) -> list[str]:
 @click.option("--work", type=click.Path(path_type=Path), default=HERE / "work" / "models")
 @click.option("--model", "names", multiple=True, default=MODELS)
 @click.option("--words", default=3_000_000, show_default=True)
-def main(data: Path, work: Path, names: tuple[str, ...], words: int) -> None:
+@click.option("--top", default=10, show_default=True, help="Candidates of each sentence.")
+@click.option("--beam", default=4, show_default=True, help="Where exact search is too slow.")
+def main(data: Path, work: Path, names: tuple[str, ...], words: int, top: int, beam: int) -> None:
     """Print the tables."""
     work.mkdir(parents=True, exist_ok=True)
     if not (work / "held-out.zh").exists():
         write_texts(data / "tvsub-zh-en", work, words)
-    models = Models(data, work)
+    search = ("--top", str(top), "--beam", str(beam), "--threads", "1")
+    models = Models(data, work, search)
     for name in dict.fromkeys(part for joined in names for part in joined.split("+")):
         models.train(name)
     systems = [
