@@ -18,6 +18,7 @@ from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.explanation import explain as explain
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
+from rerank.pipeline.lm_eval.coherence import coherence as coherence
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
 from rerank.pipeline.mbr_tuning import MbrTuning as MbrTuning
 from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr

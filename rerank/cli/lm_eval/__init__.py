@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from rerank.cli.lm_eval.coherence import coherence
 from rerank.cli.lm_eval.contrastive import contrastive
 
 
@@ -12,5 +13,5 @@ def lm_eval() -> None:
     """Measure what language models know of documents, without lists to rerank."""
 
 
-for experiment in (contrastive,):
+for experiment in (coherence, contrastive):
     lm_eval.add_command(experiment)
