@@ -6,6 +6,7 @@ import click
 
 from rerank.cli.lm_eval.coherence import coherence
 from rerank.cli.lm_eval.contrastive import contrastive
+from rerank.cli.lm_eval.next_sentence import next_sentence
 
 
 @click.group("lm-eval")
@@ -13,5 +14,5 @@ def lm_eval() -> None:
     """Measure what language models know of documents, without lists to rerank."""
 
 
-for experiment in (coherence, contrastive):
+for experiment in (coherence, contrastive, next_sentence):
     lm_eval.add_command(experiment)
