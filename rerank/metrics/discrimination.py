@@ -51,3 +51,9 @@ def z_test(higher: NDArray[np.float64], lower: NDArray[np.float64]) -> tuple[flo
         return None
     z = float((higher.mean() - lower.mean()) / math.sqrt(variance))
     return z, NormalDist().cdf(-z)
+
+
+def share(statistics: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Accuracies (…) of statistics (…, 2): things that are right, and things."""
+    found: NDArray[np.float64] = statistics[..., 0] / statistics[..., 1]
+    return found

@@ -20,7 +20,7 @@ from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
 from rerank.pipeline.lm_eval.coherence import coherence as coherence
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
-from rerank.pipeline.lm_eval.next_sentence import Blocks as Blocks
+from rerank.pipeline.lm_eval.next_sentence import BlockSettings as BlockSettings
 from rerank.pipeline.lm_eval.next_sentence import next_sentence as next_sentence
 from rerank.pipeline.mbr_tuning import MbrTuning as MbrTuning
 from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.metrics.discrimination import SETS, Outcomes, accuracies_of_sets, z_test
+from rerank.metrics.discrimination import SETS, Outcomes, accuracies_of_sets, share, z_test
 from rerank.metrics.significance import (
     FEWEST_DOCUMENTS,
     bootstrap,
@@ -111,21 +111,21 @@ class CoherenceReport:
         pairs = np.array([own.permutations for own in documents], dtype=np.float64)
         right = [np.array([own.sum() for own in found]) for found in outcomes.values()]
         statistics = np.array([np.stack([own, pairs], axis=1) for own in right])
-        sampled = bootstrap(statistics, _accuracy, rng=np.random.default_rng(seed))
+        sampled = bootstrap(statistics, share, rng=np.random.default_rng(seed))
         sets = accuracies_of_sets([*outcomes.values()], rng=np.random.default_rng(seed))
         models = []
         for (facts, found), own, draws, of_sets in zip(
             outcomes.items(), statistics, sampled, sets, strict=True
         ):
             ties = sum(int(np.count_nonzero(one == 0.5)) for one in found)
-            figures = float(_accuracy(own.sum(axis=0))), *percentile_interval(draws), ties
+            figures = float(share(own.sum(axis=0))), *percentile_interval(draws), ties
             spread = float(of_sets.mean()), float(of_sets.std(ddof=1))
             models.append(CoherenceAccuracy(facts, *figures, *spread, tuple(own[:, 0].tolist())))
         comparisons = []
         for a, b in combinations(range(len(models)), 2):
             first, second = (a, b) if models[a].sets_mean >= models[b].sets_mean else (b, a)
             rng = np.random.default_rng(seed)
-            p = sign_flip_p_value(statistics[first], statistics[second], _accuracy, rng=rng)
+            p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
             z, p_sets = z_test(sets[first], sets[second]) or (None, None)
             names = models[first].model.lm, models[second].model.lm
             difference = models[first].accuracy - models[second].accuracy
@@ -196,9 +196,3 @@ def _comparison(own: CoherenceComparison) -> list[str]:
     z = "–" if own.z is None else f"{own.z:.2f}"
     p_documents, p_sets = ("–" if p is None else f"{p:.2g}" for p in (own.p_documents, own.p_sets))
     return [own.higher, own.lower, f"{100 * own.difference:.2f}", p_documents, z, p_sets]
-
-
-def _accuracy(statistics: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Accuracies (…) of pairs that are right, and pairs, (…, 2)."""
-    found: NDArray[np.float64] = statistics[..., 0] / statistics[..., 1]
-    return found

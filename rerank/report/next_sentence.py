@@ -9,7 +9,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.metrics.accuracy import sign_test, wilson_interval
+from rerank.metrics.accuracy import wilson_interval
+from rerank.metrics.discrimination import share
+from rerank.metrics.significance import FEWEST_DOCUMENTS, sign_flip_p_value
 from rerank.report.coherence import ModelFacts
 
 HEADINGS = {"normalised": "eq. 4", "log_p": "log p", "pmi": "log p − log p(s)"}
@@ -56,13 +58,13 @@ class SelectionModel:
 class SelectionComparison:
     """Two models, and two-sided p of their difference by the score of equation 4.
 
-    Sign test over the passages that one has right more than the other: exact McNemar.
+    p: of a sign-flip test over documents, None with too few of them.
     """
 
     first: str
     second: str
     difference: float
-    p: float
+    p: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +86,20 @@ class NextSentenceReport:
 
     @staticmethod
     def compared(
-        outcomes: Mapping[str, Mapping[str, NDArray[np.float64]]],
+        outcomes: Mapping[str, NDArray[np.float64]], documents: NDArray[np.int64], seed: int
     ) -> tuple[SelectionComparison, ...]:
-        """Each two models, given (n,) outcomes by model and score."""
+        """Each two models, given (n,) outcomes by model, and the document (n,) of each passage."""
+        _, rows = np.unique(documents, return_inverse=True)
+        passages = np.bincount(rows).astype(np.float64)
+        statistics = {
+            lm: np.stack([np.bincount(rows, own), passages], axis=1) for lm, own in outcomes.items()
+        }
         found = []
-        for (first, one), (second, other) in combinations(outcomes.items(), 2):
-            gain = one["normalised"] - other["normalised"]
-            p = sign_test(int(np.count_nonzero(gain > 0)), int(np.count_nonzero(gain < 0)))
-            found.append(SelectionComparison(first, second, float(gain.mean()), p))
+        for first, second in combinations(outcomes, 2):
+            rng = np.random.default_rng(seed)
+            p = sign_flip_p_value(statistics[first], statistics[second], share, rng=rng)
+            difference = float(outcomes[first].mean() - outcomes[second].mean())
+            found.append(SelectionComparison(first, second, difference, p))
         return tuple(found)
 
     def to_dict(self) -> dict[str, object]:
@@ -122,7 +130,7 @@ class NextSentenceReport:
         text = _table(["model", *HEADINGS.values()], rows)
         if self.comparisons:
             found = [
-                [own.first, own.second, f"{100 * own.difference:.1f}", f"{own.p:.2g}"]
+                [own.first, own.second, f"{100 * own.difference:.1f}", _p(own.p)]
                 for own in self.comparisons
             ]
             text += _table(["model", "and model", "difference, eq. 4", "p"], found)
@@ -132,9 +140,13 @@ class NextSentenceReport:
             f"{100 / self.block:.1f}\n{_NOTES}"
         )
         if self.comparisons:
-            text += "p: sign test over passages (exact McNemar)\n"
+            text += f"p: sign-flip test over documents, which needs {FEWEST_DOCUMENTS} of them\n"
         odd = [own.model.lm for own in self.models if not own.exact]
         return text + (f"scores of {', '.join(odd)} are not normalised\n" if odd else "")
+
+
+def _p(p: float | None) -> str:
+    return "–" if p is None else f"{p:.2g}"
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -72,7 +72,7 @@ def next_sentence(
 
     messages.announce_threads(options["threads"])
     names = ("block", "context", "candidates", "blocks", "seed")
-    settings = pipeline.Blocks(**{name: options.pop(name) for name in names})
+    settings = pipeline.BlockSettings(**{name: options.pop(name) for name in names})
     with messages.warnings() as notices:
         result = pipeline.next_sentence(lms, text, settings, notices=notices, **options)
     print_result(result, form)

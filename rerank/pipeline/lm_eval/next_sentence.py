@@ -35,7 +35,7 @@ Matrices = Mapping[str, Array]  # (k, k) of a block, by name of `SCORES`
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockSettings:
     """How blocks are made: size, context sentences, candidates (of `CANDIDATES`), most, seed."""
 
     block: int = 50
@@ -48,7 +48,7 @@ class Blocks:
 def next_sentence(
     lms: NamedModels,
     text: str | Path,
-    settings: Blocks,
+    settings: BlockSettings,
     *,
     notices: Notices,
     documents: str = "blank",
@@ -76,26 +76,26 @@ def next_sentence(
     with atomic(errors) if errors else nullcontext() as file:
         for name, folder, saved in opened:
             corpus, oov = found.encoded(saved, name, notices)
-            own: dict[str, list[Array]] = {score: [] for score in SCORES}
+            matrices = _matrices(saved, corpus, blocks)
             with broken_models(folder):
-                scored = progress(
-                    map(lambda b, s=saved, c=corpus: _scores(s, c, b), blocks),
-                    label=name,
-                    unit="blocks",
-                    total=len(blocks),
-                )
-                for b, matrices in enumerate(scored):
-                    for score, matrix in matrices.items():
-                        own[score].append(outcomes_of(matrix))
-                    if file is not None:
-                        file.writelines(_wrong(found, name, b, blocks[b], matrices))
-            outcomes[name] = {score: np.concatenate(parts) for score, parts in own.items()}
+                own = [*progress(matrices, label=name, unit="blocks", total=len(blocks))]
+            if file is not None:
+                for b, (block, by_score) in enumerate(zip(blocks, own, strict=True)):
+                    file.writelines(_wrong(found, name, b, block, by_score))
+            outcomes[name] = {
+                score: np.concatenate([outcomes_of(by_score[score]) for by_score in own])
+                for score in SCORES
+            }
             facts = ModelFacts(name, saved.digest, saved.model.order, oov)
             accuracies = {s: SelectionAccuracy.of(one) for s, one in outcomes[name].items()}
             models.append(SelectionModel(facts, saved.model.head.normalised, accuracies))
     return NextSentenceReport(
         tuple(models),
-        NextSentenceReport.compared(outcomes),
+        NextSentenceReport.compared(
+            {name: own["normalised"] for name, own in outcomes.items()},
+            np.array([own.document for block in blocks for own in block]),
+            settings.seed,
+        ),
         len(blocks),
         settings.block,
         settings.context,
@@ -105,7 +105,7 @@ def next_sentence(
     )
 
 
-def _blocks(text: EvaluationText, settings: Blocks) -> tuple[list[Block], int]:
+def _blocks(text: EvaluationText, settings: BlockSettings) -> tuple[list[Block], int]:
     """The blocks of a text, and how many passages are in none; InputError without a block."""
     passages = passages_of(text.corpus, settings.context + 1)
     rng = np.random.default_rng(settings.seed)
@@ -126,8 +126,11 @@ def _blocks(text: EvaluationText, settings: Blocks) -> tuple[list[Block], int]:
     )
 
 
-def _scores(saved: SavedModel, corpus: Corpus, block: Block) -> Matrices:
-    """Score matrices of one block; corpus: in the model's ids."""
+def _matrices(saved: SavedModel, corpus: Corpus, blocks: Sequence[Block]) -> Iterator[Matrices]:
+    """Score matrices of each block; corpus: in the model's ids.
+
+    O(k²) sentences are scored for a block of k passages; those of one block are in memory.
+    """
     from lm.contrast import scores_in_contexts
     from lm.engine import ScoringEngine
 
@@ -135,12 +138,13 @@ def _scores(saved: SavedModel, corpus: Corpus, block: Block) -> Matrices:
         begin, end = corpus.sentences[s : s + 2].tolist()
         return saved.reading_order(corpus.tokens[begin:end].tolist())
 
-    contexts = [tuple(map(sentence, range(own.first, own.last))) for own in block]
-    candidates = [sentence(own.last) for own in block]
     engine = ScoringEngine.of(saved.model)
-    (found,) = scores_in_contexts(engine, [candidates], [[*contexts, ()]])
-    log_probs = found.astype(np.float64)
-    return {name: score(log_probs[:-1], log_probs[-1]) for name, score in SCORES.items()}
+    for block in blocks:
+        contexts = [tuple(map(sentence, range(own.first, own.last))) for own in block]
+        candidates = [sentence(own.last) for own in block]
+        (found,) = scores_in_contexts(engine, [candidates], [[*contexts, ()]])
+        log_probs = found.astype(np.float64)
+        yield {name: score(log_probs[:-1], log_probs[-1]) for name, score in SCORES.items()}
 
 
 def _wrong(

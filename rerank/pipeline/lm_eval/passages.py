@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +39,7 @@ def passages_of(corpus: Corpus, size: int) -> list[Passage]:
     bounds = corpus.documents.tolist()
     return [
         Passage(d, first, size)
-        for d, (begin, end) in enumerate(zip(bounds, bounds[1:], strict=False))
+        for d, (begin, end) in enumerate(pairwise(bounds))
         for first in range(begin, end - size + 1, size)
     ]
 
@@ -73,7 +74,7 @@ def consecutive(
     takes sentences of one topic). A block may hold several documents.
     """
     blocks = [passages[i : i + size] for i in range(0, len(passages) - size + 1, size)]
-    chosen = rng.choice(len(blocks), min(most, len(blocks)), replace=False) if blocks else []
+    chosen = rng.permutation(len(blocks))[:most].tolist()
     return [blocks[b] for b in sorted(chosen)]
 
 
