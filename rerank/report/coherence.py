@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rerank.metrics.discrimination import SETS, Outcomes, accuracies_of_sets, share, z_test
 from rerank.metrics.significance import (
