@@ -68,6 +68,16 @@ class Corpus:
         side = {kind: text.take(np.flatnonzero(kept)) for kind, text in self.side.items()}
         return Corpus(tokens, sentences, np.unique(before[self.documents]), side)
 
+    def rearranged(self, documents: Sequence[NDArray[np.int64]]) -> Corpus:
+        """Documents of sentences of this corpus, given by their indices; O(words).
+
+        A sentence may occur several times, except where `side` has numbers of sentences.
+        """
+        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *documents])
+        text = SideText(self.tokens, self.sentences).take(chosen)
+        side = {kind: own.take(chosen) for kind, own in self.side.items()}
+        return Corpus(text.tokens, text.sentences, np.cumsum([0, *map(len, documents)]), side)
+
     def in_stretches(self, number: int) -> Corpus:
         """The corpus as one text, whatever its documents, in `number` stretches of equal length.
 

@@ -118,7 +118,15 @@ def loaded(program: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "command", ["", *sorted(cli.commands), "cache info", "lm-eval contrastive"]
+    "command",
+    [
+        "",
+        *sorted(cli.commands),
+        "cache info",
+        "lm-eval coherence",
+        "lm-eval contrastive",
+        "lm-eval next-sentence",
+    ],
 )
 def test_help_loads_nothing_heavy(command: str) -> None:
     arguments = [*command.split(), "--help"]

@@ -19,7 +19,10 @@ from rerank.pipeline.explanation import explain as explain
 from rerank.pipeline.exporting import export as export
 from rerank.pipeline.language_models import train_lm as train_lm
 from rerank.pipeline.lists import Lists as Lists
+from rerank.pipeline.lm_eval.coherence import coherence as coherence
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
+from rerank.pipeline.lm_eval.next_sentence import BlockSettings as BlockSettings
+from rerank.pipeline.lm_eval.next_sentence import next_sentence as next_sentence
 from rerank.pipeline.mbr_tuning import MbrTuning as MbrTuning
 from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr
 from rerank.pipeline.models import ModelOptions as ModelOptions

@@ -134,3 +134,12 @@ def test_stretches_hold_the_text_in_parts_of_equal_length(lines: list[bytes], nu
     assert len(found) == min(number, corpus.n_sentences)
     sizes = list(map(len, found))
     assert not sizes or max(sizes) - min(sizes) <= 1
+
+
+def test_documents_may_be_made_of_any_sentences_of_a_corpus() -> None:
+    documents = [[[3, 4], [5]], [[], [6, 7, 8]]]
+    flat = [sentence for document in documents for sentence in document]
+    chosen = [[3, 0], [], [1, 1, 2]]
+    found = Corpus.of(documents).rearranged([np.array(own, dtype=np.int64) for own in chosen])
+    assert nested(found) == [[flat[s] for s in own] for own in chosen]
+    assert nested(Corpus.of(documents).rearranged([])) == []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from rerank.cli.lm_eval.coherence import coherence
 from rerank.cli.lm_eval.contrastive import contrastive
+from rerank.cli.lm_eval.next_sentence import next_sentence
 
 
 @click.group("lm-eval")
@@ -12,5 +14,5 @@ def lm_eval() -> None:
     """Measure what language models know of documents, without lists to rerank."""
 
 
-for experiment in (contrastive,):
+for experiment in (coherence, contrastive, next_sentence):
     lm_eval.add_command(experiment)

@@ -1,0 +1,67 @@
+"""What experiments on texts share: a text read once for several models, and the models opened."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rerank.errors import UsageError
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
+from rerank.notices import Notices
+from rerank.pipeline.training_texts import check_text
+from rerank.scorers.unknown_words import UnknownWords
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
+    from lm.corpus import Corpus
+
+NamedModels = Sequence[tuple[str, Path]]
+
+
+def check_names(lms: NamedModels) -> None:
+    """UsageError for two models of the same name."""
+    for name, n in Counter(name for name, _ in lms).items():
+        if n > 1:
+            raise UsageError(f"--lm {name}: given {n} times; give each model a name of its own")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvaluationText:
+    """A text in the indices of its own distinct words, so that it is the same for all models."""
+
+    name: str
+    words: list[bytes]
+    corpus: Corpus
+
+    @classmethod
+    def read(cls, path: str | Path, documents: str, notices: Notices) -> EvaluationText:
+        """The text of a file, documents parted as `lm.corpus.DOCUMENTS` names it.
+
+        InputError if it has no words.
+        """
+        from lm.corpus import intern
+
+        words, corpus = intern(read_lines(path, notices), documents)
+        check_text(corpus, path, notices)
+        return cls(display(path), words, corpus)
+
+    def encoded(self, saved: SavedModel, label: str, notices: Notices) -> tuple[Corpus, float]:
+        """The text in a model's ids, not in its reading order, and the share of unknown words.
+
+        A warning, with the model's label, if these are far more than in its training text.
+        """
+        from lm.corpus import renumber
+
+        unknown = UnknownWords()
+        unknown.add([self.words[i] for i in self.corpus.tokens.tolist()], saved.vocabulary.ids)
+        unknown.warn(label, saved.about, notices, source=self.name, text="text")
+        return renumber(self.corpus, self.words, saved.vocabulary), unknown.share
+
+    def sentence(self, s: int) -> str:
+        """Sentence s, as text."""
+        begin, end = self.corpus.sentences[s : s + 2].tolist()
+        return b" ".join(self.words[i] for i in self.corpus.tokens[begin:end].tolist()).decode()
