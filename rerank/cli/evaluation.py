@@ -21,7 +21,7 @@ from rerank.cli.options import (
     print_result,
     reference_option,
 )
-from rerank.cli.values import FILE, SEED, TEXT
+from rerank.cli.values import FILE, SEED, TEXT, Pair
 from rerank.files.terminal import show
 from rerank.registry import METRICS
 
@@ -66,6 +66,14 @@ from rerank.registry import METRICS
     "such as en; BLEU with the tokenizer 13a.",
 )
 @click.option(
+    "--scores",
+    multiple=True,
+    type=Pair("NAME=HYP:FILE, for example comet=test.out:test.out.comet", TEXT),
+    metavar="NAME=HYP:FILE",
+    help="Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
+    "line; give one for each HYP and for --baseline. The mean of all lines is reported.",
+)
+@click.option(
     "--per-document", is_flag=True, help="Print a table of the documents, too; JSON has it always."
 )
 @click.option(
@@ -96,6 +104,7 @@ def evaluate(
     metrics: tuple[str, ...],
     tokenize: str,
     detokenize: str | None,
+    scores: tuple[tuple[str, str], ...],
     per_document: bool,
     score_only: bool,
     digits: int,
@@ -122,8 +131,8 @@ def evaluate(
             kbest=None if kbest is None else pipeline.Lists(kbest, **reading),
             metrics=metrics or pipeline.DEFAULT_METRICS,
             tokenize=tokenize,
-            detokenize=detokenize,
             seed=seed,
+            more=pipeline.Additions(detokenize, scores),
             notices=notices,
         )
     if score_only:

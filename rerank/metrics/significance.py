@@ -27,6 +27,7 @@ Statistics: TypeAlias = NDArray[Any]
 CorpusScore: TypeAlias = Callable[[Statistics], NDArray[np.float64]]
 """Scores of summed statistics: (…, S) to (…)."""
 
+_ROUNDING = 1e-12  # of a score; differences that are equal but for rounding are as large
 _BLOCK = 2**20  # draws × documents held at once
 
 
@@ -40,7 +41,8 @@ def sign_flip_p_value(
 ) -> float | None:
     """Share of the ways to swap the two systems' documents that differ as much as observed.
 
-    `system`, `baseline`: (D, S). Two-sided; a pattern with an equal difference counts. All 2**D
+    `system`, `baseline`: (D, S). Two-sided; a pattern with an equal difference counts, also if it
+    is equal but for the rounding of sums of floats. All 2**D
     patterns up to 20 documents; above, `draws` of them, the observed one added to both counts, so
     that p is never 0. None below 10 documents, where no test could say much.
     O(patterns × D × S) time, flat memory.
@@ -50,7 +52,7 @@ def sign_flip_p_value(
         return None
     exact = n_documents <= MOST_EXACT
     patterns = _all_patterns(n_documents) if exact else _drawn_patterns(n_documents, draws, rng)
-    observed = abs(metric(system.sum(axis=0)) - metric(baseline.sum(axis=0)))
+    observed = _least_as_large(metric(system.sum(axis=0)), metric(baseline.sum(axis=0)))
     change = system - baseline
     as_far = tried = 0 if exact else 1
     for swapped in patterns:
@@ -96,6 +98,13 @@ def percentile_interval(scores: NDArray[np.float64]) -> tuple[float, float]:
     """Ends of the central 95% of resampled scores (R,), interpolated between neighbours."""
     low, high = np.percentile(scores, [2.5, 97.5])
     return float(low), float(high)
+
+
+def _least_as_large(
+    system: NDArray[np.float64], baseline: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The least absolute difference that counts as one as large as that of two scores."""
+    return np.asarray(abs(system - baseline) - _ROUNDING * np.maximum(abs(system), abs(baseline)))
 
 
 def _all_patterns(n_documents: int) -> Iterator[NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from rerank.pipeline.demo import demo as demo
 from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import DEFAULT_METRICS as DEFAULT_METRICS
+from rerank.pipeline.evaluation import Additions as Additions
 from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.explanation import explain as explain
 from rerank.pipeline.language_models import train_lm as train_lm

@@ -28,7 +28,7 @@ from rerank.metrics.bleu import (
 )
 from rerank.metrics.oracle import Extremes
 from rerank.metrics.significance import sign_test_p_value
-from rerank.report.metric_scores import Interval, MetricScore, compared
+from rerank.report.metric_scores import Interval, MetricScore, compared, sums_of_documents
 
 NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
 
@@ -75,7 +75,8 @@ class System:
     bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
     list has over the baseline, None without a list. sign_test_p_value: of the numbers of
     documents that are better and worse. detokenised: metrics of the detokenised text, BLEU with
-    the tokenizer 13a; empty if that was not asked for.
+    the tokenizer 13a; empty if that was not asked for. scores: means of values from files, by the
+    names of their metrics.
     """
 
     name: str
@@ -92,6 +93,7 @@ class System:
     sign_test_p_value: float | None = None
     oracle_share: float | None = None
     detokenised: Mapping[str, MetricScore] = field(default_factory=dict)
+    scores: Mapping[str, MetricScore] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +211,7 @@ def _of_documents(
     """Statistics (D, systems, width) of documents, the sums of those of their sentences."""
     hypotheses = zip(*(text.lines for text in systems), strict=True)
     rows = metric.statistics(hypotheses, references).reshape(-1, len(systems), metric.width)
-    running = np.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype)
-    rows.cumsum(axis=0, out=running[1:])
-    return np.diff(running[list(documents.starts)], axis=0)
+    return sums_of_documents(rows, documents)
 
 
 def _score(rows: Statistics) -> Score:

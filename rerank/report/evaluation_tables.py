@@ -24,6 +24,7 @@ _HEADERS = (
     "increase\nratio",
     "p",
 )
+_OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
 NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
 
 
@@ -38,6 +39,8 @@ def as_text(found: Evaluation, width: int | None = None) -> str:
     blocks = [table, "", more, ""]
     if found.systems[0].detokenised:
         blocks += [_fitted(*_detokenised(found.systems), width)[0], ""]
+    if found.systems[0].scores:
+        blocks += [_long(*_scores(found.systems)), ""]
     first = "column" if turned else "row"
     return "\n".join([*blocks, *_legend(found, first)]) + "\n"
 
@@ -45,7 +48,7 @@ def as_text(found: Evaluation, width: int | None = None) -> str:
 def score_lines(found: Evaluation, digits: int) -> str:
     """The scores alone: a line for each system but the baseline, its metrics parted by TABs."""
     return "".join(
-        "\t".join(f"{score.score:.{digits}f}" for score in system.metrics.values()) + "\n"
+        "\t".join(f"{score.score:.{digits}f}" for score in _all(system).values()) + "\n"
         for system in found.systems[1:]
     )
 
@@ -84,11 +87,17 @@ def as_tsv(found: Evaluation) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
+def _all(system: System) -> dict[str, MetricScore]:
+    """Metrics, then the means of values from files."""
+    return {**system.metrics, **system.scores}
+
+
 def _numbers(system: System) -> dict[str, object]:
     """Columns of the TSV."""
     counts = system.documents
     found: dict[str, object] = {"system": system.name.replace("\t", " ")}
-    for name, score in system.metrics.items():
+    for key, score in _all(system).items():
+        name = key.replace("\t", " ")
         low, high = score.interval or (None, None)
         found |= {name: score.score, f"{name}_low": low, f"{name}_high": high}
         found |= {f"{name}_gain": score.difference, f"{name}_p": score.p_value}
@@ -128,6 +137,15 @@ def _fitted(
         disable_numparse=True,
     )
     return table, True
+
+
+def _long(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first two columns are what is measured, and a system."""
+    from tabulate import tabulate
+
+    align = ["left"] * 2 + ["right"] * (len(headers) - 2)
+    table: str = tabulate(rows, headers=headers, colalign=align, disable_numparse=True)
+    return table
 
 
 def _cells(system: System) -> list[str]:
@@ -188,6 +206,22 @@ def _detokenised(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
     return headers, rows
 
 
+def _scores(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
+    """Headers and rows of the table of metrics of other tools: a row for each and each system."""
+    headers = ["metric", "system", "mean", "95%"]
+    headers += ["gain", "95%", "p"] if len(systems) > 1 else []
+    rows = []
+    for name in systems[0].scores:
+        for system in systems:
+            score = system.scores[name]
+            cells = [f"{score.score:{_OUTSIDE}}", _ends(score.interval, _OUTSIDE)]
+            if score.difference is not None:
+                cells += [f"{score.difference:+{_OUTSIDE}}"]
+                cells += [_ends(score.difference_interval, f"+{_OUTSIDE}"), _p(score.p_value)]
+            rows.append([name, system.name, *cells])
+    return headers, rows
+
+
 def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     """Headers and rows of both tables in one."""
     headers, others = _others(systems)
@@ -195,16 +229,21 @@ def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     rows = []
     for system, other in zip(systems, others, strict=True):
         cells = _cells(system)
-        rows.append([*cells, *[""] * (len(first) - len(cells)), *other[1:]])
+        row = [*cells, *[""] * (len(first) - len(cells)), *other[1:]]
+        for score in system.scores.values():
+            row += _metric(score, compared=len(systems) > 1, form=_OUTSIDE)
+        rows.append(row)
+    for name in systems[0].scores:
+        headers += [name] if len(systems) == 1 else [name, "gain", f"p\n({name})"]
     return first + headers[1:], rows
 
 
-def _metric(score: MetricScore, *, compared: bool) -> list[str]:
+def _metric(score: MetricScore, *, compared: bool, form: str = ".2f") -> list[str]:
     """Cells of a metric; with a comparison two more, which the baseline has empty."""
-    cells = [f"{score.score:.2f}"]
+    cells = [f"{score.score:{form}}"]
     if not compared:
         return cells
-    gain = "" if score.difference is None else f"{score.difference:+.2f}"
+    gain = "" if score.difference is None else f"{score.difference:+{form}}"
     return [*cells, gain, _p(score.p_value)]
 
 
@@ -226,6 +265,8 @@ def _legend(found: Evaluation, first: str) -> Iterator[str]:
             yield f"{NAMES.get(name, name)}: sacrebleu {score.signature}{better}"
     for name, score in baseline.detokenised.items():
         yield f"detokenised {NAMES.get(name, name)}: sacrebleu {score.signature}"
+    for name in baseline.scores:
+        yield f"{name}: mean of all lines, of values of another tool"
     yield "length ratio: words of the system / words of the references"
     if n > 1:
         yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {found.seed}"

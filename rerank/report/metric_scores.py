@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.metrics import Metric, Rows
+from rerank.corpus.documents import Documents
+from rerank.metrics import Rows
 from rerank.metrics.significance import bootstrap, percentile_interval, sign_flip_p_value
 
 Interval: TypeAlias = tuple[float, float]
@@ -32,7 +33,30 @@ class MetricScore:
     p_value: float | None = None
 
 
-def compared(metric: Metric, rows: Rows, n_references: int, seed: int) -> list[MetricScore]:
+class CorpusScore(Protocol):
+    """A score of summed statistics, such as a `rerank.metrics.Metric`."""
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """Scores (…) of summed statistics (…, width); of an error rate the negative."""
+        ...
+
+    def shown(self, score: float) -> float:
+        """The score as it is published."""
+        ...
+
+    def signature(self, n_references: int) -> str:
+        """One line with all that decides on the score."""
+        ...
+
+
+def sums_of_documents(rows: Rows, documents: Documents) -> Rows:
+    """Statistics (D, …) of documents, the sums of those of their sentences (T, …)."""
+    running = np.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype)
+    rows.cumsum(axis=0, out=running[1:])
+    return np.diff(running[list(documents.starts)], axis=0)
+
+
+def compared(metric: CorpusScore, rows: Rows, n_references: int, seed: int) -> list[MetricScore]:
     """Scores of the systems of rows (D, systems, width), each but the first against the first.
 
     All systems, and all metrics, see the same draws of documents.
@@ -62,7 +86,7 @@ def compared(metric: Metric, rows: Rows, n_references: int, seed: int) -> list[M
     ]
 
 
-def _shown(metric: Metric, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _shown(metric: CorpusScore, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores (R,) as they are published."""
     shown: Sequence[float] = [metric.shown(score) for score in scores.tolist()]
     return np.array(shown)

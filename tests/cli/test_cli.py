@@ -76,6 +76,7 @@ FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and w
     "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
     "NAME[=SHARE]": ("m=0.25", (("m", 0.25),)),
     "NAME=ENTRY[:ARGUMENT]": ("m=e:f=g", (("m", "e:f=g"),)),
+    "NAME=HYP:FILE": ("m=a=b:c", (("m", "a=b:c"),)),
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
     "keep|free|RATIO": ("0.97", 0.97),

@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, evaluate
+from rerank.pipeline import Additions, Lists, evaluate
 
 
 def kbest_line(t: int, hypothesis: str) -> str:
@@ -123,3 +123,51 @@ def test_evaluation_needs_no_torch(folder: Path) -> None:
     names = ("docs", "ref", "base", "ours", "kbest")
     arguments = [sys.executable, "-c", program, *(str(folder / name) for name in names)]
     subprocess.run(arguments, check=True, timeout=60)
+
+
+@pytest.fixture
+def scores(folder: Path) -> Path:
+    """The folder with values for the lines of both systems."""
+    (folder / "base.comet").write_text("0.5\n0.5\n0\n0.5\n")
+    (folder / "ours.comet").write_text("1\n0.5\n0\n0.75\n")
+    return folder
+
+
+def test_values_of_another_tool_are_read_for_each_system(
+    scores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scores)
+    more = Additions(scores=[("comet", "ours:ours.comet"), ("comet", "base:base.comet")])
+    found = evaluate("docs", ["ref"], ["base", "ours"], notices=Notices(), more=more)
+    assert [system.scores["comet"].score for system in found.systems] == [0.375, 0.5625]
+
+
+def test_names_of_systems_may_hold_colons_and_one_system_may_be_given_twice(
+    scores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scores)
+    (scores / "base:ours").write_bytes((scores / "ours").read_bytes())
+    more = Additions(scores=[("qe", "base:base.comet"), ("qe", "base:ours:ours.comet")])
+    systems = ["base", "base:ours", "base"]
+    found = evaluate("docs", ["ref"], systems, notices=Notices(), more=more)
+    assert [system.scores["qe"].score for system in found.systems] == [0.375, 0.5625, 0.375]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([("comet", "other:f")], "expected HYP:FILE with HYP one of base, ours, as they are given"),
+        ([("comet", "base:")], "expected HYP:FILE with HYP one of base, ours"),
+        ([("comet", "base:f")], "found none of ours; add --scores comet=ours:FILE"),
+        ([("comet", "base:f"), ("comet", "base:g")], "two files for base; give one"),
+        ([("ter", "base:f")], "ter is a metric of rerank; take another name"),
+    ],
+    ids=["unknown", "no file", "missing", "twice", "taken"],
+)
+def test_files_of_values_that_fit_no_system_are_refused_before_anything_is_read(
+    given: list[tuple[str, str]], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        evaluate(
+            "none", ["none"], ["base", "ours"], notices=Notices(), more=Additions(scores=given)
+        )
