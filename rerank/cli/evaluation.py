@@ -77,6 +77,12 @@ from rerank.registry import METRICS
     "--per-document", is_flag=True, help="Print a table of the documents, too; JSON has it always."
 )
 @click.option(
+    "--tests",
+    is_flag=True,
+    help="Print a table of the p-values of all tests, too: sign-flip (approximate randomisation), "
+    "paired bootstrap and sign test, over documents; JSON and TSV have them always.",
+)
+@click.option(
     "--score-only",
     "-b",
     is_flag=True,
@@ -106,6 +112,7 @@ def evaluate(
     detokenize: str | None,
     scores: tuple[tuple[str, str], ...],
     per_document: bool,
+    tests: bool,
     score_only: bool,
     digits: int,
     seed: int,
@@ -138,9 +145,10 @@ def evaluate(
     if score_only:
         show(score_lines(result, digits).removesuffix("\n"))
         return
-    if form == "text" and per_document:
-        show(documents_table(result))
-    if form == "text" and sys.stdout.isatty():
-        show(result.to_text(shutil.get_terminal_size().columns).removesuffix("\n"))
-    else:
+    if form != "text":
         print_result(result, form)
+        return
+    if per_document:
+        show(documents_table(result))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    show(result.to_text(width, tests=tests).removesuffix("\n"))

@@ -1,9 +1,11 @@
 """How sure a difference is when the documents, not the sentences, are the sample.
 
 Sentences of a document stand or fall together, so both tests draw whole documents: the sign-flip
-test (paired randomisation: would it matter which system a document's output came from?) and the
-bootstrap (how far would the score move with other documents of the kind?). Every draw sums
-statistics, (D, S), and scores the sums.
+test (would it matter which system a document's output came from?) and the bootstrap (how far would
+the score move with other documents of the kind?). Every draw sums statistics, (D, S), and scores
+the sums. The sign-flip test is approximate randomisation (Noreen 1989; Riezler and Maxwell 2005)
+over documents: swapping the two systems' outputs of a document flips the sign of its part of the
+difference where the score is a sum. Up to 20 documents it is exact randomisation.
 
 Riezler and Maxwell (2005), https://aclanthology.org/W05-0908; Koehn (2004),
 https://aclanthology.org/W04-3250; Phipson and Smyth (2010), https://doi.org/10.2202/1544-6115.1585.
@@ -61,6 +63,24 @@ def sign_flip_p_value(
         as_far += int(np.count_nonzero(abs(metric(ours) - metric(theirs)) >= observed))
         tried += len(swapped)
     return as_far / tried
+
+
+def bootstrap_p_value(
+    system: float, baseline: float, draws: NDArray[np.float64], baseline_draws: NDArray[np.float64]
+) -> float:
+    """Two-sided p of a difference of scores by paired bootstrap resampling of documents.
+
+    draws: (R,) scores of the system, and of the baseline, under the same resamples. Under the null
+    hypothesis the resampled differences d spread as they do, but around 0: p is the share of
+    resamples with |d − mean(d)| ≥ |observed difference|, the observed one added to both counts, as
+    in sacrebleu and multeval (which take >, so that a system against itself has the least p there
+    and 1 here). Koehn (2004) counts the resamples that the system wins, one-sided and without
+    shifting; Riezler and Maxwell (2005) shift. O(R).
+    """
+    differences = draws - baseline_draws
+    centred = abs(differences - differences.mean())
+    observed = _least_as_large(np.asarray(system), np.asarray(baseline))
+    return (int(np.count_nonzero(centred >= observed)) + 1) / (len(differences) + 1)
 
 
 def sign_test_p_value(better: int, worse: int) -> float:

@@ -27,8 +27,7 @@ from rerank.metrics.bleu import (
     without_brevity_penalty,
 )
 from rerank.metrics.oracle import Extremes
-from rerank.metrics.significance import sign_test_p_value
-from rerank.report.metric_scores import Interval, MetricScore, compared, sums_of_documents
+from rerank.report.metric_scores import Interval, MetricScore, PValues, compared, sums_of_documents
 
 NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
 
@@ -73,8 +72,8 @@ class System:
 
     metrics: of every metric by its name, BLEU first, which the fields beside it repeat.
     bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
-    list has over the baseline, None without a list. sign_test_p_value: of the numbers of
-    documents that are better and worse. detokenised: metrics of the detokenised text, BLEU with
+    list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
+    BLEU. detokenised: metrics of the detokenised text, BLEU with
     the tokenizer 13a; empty if that was not asked for. scores: means of values from files, by the
     names of their metrics.
     """
@@ -91,6 +90,7 @@ class System:
     documents: Counts = Counts()
     p_value: float | None = None
     sign_test_p_value: float | None = None
+    p_values: PValues | None = None
     oracle_share: float | None = None
     detokenised: Mapping[str, MetricScore] = field(default_factory=dict)
     scores: Mapping[str, MetricScore] = field(default_factory=dict)
@@ -127,14 +127,15 @@ class Evaluation:
             found["documents"]["p_value"] = system.p_value
         return report
 
-    def to_text(self, width: int | None = None) -> str:
+    def to_text(self, width: int | None = None, *, tests: bool = False) -> str:
         """The evaluation as tables, with a legend below them (`rerank.report.evaluation_tables`).
 
-        Systems are columns where as rows they would take more than `width` characters.
+        Systems are columns where as rows they would take more than `width` characters. tests: with
+        a table of the p-values of all tests.
         """
         from rerank.report.evaluation_tables import as_text
 
-        return as_text(self, width)
+        return as_text(self, width, tests=tests)
 
     def to_tsv(self) -> str:
         """A header, and a line for each system, numbers unrounded."""
@@ -244,6 +245,7 @@ def _systems(
             difference=bleu.difference,
             difference_interval=bleu.difference_interval,
             p_value=bleu.p_value,
+            p_values=bleu.p_values,
         )
         if i:
             counts = _counts(corpus_bleu(rows) - corpus_bleu(by_system[0]))
@@ -251,7 +253,7 @@ def _systems(
             system = replace(
                 system,
                 documents=counts,
-                sign_test_p_value=sign_test_p_value(counts.better or 0, counts.worse or 0),
+                sign_test_p_value=bleu.p_values.sign_test if bleu.p_values else None,
                 oracle_share=(bleu.score - first) / gain if gain > 0 else None,
             )
         found.append(system)

@@ -28,8 +28,8 @@ _OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
 NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
 
 
-def as_text(found: Evaluation, width: int | None = None) -> str:
-    """BLEU and documents; below, other metrics; then a legend."""
+def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False) -> str:
+    """BLEU and documents; below, other metrics; then a legend. tests: with a table of all tests."""
     rows = [_cells(system) for system in found.systems]
     for name, score in (("oracle", found.oracle), ("anti-oracle", found.anti_oracle)):
         if score is not None:
@@ -41,8 +41,14 @@ def as_text(found: Evaluation, width: int | None = None) -> str:
         blocks += [_fitted(*_detokenised(found.systems), width)[0], ""]
     if found.systems[0].scores:
         blocks += [_long(*_scores(found.systems)), ""]
+    tests = tests and len(found.systems) > 1
+    if tests:
+        blocks += [_long(*_tests(found.systems)), ""]
     first = "column" if turned else "row"
-    return "\n".join([*blocks, *_legend(found, first)]) + "\n"
+    return (
+        "\n".join([*blocks, *_legend(found, first), *(_legend_of_tests(found) if tests else ())])
+        + "\n"
+    )
 
 
 def score_lines(found: Evaluation, digits: int) -> str:
@@ -100,7 +106,13 @@ def _numbers(system: System) -> dict[str, object]:
         name = key.replace("\t", " ")
         low, high = score.interval or (None, None)
         found |= {name: score.score, f"{name}_low": low, f"{name}_high": high}
-        found |= {f"{name}_gain": score.difference, f"{name}_p": score.p_value}
+        p = score.p_values
+        found |= {
+            f"{name}_gain": score.difference,
+            f"{name}_p": score.p_value,
+            f"{name}_bootstrap_p": None if p is None else p.bootstrap,
+            f"{name}_sign_test_p": None if p is None else p.sign_test,
+        }
     return found | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
@@ -222,6 +234,28 @@ def _scores(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     return headers, rows
 
 
+def _tests(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
+    """Headers and rows of the table of p-values: a row for each metric and system compared."""
+    headers = [
+        "metric",
+        "system",
+        "gain",
+        "sign-flip\ntest p",
+        "paired\nbootstrap p",
+        "sign\ntest p",
+    ]
+    rows = []
+    for name in _all(systems[0]):
+        for system in systems[1:]:
+            score = _all(system)[name]
+            form = _OUTSIDE if name in system.scores else ".2f"
+            gain = "" if score.difference is None else f"{score.difference:+{form}}"
+            p = score.p_values
+            shown = [] if p is None else map(_p, (p.sign_flip, p.bootstrap, p.sign_test))
+            rows.append([NAMES.get(name, name), system.name, gain, *shown])
+    return headers, rows
+
+
 def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     """Headers and rows of both tables in one."""
     headers, others = _others(systems)
@@ -284,3 +318,18 @@ def _legend(found: Evaluation, first: str) -> Iterator[str]:
             f"documents, {patterns} patterns"
         )
     yield "sign test p: of the numbers of better and worse documents, however large each gain is"
+
+
+def _legend_of_tests(found: Evaluation) -> Iterator[str]:
+    """What each p-value of the table of tests is of."""
+    if len(found.documents) >= FEWEST_DOCUMENTS:
+        exact = "exact" if len(found.documents) <= MOST_EXACT else "approximate"
+        yield (
+            f"sign-flip test p: that above; it is {exact} randomisation, which swaps the outputs "
+            "of documents"
+        )
+        yield (
+            "paired bootstrap p: of the same gain, two-sided; resampled gains, shifted to a mean "
+            f"of 0, as large as it, over documents, {RESAMPLES:,} resamples"
+        )
+    yield "sign test p, of each metric: of documents better and worse by that metric"

@@ -86,7 +86,7 @@ FIGURES = (
     *("predicts_end", "normalised"),
 )
 ALTERNATIVES = {"perplexity": "ngram"}  # options that stand in place of the first of the command
-PRINTING = {"evaluate": ("per_document", "score_only", "digits")}
+PRINTING = {"evaluate": ("per_document", "tests", "score_only", "digits")}
 
 
 def unpacked(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
