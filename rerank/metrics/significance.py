@@ -68,19 +68,19 @@ def sign_flip_p_value(
 def bootstrap_p_value(
     system: float, baseline: float, draws: NDArray[np.float64], baseline_draws: NDArray[np.float64]
 ) -> float:
-    """Two-sided p of a difference of scores by paired bootstrap resampling of documents.
+    """P of a difference of scores by paired bootstrap resampling of documents, as in sacrebleu.
 
-    draws: (R,) scores of the system, and of the baseline, under the same resamples. Under the null
-    hypothesis the resampled differences d spread as they do, but around 0: p is the share of
-    resamples with |d − mean(d)| ≥ |observed difference|, the observed one added to both counts, as
-    in sacrebleu and multeval (which take >, so that a system against itself has the least p there
-    and 1 here). Koehn (2004) counts the resamples that the system wins, one-sided and without
-    shifting; Riezler and Maxwell (2005) shift. O(R).
+    draws: (R,) scores of the system, and of the baseline, under the same resamples. With d the
+    absolute differences under them, p is the share of resamples with
+    d − mean(d) ≥ |observed difference|, the observed one added to both counts (Riezler and Maxwell
+    2005; sacrebleu has >, so that a system against itself has the least p there and 1 here). Where
+    the gain is large this is one tail of its distribution: about half the p of a two-sided test.
+    Koehn (2004) counts the resamples that the system wins, without shifting them. O(R).
     """
-    differences = draws - baseline_draws
-    centred = abs(differences - differences.mean())
+    differences = abs(draws - baseline_draws)
     observed = _least_as_large(np.asarray(system), np.asarray(baseline))
-    return (int(np.count_nonzero(centred >= observed)) + 1) / (len(differences) + 1)
+    as_far = np.count_nonzero(differences - differences.mean() >= observed)
+    return (int(as_far) + 1) / (len(differences) + 1)
 
 
 def sign_test_p_value(better: int, worse: int) -> float:

@@ -329,7 +329,7 @@ def _legend_of_tests(found: Evaluation) -> Iterator[str]:
             "of documents"
         )
         yield (
-            "paired bootstrap p: of the same gain, two-sided; resampled gains, shifted to a mean "
-            f"of 0, as large as it, over documents, {RESAMPLES:,} resamples"
+            "paired bootstrap p: of the same gain, as sacrebleu computes it; resampled gains that "
+            f"exceed their mean by as much, over documents, {RESAMPLES:,} resamples"
         )
     yield "sign test p, of each metric: of documents better and worse by that metric"

@@ -26,11 +26,12 @@ Interval: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class PValues:
-    """Two-sided p-values of a gain over the baseline, by tests that take documents as the sample.
+    """P-values of a gain over the baseline, by tests that take documents as the sample.
 
-    sign_flip: of the gain in the score of the whole text; this is approximate randomisation, or
-    exact up to 20 documents. bootstrap: of the same gain, by paired bootstrap resampling. Both are
-    None below `FEWEST_DOCUMENTS`. sign_test: of the numbers of documents that are better and worse.
+    sign_flip: of the gain in the score of the whole text, two-sided; this is approximate
+    randomisation, or exact up to 20 documents. bootstrap: of the same gain, by paired bootstrap
+    resampling as in sacrebleu. Both are None below `FEWEST_DOCUMENTS`. sign_test: two-sided, of
+    the numbers of documents that are better and worse.
     """
 
     sign_flip: float | None

@@ -63,7 +63,7 @@ def test_all_tests_stand_in_a_table_of_their_own_that_says_what_each_is_of() -> 
         shown = [f"{one:.4f}" for one in (p.sign_flip or 0, p.bootstrap or 0, p.sign_test)]
         assert line.split() == [NAMES[name], "system.1", f"{score.difference:+.2f}", *shown]
     assert "sign-flip test p: that above; it is exact randomisation, which swaps" in text
-    assert "\npaired bootstrap p: of the same gain, two-sided" in text
+    assert "\npaired bootstrap p: of the same gain, as sacrebleu computes it" in text
     rows = list(csv.DictReader(StringIO(found.to_tsv()), delimiter="\t"))
     ter = found.systems[1].metrics["ter"].p_values
     assert ter is not None
