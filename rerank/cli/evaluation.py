@@ -13,6 +13,7 @@ from rerank.cli.lists import reading_options
 from rerank.cli.names import MemberName
 from rerank.cli.options import (
     Messages,
+    by_name,
     count_option,
     docs_option,
     message_options,
@@ -74,6 +75,27 @@ from rerank.registry import METRICS
     "line; give one for each HYP and for --baseline. The mean of all lines is reported.",
 )
 @click.option(
+    "--word-classes",
+    is_flag=True,
+    help="Report F1 of classes of English words against the references, too: pronouns, "
+    "auxiliaries, other function words, names (capitals inside sentences) and content words.",
+)
+@click.option(
+    "--word-list",
+    "word_lists",
+    multiple=True,
+    type=Pair("NAME=FILE", FILE),
+    metavar="NAME=FILE",
+    help="A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and "
+    "function take the place of the English lists; repeatable.",
+)
+@click.option(
+    "--word-frequencies",
+    type=FILE,
+    help="Lines of a word and its count, for example in the training text, by which "
+    "--word-classes divides content words.",
+)
+@click.option(
     "--per-document", is_flag=True, help="Print a table of the documents, too; JSON has it always."
 )
 @click.option(
@@ -111,6 +133,9 @@ def evaluate(
     tokenize: str,
     detokenize: str | None,
     scores: tuple[tuple[str, str], ...],
+    word_classes: bool,
+    word_lists: tuple[tuple[str, str], ...],
+    word_frequencies: str | None,
     per_document: bool,
     tests: bool,
     score_only: bool,
@@ -129,6 +154,8 @@ def evaluate(
     from rerank import pipeline
     from rerank.report.evaluation_tables import documents_table, score_lines
 
+    lists = by_name("--word-list", word_lists)
+    more = pipeline.Additions(detokenize, scores, word_classes, lists, word_frequencies)
     with messages.warnings() as notices:
         result = pipeline.evaluate(
             docs,
@@ -139,7 +166,7 @@ def evaluate(
             metrics=metrics or pipeline.DEFAULT_METRICS,
             tokenize=tokenize,
             seed=seed,
-            more=pipeline.Additions(detokenize, scores),
+            more=more,
             notices=notices,
         )
     if score_only:

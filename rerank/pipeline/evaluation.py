@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rerank.corpus.detokenisation import detokenised, note_detokenised
@@ -21,6 +21,13 @@ from rerank.files.paths import display
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.line_scores import LineScores, read_line_scores
 from rerank.metrics.oracle import list_extremes
+from rerank.metrics.word_classes import (
+    ListedWords,
+    WordClass,
+    english_classes,
+    read_frequencies,
+    read_words,
+)
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
 from rerank.registry import METRICS
@@ -28,6 +35,7 @@ from rerank.registry import metric as registered
 from rerank.report.evaluation import Detokenised, Evaluation, Text
 from rerank.report.evaluation import evaluate as judge
 from rerank.report.line_scores import with_scores
+from rerank.report.word_classes import with_word_classes
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
 
@@ -37,11 +45,41 @@ class Additions:
     """What an evaluation reports beside the metrics of the texts as they are.
 
     detokenize: language of the texts, to score them detokenised, too; scores: names of metrics of
-    other tools, each with a system and the file of its values, as `HYP:FILE`.
+    other tools, each with a system and the file of its values, as `HYP:FILE`. word_classes: F1 of
+    classes of English words; word_lists: files of lists of words, by the name of their class, in
+    place of the English ones or beside them; word_frequencies: file of counts of words, by which
+    content words are divided.
     """
 
     detokenize: str | None = None
     scores: Sequence[tuple[str, str]] = ()
+    word_classes: bool = False
+    word_lists: Mapping[str, str | Path] = field(default_factory=dict)
+    word_frequencies: str | Path | None = None
+
+    def check(self) -> None:
+        """UsageError for options that lack another one."""
+        if self.word_frequencies is not None and not self.word_classes:
+            raise UsageError(
+                f"--word-frequencies {self.word_frequencies}: they divide the content words of "
+                "--word-classes; add it"
+            )
+
+    @property
+    def word_files(self) -> list[str | Path]:
+        """Files with words."""
+        more = [] if self.word_frequencies is None else [self.word_frequencies]
+        return [*self.word_lists.values(), *more]
+
+    def read_classes(self, notices: Notices) -> list[WordClass]:
+        """The classes of words that were asked for."""
+        lists = {name: read_words(path, notices) for name, path in self.word_lists.items()}
+        if not self.word_classes:
+            return [ListedWords(name, words) for name, words in lists.items()]
+        counts = None
+        if self.word_frequencies is not None:
+            counts = read_frequencies(self.word_frequencies, notices)
+        return english_classes(lists, counts, notices)
 
     def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
         """File of values of each system, the baseline first, by name of the metric.
@@ -95,9 +133,11 @@ def evaluate(
     """
     notices = notices or PythonWarnings()
     lists = Lists(kbest) if isinstance(kbest, str | Path) else kbest
+    more.check()
     score_files = more.score_files(systems)
     others_read = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
     others_read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
+    others_read += more.word_files
     files = [*references, *systems, *others_read]
     inputs = InputFiles(files)
     check_outputs([], files)
@@ -115,6 +155,7 @@ def evaluate(
         note_identity(text.lines, targets, notices, source=text.name)
         if tokenize == "none":
             note_detokenised(text.lines, notices, source=text.name)
+    classes = more.read_classes(notices)
     scores = _read_scores(score_files, texts, documents, notices)
     extremes = None
     if lists:
@@ -131,7 +172,8 @@ def evaluate(
         extremes=extremes,
         seed=seed,
     )
-    return with_scores(found, documents, scores)
+    found = with_scores(found, documents, scores)
+    return with_word_classes(found, documents, targets, texts, classes=classes, split=metric.split)
 
 
 def _read_scores(

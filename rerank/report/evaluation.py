@@ -28,6 +28,7 @@ from rerank.metrics.bleu import (
 )
 from rerank.metrics.oracle import Extremes
 from rerank.report.metric_scores import Interval, MetricScore, PValues, compared, sums_of_documents
+from rerank.report.word_classes import WordClassScore
 
 NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
 
@@ -75,7 +76,7 @@ class System:
     list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
     BLEU. detokenised: metrics of the detokenised text, BLEU with
     the tokenizer 13a; empty if that was not asked for. scores: means of values from files, by the
-    names of their metrics.
+    names of their metrics. word_classes: by name; empty if none was asked for.
     """
 
     name: str
@@ -94,6 +95,7 @@ class System:
     oracle_share: float | None = None
     detokenised: Mapping[str, MetricScore] = field(default_factory=dict)
     scores: Mapping[str, MetricScore] = field(default_factory=dict)
+    word_classes: Mapping[str, WordClassScore] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +110,17 @@ class DocumentScores:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Result of `rerank evaluate`; `systems[0]` is the baseline."""
+    """Result of `rerank evaluate`; `systems[0]` is the baseline.
+
+    absent_word_classes: those that were asked for, but have no word in the references.
+    """
 
     systems: tuple[System, ...]
     documents: tuple[DocumentScores, ...]
     oracle: Score | None
     anti_oracle: Score | None
     seed: int
+    absent_word_classes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values, unrounded.

@@ -8,10 +8,23 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES
+from rerank.report.evaluation_details import (
+    NAMES,
+    OUTSIDE,
+    all_scores,
+    ends,
+    legend_of_tests,
+    legend_of_words,
+    long_table,
+    p_text,
+    scores,
+    tests_of,
+    word_classes,
+)
 
 if TYPE_CHECKING:
     from rerank.report.evaluation import Evaluation, System
-    from rerank.report.metric_scores import Interval, MetricScore
+    from rerank.report.metric_scores import MetricScore
 
 _HEADERS = (
     "system",
@@ -24,8 +37,6 @@ _HEADERS = (
     "increase\nratio",
     "p",
 )
-_OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
-NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
 
 
 def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False) -> str:
@@ -40,13 +51,22 @@ def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False)
     if found.systems[0].detokenised:
         blocks += [_fitted(*_detokenised(found.systems), width)[0], ""]
     if found.systems[0].scores:
-        blocks += [_long(*_scores(found.systems)), ""]
+        blocks += [long_table(*scores(found.systems)), ""]
+    if found.systems[0].word_classes:
+        blocks += [long_table(*word_classes(found.systems)), ""]
     tests = tests and len(found.systems) > 1
     if tests:
-        blocks += [_long(*_tests(found.systems)), ""]
+        blocks += [long_table(*tests_of(found.systems)), ""]
     first = "column" if turned else "row"
     return (
-        "\n".join([*blocks, *_legend(found, first), *(_legend_of_tests(found) if tests else ())])
+        "\n".join(
+            [
+                *blocks,
+                *_legend(found, first),
+                *legend_of_words(found),
+                *(legend_of_tests(found) if tests else ()),
+            ]
+        )
         + "\n"
     )
 
@@ -54,7 +74,7 @@ def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False)
 def score_lines(found: Evaluation, digits: int) -> str:
     """The scores alone: a line for each system but the baseline, its metrics parted by TABs."""
     return "".join(
-        "\t".join(f"{score.score:.{digits}f}" for score in _all(system).values()) + "\n"
+        "\t".join(f"{score.score:.{digits}f}" for score in all_scores(system).values()) + "\n"
         for system in found.systems[1:]
     )
 
@@ -77,12 +97,14 @@ def documents_table(found: Evaluation) -> str:
 
 
 def as_table(found: Evaluation, form: str) -> str:
-    """One table of all columns, in a format of tabulate."""
+    """One table of all columns, in a format of tabulate; below it that of word classes, if any."""
     from tabulate import tabulate
 
     headers, rows = _joined(found.systems)
     names = [header.replace("/\n", "/").replace("\n", " ") for header in headers]
     table: str = tabulate(rows, headers=names, tablefmt=form, disable_numparse=True)
+    if found.systems[0].word_classes:
+        table += "\n\n" + long_table(*word_classes(found.systems), form)
     return table + "\n"
 
 
@@ -93,16 +115,11 @@ def as_tsv(found: Evaluation) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def _all(system: System) -> dict[str, MetricScore]:
-    """Metrics, then the means of values from files."""
-    return {**system.metrics, **system.scores}
-
-
 def _numbers(system: System) -> dict[str, object]:
     """Columns of the TSV."""
     counts = system.documents
     found: dict[str, object] = {"system": system.name.replace("\t", " ")}
-    for key, score in _all(system).items():
+    for key, score in all_scores(system).items():
         name = key.replace("\t", " ")
         low, high = score.interval or (None, None)
         found |= {name: score.score, f"{name}_low": low, f"{name}_high": high}
@@ -113,6 +130,11 @@ def _numbers(system: System) -> dict[str, object]:
             f"{name}_bootstrap_p": None if p is None else p.bootstrap,
             f"{name}_sign_test_p": None if p is None else p.sign_test,
         }
+    for key, words in system.word_classes.items():
+        name = key.replace("\t", " ")
+        found |= {f"{name}_precision": words.precision, f"{name}_recall": words.recall}
+        found |= {f"{name}_f1": words.f1.score, f"{name}_f1_gain": words.f1.difference}
+        found |= {f"{name}_f1_p": words.f1.p_value}
     return found | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
@@ -151,21 +173,12 @@ def _fitted(
     return table, True
 
 
-def _long(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first two columns are what is measured, and a system."""
-    from tabulate import tabulate
-
-    align = ["left"] * 2 + ["right"] * (len(headers) - 2)
-    table: str = tabulate(rows, headers=headers, colalign=align, disable_numparse=True)
-    return table
-
-
 def _cells(system: System) -> list[str]:
     """Row of the first table; that of the baseline has no comparison."""
     cells = [
         system.name,
         f"{system.bleu:.2f}",
-        _ends(system.interval, ".2f"),
+        ends(system.interval, ".2f"),
         f"{system.length_ratio:.3f}",
     ]
     if system.difference is None:
@@ -174,10 +187,10 @@ def _cells(system: System) -> list[str]:
     return [
         *cells,
         f"{system.difference:+.2f}",
-        _ends(system.difference_interval, "+.2f"),
+        ends(system.difference_interval, "+.2f"),
         f"{counts.better}/{counts.equal}/{counts.worse}",
         f"{counts.increase_ratio:.1%}",
-        _p(system.p_value),
+        p_text(system.p_value),
     ]
 
 
@@ -196,7 +209,7 @@ def _others(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     if len(systems) > 1:
         headers.append("sign\ntest p")
         for row, system in zip(rows, systems, strict=True):
-            row.append(_p(system.sign_test_p_value))
+            row.append(p_text(system.sign_test_p_value))
     if any(system.oracle_share is not None for system in systems):
         headers.append("share of\noracle gain")
         for row, system in zip(rows, systems, strict=True):
@@ -218,44 +231,6 @@ def _detokenised(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
     return headers, rows
 
 
-def _scores(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
-    """Headers and rows of the table of metrics of other tools: a row for each and each system."""
-    headers = ["metric", "system", "mean", "95%"]
-    headers += ["gain", "95%", "p"] if len(systems) > 1 else []
-    rows = []
-    for name in systems[0].scores:
-        for system in systems:
-            score = system.scores[name]
-            cells = [f"{score.score:{_OUTSIDE}}", _ends(score.interval, _OUTSIDE)]
-            if score.difference is not None:
-                cells += [f"{score.difference:+{_OUTSIDE}}"]
-                cells += [_ends(score.difference_interval, f"+{_OUTSIDE}"), _p(score.p_value)]
-            rows.append([name, system.name, *cells])
-    return headers, rows
-
-
-def _tests(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
-    """Headers and rows of the table of p-values: a row for each metric and system compared."""
-    headers = [
-        "metric",
-        "system",
-        "gain",
-        "sign-flip\ntest p",
-        "paired\nbootstrap p",
-        "sign\ntest p",
-    ]
-    rows = []
-    for name in _all(systems[0]):
-        for system in systems[1:]:
-            score = _all(system)[name]
-            form = _OUTSIDE if name in system.scores else ".2f"
-            gain = "" if score.difference is None else f"{score.difference:+{form}}"
-            p = score.p_values
-            shown = [] if p is None else map(_p, (p.sign_flip, p.bootstrap, p.sign_test))
-            rows.append([NAMES.get(name, name), system.name, gain, *shown])
-    return headers, rows
-
-
 def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     """Headers and rows of both tables in one."""
     headers, others = _others(systems)
@@ -265,7 +240,7 @@ def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
         cells = _cells(system)
         row = [*cells, *[""] * (len(first) - len(cells)), *other[1:]]
         for score in system.scores.values():
-            row += _metric(score, compared=len(systems) > 1, form=_OUTSIDE)
+            row += _metric(score, compared=len(systems) > 1, form=OUTSIDE)
         rows.append(row)
     for name in systems[0].scores:
         headers += [name] if len(systems) == 1 else [name, "gain", f"p\n({name})"]
@@ -278,15 +253,7 @@ def _metric(score: MetricScore, *, compared: bool, form: str = ".2f") -> list[st
     if not compared:
         return cells
     gain = "" if score.difference is None else f"{score.difference:+{form}}"
-    return [*cells, gain, _p(score.p_value)]
-
-
-def _p(p: float | None) -> str:
-    return "" if p is None else f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
-
-
-def _ends(interval: Interval | None, form: str) -> str:
-    return "" if interval is None else f"{interval[0]:{form}} … {interval[1]:{form}}"
+    return [*cells, gain, p_text(score.p_value)]
 
 
 def _legend(found: Evaluation, first: str) -> Iterator[str]:
@@ -318,18 +285,3 @@ def _legend(found: Evaluation, first: str) -> Iterator[str]:
             f"documents, {patterns} patterns"
         )
     yield "sign test p: of the numbers of better and worse documents, however large each gain is"
-
-
-def _legend_of_tests(found: Evaluation) -> Iterator[str]:
-    """What each p-value of the table of tests is of."""
-    if len(found.documents) >= FEWEST_DOCUMENTS:
-        exact = "exact" if len(found.documents) <= MOST_EXACT else "approximate"
-        yield (
-            f"sign-flip test p: that above; it is {exact} randomisation, which swaps the outputs "
-            "of documents"
-        )
-        yield (
-            "paired bootstrap p: of the same gain, as sacrebleu computes it; resampled gains that "
-            f"exceed their mean by as much, over documents, {RESAMPLES:,} resamples"
-        )
-    yield "sign test p, of each metric: of documents better and worse by that metric"

@@ -171,3 +171,24 @@ def test_files_of_values_that_fit_no_system_are_refused_before_anything_is_read(
         evaluate(
             "none", ["none"], ["base", "ours"], notices=Notices(), more=Additions(scores=given)
         )
+
+
+def test_classes_of_words_are_english_ones_or_those_of_lists(folder: Path) -> None:
+    (folder / "ref").write_text("he is in Rome\nshe has it\ni am\nk l m\n")
+    (folder / "ours").write_text("he was in Rome\nhe has it\ni am\nk l m\n")
+    (folder / "letters").write_text("k\nL\n")
+    (folder / "counts").write_text("k 12\n")
+    files = (folder / "docs", [folder / "ref"], [folder / "base", folder / "ours"])
+    more = Additions(word_classes=True, word_frequencies=folder / "counts")
+    found = evaluate(*files, notices=Notices(), more=more).systems[1].word_classes
+    counts = {name: (one.words, one.reference_words) for name, one in found.items()}
+    assert counts == {
+        **{"pronouns": (4, 4), "auxiliaries": (3, 3), "function": (1, 1), "names": (1, 1)},
+        **{"content": (4, 4), "content 0": (3, 3), "content 10-99": (1, 1)},
+    }
+    assert found["pronouns"].f1.score == 75
+    more = Additions(word_lists={"letters": folder / "letters"})
+    found = evaluate(*files, notices=Notices(), more=more).systems[1].word_classes
+    assert {name: one.words for name, one in found.items()} == {"letters": 2}
+    with pytest.raises(UsageError, match="they divide the content words of --word-classes"):
+        evaluate(*files, more=Additions(word_frequencies=folder / "counts"))

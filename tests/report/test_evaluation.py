@@ -196,6 +196,7 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
         },
         "detokenised": {},
         "scores": {},
+        "word_classes": {},
     }
     assert baseline["p_value"] is None
     assert set(baseline["documents"].values()) == {None}
