@@ -96,6 +96,12 @@ from rerank.registry import METRICS
     "--word-classes divides content words.",
 )
 @click.option(
+    "--weights",
+    type=FILE,
+    help="Weights file of a tuning command (.json): its objective says which metrics are marked "
+    "as optimised, and which as held out.",
+)
+@click.option(
     "--per-document", is_flag=True, help="Print a table of the documents, too; JSON has it always."
 )
 @click.option(
@@ -136,6 +142,7 @@ def evaluate(
     word_classes: bool,
     word_lists: tuple[tuple[str, str], ...],
     word_frequencies: str | None,
+    weights: str | None,
     per_document: bool,
     tests: bool,
     score_only: bool,
@@ -155,7 +162,7 @@ def evaluate(
     from rerank.report.evaluation_tables import documents_table, score_lines
 
     lists = by_name("--word-list", word_lists)
-    more = pipeline.Additions(detokenize, scores, word_classes, lists, word_frequencies)
+    more = pipeline.Additions(detokenize, scores, word_classes, lists, word_frequencies, weights)
     with messages.warnings() as notices:
         result = pipeline.evaluate(
             docs,

@@ -14,10 +14,11 @@ from rerank.corpus.references import (
     read_translation,
     read_with_documents,
 )
-from rerank.errors import UsageError
+from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
+from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.line_scores import LineScores, read_line_scores
 from rerank.metrics.oracle import list_extremes
@@ -35,7 +36,9 @@ from rerank.registry import metric as registered
 from rerank.report.evaluation import Detokenised, Evaluation, Text
 from rerank.report.evaluation import evaluate as judge
 from rerank.report.line_scores import with_scores
+from rerank.report.roles import with_roles
 from rerank.report.word_classes import with_word_classes
+from rerank.tuning.objectives.names import metrics_of
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
 
@@ -48,7 +51,8 @@ class Additions:
     other tools, each with a system and the file of its values, as `HYP:FILE`. word_classes: F1 of
     classes of English words; word_lists: files of lists of words, by the name of their class, in
     place of the English ones or beside them; word_frequencies: file of counts of words, by which
-    content words are divided.
+    content words are divided. weights: file of a tuning, whose objective says which metrics were
+    optimised.
     """
 
     detokenize: str | None = None
@@ -56,6 +60,7 @@ class Additions:
     word_classes: bool = False
     word_lists: Mapping[str, str | Path] = field(default_factory=dict)
     word_frequencies: str | Path | None = None
+    weights: str | Path | None = None
 
     def check(self) -> None:
         """UsageError for options that lack another one."""
@@ -66,10 +71,29 @@ class Additions:
             )
 
     @property
-    def word_files(self) -> list[str | Path]:
-        """Files with words."""
-        more = [] if self.word_frequencies is None else [self.word_frequencies]
+    def files(self) -> list[str | Path]:
+        """Files that are read, but for those of scores."""
+        more = [path for path in (self.word_frequencies, self.weights) if path is not None]
         return [*self.word_lists.values(), *more]
+
+    def read_objectives(self, notices: Notices) -> list[str]:
+        """Names of the objectives of the weights: of tuning, and of tune-mbr if it was used.
+
+        Empty without weights; InputError for weights that do not name any.
+        """
+        if self.weights is None:
+            return []
+        made = read_weights(self.weights, notices).provenance
+        mbr = made.get("mbr")
+        named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
+        found = [name for name in named if isinstance(name, str)]
+        if not any(map(metrics_of, found)):
+            raise InputError(
+                "expected weights whose provenance names the objective of tuning, found none; give "
+                "the .json file that tune-mert or another tuning command of rerank wrote",
+                source=display(self.weights),
+            )
+        return found
 
     def read_classes(self, notices: Notices) -> list[WordClass]:
         """The classes of words that were asked for."""
@@ -137,7 +161,7 @@ def evaluate(
     score_files = more.score_files(systems)
     others_read = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
     others_read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
-    others_read += more.word_files
+    others_read += more.files
     files = [*references, *systems, *others_read]
     inputs = InputFiles(files)
     check_outputs([], files)
@@ -156,6 +180,7 @@ def evaluate(
         if tokenize == "none":
             note_detokenised(text.lines, notices, source=text.name)
     classes = more.read_classes(notices)
+    objectives = more.read_objectives(notices)
     scores = _read_scores(score_files, texts, documents, notices)
     extremes = None
     if lists:
@@ -173,7 +198,14 @@ def evaluate(
         seed=seed,
     )
     found = with_scores(found, documents, scores)
-    return with_word_classes(found, documents, targets, texts, classes=classes, split=metric.split)
+    found = with_word_classes(found, documents, targets, texts, classes=classes, split=metric.split)
+    if not objectives:
+        return found
+    names = {"bleu": metric.name, **{key: other.name for key, other in others.items()}}
+    names |= {name: name for name in scores}
+    tuned = {name for objective in objectives for name in metrics_of(objective)}
+    optimised = [key for key, name in names.items() if name in tuned]
+    return with_roles(found, " and ".join(objectives), optimised)
 
 
 def _read_scores(

@@ -112,7 +112,8 @@ class DocumentScores:
 class Evaluation:
     """Result of `rerank evaluate`; `systems[0]` is the baseline.
 
-    absent_word_classes: those that were asked for, but have no word in the references.
+    absent_word_classes: those that were asked for, but have no word in the references. objective:
+    of the tuning that the roles of metrics are about, None without one.
     """
 
     systems: tuple[System, ...]
@@ -121,6 +122,7 @@ class Evaluation:
     anti_oracle: Score | None
     seed: int
     absent_word_classes: tuple[str, ...] = ()
+    objective: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values, unrounded.

@@ -15,6 +15,12 @@ OUTSIDE = ".4f"  # means of other tools, many of which lie between 0 and 1
 NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
 
 
+def title(name: str, score: MetricScore, between: str = " ") -> str:
+    """A metric as it is published, with its role in tuning where that is known."""
+    role = "" if score.role is None else f"{between}({score.role})"
+    return f"{NAMES.get(name, name)}{role}"
+
+
 def all_scores(system: System) -> dict[str, MetricScore]:
     """Metrics, then the means of values from files."""
     return {**system.metrics, **system.scores}
@@ -41,7 +47,7 @@ def scores(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     for name in systems[0].scores:
         for system in systems:
             score = system.scores[name]
-            rows.append([name, system.name, *_compared(score, OUTSIDE)])
+            rows.append([title(name, score), system.name, *_compared(score, OUTSIDE)])
     return headers, rows
 
 
@@ -55,7 +61,7 @@ def word_classes(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
             own = system.word_classes[name]
             cells = [f"{own.words:,}/{own.reference_words:,}"]
             cells += ["" if x is None else f"{x:.2f}" for x in (own.precision, own.recall)]
-            rows.append([name, system.name, *cells, *_compared(own.f1, ".2f")])
+            rows.append([title(name, own.f1), system.name, *cells, *_compared(own.f1, ".2f")])
     return headers, rows
 
 
@@ -86,7 +92,7 @@ def tests_of(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
             gain = "" if score.difference is None else f"{score.difference:+{form}}"
             p = score.p_values
             shown = [] if p is None else map(p_text, (p.sign_flip, p.bootstrap, p.sign_test))
-            rows.append([NAMES.get(name, name), system.name, gain, *shown])
+            rows.append([title(name, score), system.name, gain, *shown])
     return headers, rows
 
 
@@ -98,6 +104,12 @@ def p_text(p: float | None) -> str:
 def ends(interval: Interval | None, form: str) -> str:
     """The ends of an interval for people; empty for None."""
     return "" if interval is None else f"{interval[0]:{form}} … {interval[1]:{form}}"
+
+
+def legend_of_roles(found: Evaluation) -> Iterator[str]:
+    """What is said of the objective of tuning; nothing where it is not known."""
+    if found.objective is not None:
+        yield f"optimised: in the objective of tuning, {found.objective}; held out: not in it"
 
 
 def legend_of_words(found: Evaluation) -> Iterator[str]:

@@ -13,12 +13,14 @@ from rerank.report.evaluation_details import (
     OUTSIDE,
     all_scores,
     ends,
+    legend_of_roles,
     legend_of_tests,
     legend_of_words,
     long_table,
     p_text,
     scores,
     tests_of,
+    title,
     word_classes,
 )
 
@@ -45,7 +47,7 @@ def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False)
     for name, score in (("oracle", found.oracle), ("anti-oracle", found.anti_oracle)):
         if score is not None:
             rows.append([name, f"{score.bleu:.2f}", "", f"{score.length_ratio:.3f}"])
-    table, turned = _fitted(_HEADERS, rows, width)
+    table, turned = _fitted(_headers(found.systems[0]), rows, width)
     more, _ = _fitted(*_others(found.systems), width)
     blocks = [table, "", more, ""]
     if found.systems[0].detokenised:
@@ -58,17 +60,15 @@ def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False)
     if tests:
         blocks += [long_table(*tests_of(found.systems)), ""]
     first = "column" if turned else "row"
-    return (
-        "\n".join(
-            [
-                *blocks,
-                *_legend(found, first),
-                *legend_of_words(found),
-                *(legend_of_tests(found) if tests else ()),
-            ]
-        )
-        + "\n"
-    )
+    legend = [*_legend(found, first), *legend_of_roles(found), *legend_of_words(found)]
+    if tests:
+        legend += legend_of_tests(found)
+    return "\n".join([*blocks, *legend]) + "\n"
+
+
+def _headers(system: System) -> list[str]:
+    """Headers of the first table."""
+    return [_HEADERS[0], title("bleu", system.metrics["bleu"], "\n"), *_HEADERS[2:]]
 
 
 def score_lines(found: Evaluation, digits: int) -> str:
@@ -129,6 +129,7 @@ def _numbers(system: System) -> dict[str, object]:
             f"{name}_p": score.p_value,
             f"{name}_bootstrap_p": None if p is None else p.bootstrap,
             f"{name}_sign_test_p": None if p is None else p.sign_test,
+            **({} if score.role is None else {f"{name}_role": score.role}),
         }
     for key, words in system.word_classes.items():
         name = key.replace("\t", " ")
@@ -200,7 +201,8 @@ def _others(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     headers, rows = ["system"], [[system.name] for system in systems]
     for name in names:
         shown = NAMES.get(name, name)
-        headers += [shown] if len(systems) == 1 else [shown, "gain", f"p\n({shown})"]
+        header = title(name, systems[0].metrics[name], "\n")
+        headers += [header] if len(systems) == 1 else [header, "gain", f"p\n({shown})"]
         for row, system in zip(rows, systems, strict=True):
             row += _metric(system.metrics[name], compared=len(systems) > 1)
     headers.append("BLEU without\nbrevity penalty")
@@ -222,8 +224,8 @@ def _detokenised(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
     """Headers and rows of the table of detokenised texts."""
     headers, several = ["detokenised"], len(systems) > 1
     for name in systems[0].detokenised:
-        shown = NAMES.get(name, name)
-        headers += [shown, "gain", f"p\n({shown})"] if several else [shown]
+        header = title(name, systems[0].detokenised[name], "\n")
+        headers += [header, "gain", f"p\n({NAMES.get(name, name)})"] if several else [header]
     rows = [[system.name] for system in systems]
     for row, system in zip(rows, systems, strict=True):
         for score in system.detokenised.values():
@@ -234,7 +236,7 @@ def _detokenised(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
 def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     """Headers and rows of both tables in one."""
     headers, others = _others(systems)
-    first = list(_HEADERS[: 4 if len(systems) == 1 else len(_HEADERS)])
+    first = _headers(systems[0])[: 4 if len(systems) == 1 else None]
     rows = []
     for system, other in zip(systems, others, strict=True):
         cells = _cells(system)
@@ -243,7 +245,8 @@ def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
             row += _metric(score, compared=len(systems) > 1, form=OUTSIDE)
         rows.append(row)
     for name in systems[0].scores:
-        headers += [name] if len(systems) == 1 else [name, "gain", f"p\n({name})"]
+        header = title(name, systems[0].scores[name])
+        headers += [header] if len(systems) == 1 else [header, "gain", f"p\n({name})"]
     return first + headers[1:], rows
 
 

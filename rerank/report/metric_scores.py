@@ -45,6 +45,7 @@ class MetricScore:
 
     signature: sacrebleu's, for its metrics; interval: None for a single document. The comparison
     with the baseline is None for the baseline. p_value: of the sign-flip test, as in `p_values`.
+    role: `optimised` or `held out` in the tuning of the weights, None where that is not known.
     """
 
     score: float
@@ -54,6 +55,7 @@ class MetricScore:
     difference_interval: Interval | None = None
     p_value: float | None = None
     p_values: PValues | None = None
+    role: str | None = None
 
 
 class CorpusScore(Protocol):

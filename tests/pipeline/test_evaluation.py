@@ -1,5 +1,6 @@
 """`rerank evaluate` on files: what is read, in which order, and what is noticed."""
 
+import json
 import subprocess
 import sys
 import unicodedata
@@ -192,3 +193,26 @@ def test_classes_of_words_are_english_ones_or_those_of_lists(folder: Path) -> No
     assert {name: one.words for name, one in found.items()} == {"letters": 2}
     with pytest.raises(UsageError, match="they divide the content words of --word-classes"):
         evaluate(*files, more=Additions(word_frequencies=folder / "counts"))
+
+
+def test_the_objective_of_the_weights_says_which_metrics_were_optimised(scores: Path) -> None:
+    files = (scores / "docs", [scores / "ref"], [scores / "base", scores / "ours"])
+    values = [("comet", f"{scores / name}:{scores / name}.comet") for name in ("base", "ours")]
+    weights = scores / "weights.json"
+    more = Additions(scores=values, word_lists={"a": scores / "list"}, weights=weights)
+    (scores / "list").write_text("a\n")
+    objective = "0.5 corpus chrF2 + 2 corpus comet − 5 |length ratio − 0.980|"
+    made = {"objective": objective, "mbr": {"objective": "corpus TER"}}
+    content = {"schema": 1, "weights": {"LM0": 1}, "provenance": made}
+    weights.write_text(json.dumps(content))
+    found = evaluate(*files, notices=Notices(), more=more)
+    assert found.objective == f"{objective} and corpus TER"
+    ours = found.systems[1]
+    roles = {name: score.role for name, score in {**ours.metrics, **ours.scores}.items()}
+    tuned = dict.fromkeys(("chrf", "ter", "comet"), "optimised")
+    assert roles == {"bleu": "held out", **tuned}
+    assert ours.word_classes["a"].f1.role == "held out"
+    for other in ({}, {"objective": "something"}, {"objective": 3}):
+        weights.write_text(json.dumps({**content, "provenance": other}))
+        with pytest.raises(InputError, match=r"weights\.json: expected weights whose provenance"):
+            evaluate(*files, notices=Notices(), more=more)

@@ -192,6 +192,7 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
                 "difference_interval": list(report.systems[1].difference_interval or ()),
                 "p_value": report.systems[1].p_value,
                 "p_values": p_values,
+                "role": None,
             }
         },
         "detokenised": {},
