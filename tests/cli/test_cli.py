@@ -65,7 +65,13 @@ def called(
     def record(*given: object, **named: object) -> SimpleNamespace:
         pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
-        figures = {"log_z": None, "documents": None, "causal": True, **dict.fromkeys(FIGURES, 1.0)}
+        figures = {
+            "log_z": None,
+            "documents": None,
+            "tags": None,
+            "causal": True,
+            **dict.fromkeys(FIGURES, 1.0),
+        }
         return SimpleNamespace(to_text=lambda *_, **__: "", to_dict=dict, as_json=dict, **figures)
 
     patch.setattr(pipeline, name.replace("-", "_"), record)

@@ -1,4 +1,4 @@
-"""Metrics found in the names of objectives: of all objectives there are, as they name themselves."""
+"""Metrics found in the names of objectives: of all that there are, as they name themselves."""
 
 from collections.abc import Callable
 
