@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lm.batches import segments
@@ -36,6 +37,14 @@ class LogNormalisers:
         return f"log Z {self.mean:.3f} ± {self.sd:.3f} a word"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Tags:
+    """A tag for each word of a corpus: ids (N,), beside `Corpus.tokens`, and the names of tags."""
+
+    ids: NDArray[np.int64]
+    names: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Perplexity:
     """Counts of a text, and its nats: −Σ log p over words and `</s>`, and over words alone.
@@ -46,7 +55,8 @@ class Perplexity:
     normalised: False for scores that are not meant as log-probabilities, as of stupid back-off.
     causal: False where each sentence was given the next one, too. The sum of such log-probabilities
     over a document is a pseudo-log-likelihood, log p of no document, and its perplexity is called
-    pseudo-perplexity (Salazar et al. 2020, of words given all others).
+    pseudo-perplexity (Salazar et al. 2020, of words given all others). tags: figures of the words
+    of each tag, without `</s>`, the most frequent tag first, if tags were given.
     """
 
     sentences: int
@@ -59,6 +69,7 @@ class Perplexity:
     predicts_end: bool = True
     normalised: bool = True
     causal: bool = True
+    tags: Mapping[str, Perplexity] | None = None
 
     @property
     def nats_per_token(self) -> float:
@@ -123,31 +134,44 @@ def sentence_level_nats(
 
 
 def perplexity(
-    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+    model: DocumentLM,
+    corpus: Corpus,
+    *,
+    tags: Tags | None = None,
+    streams: int = 32,
+    length: int = 8,
 ) -> Perplexity:
     """Perplexity of a corpus with at least one sentence, normalised exactly, float32.
 
-    `streams` documents are read side by side; they bound the memory, not the result.
-    ScoreError for a model that returns NaN, or whose perplexity overflows.
+    tags: of its words, for the figures of each tag. `streams` documents are read side by side; they
+    bound the memory, not the result. ScoreError for a model that returns NaN, or whose perplexity
+    overflows, also that of a single tag.
     """
-    total, _ = _sums(model, corpus, streams, length)
-    return _perplexity(corpus, (0, corpus.n_documents), total, model)
+    total, _, of_tags = _sums(model, corpus, streams, length, tags)
+    whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
+    return whole if tags is None else replace(whole, tags=_by_tag(corpus, tags, of_tags, whole))
 
 
 def perplexity_by_document(
-    model: DocumentLM, corpus: Corpus, *, streams: int = 32, length: int = 8
+    model: DocumentLM,
+    corpus: Corpus,
+    *,
+    tags: Tags | None = None,
+    streams: int = 32,
+    length: int = 8,
 ) -> Perplexity:
     """Perplexity of a corpus, to the last bit as `perplexity` gives it, with that of its documents.
 
     Counts and nats of the documents add up to those of the corpus. Each document has words.
     ScoreError as for `perplexity`, also for a single document.
     """
-    total, of_documents = _sums(model, corpus, streams, length)
+    total, of_documents, of_tags = _sums(model, corpus, streams, length, tags)
     documents = tuple(
         _perplexity(corpus, (d, d + 1), sums, model) for d, sums in enumerate(of_documents.tolist())
     )
     whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
-    return replace(whole, documents=documents)
+    found = None if tags is None else _by_tag(corpus, tags, of_tags, whole)
+    return replace(whole, documents=documents, tags=found)
 
 
 Sums: TypeAlias = Sequence[float]
@@ -155,14 +179,17 @@ Sums: TypeAlias = Sequence[float]
 
 
 @torch.no_grad()
-def _sums(model: DocumentLM, corpus: Corpus, streams: int, length: int) -> tuple[Sums, Tensor]:
-    """Sums over the whole corpus, and (D, 4) over each document, in float64."""
+def _sums(
+    model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None
+) -> tuple[Sums, Tensor, Tensor]:
+    """Sums over the whole corpus, (D, 4) over each document, and −log p of each tag, in float64."""
     was_training = model.training
     model.eval()
     streams = min(streams, corpus.n_documents)
     contexts = model.context.start(streams)
     total, of_documents = [0.0] * 4, torch.zeros(corpus.n_documents, 4, dtype=torch.float64)
     sizes = torch.from_numpy(np.diff(corpus.documents))
+    of_tags = torch.zeros(len(tags.names) if tags else 0, dtype=torch.float64)
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
     for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
         reading = read(model, corpus, segment, contexts)
@@ -179,8 +206,34 @@ def _sums(model: DocumentLM, corpus: Corpus, streams: int, length: int) -> tuple
         total = [before + float(now) for before, now in zip(total, sums, strict=True)]
         own = document_of[reading.sentences.cpu()]
         of_documents.index_add_(0, own, torch.stack(terms, dim=1).cpu())
+        if tags is not None:
+            own = torch.from_numpy(tags.ids[_places(corpus, reading)[words.cpu()].numpy()])
+            of_tags.index_add_(0, own, nll[words].cpu())
     model.train(was_training)
-    return total, of_documents
+    return total, of_documents, of_tags
+
+
+def _places(corpus: Corpus, reading: Reading) -> Tensor:
+    """Place (N,) in the corpus of each target of a reading that is a word."""
+    index = [positions.sums(torch.ones_like(positions.words)) for positions, _ in reading.parts]
+    starts = torch.from_numpy(corpus.sentences)[reading.sentences.cpu()]
+    return starts + torch.cat(index).cpu() - 1
+
+
+def _by_tag(corpus: Corpus, tags: Tags, nats: Tensor, whole: Perplexity) -> dict[str, Perplexity]:
+    """Figures of the words of each tag that occurs, from its nats; the most frequent tag first."""
+    n_tags = len(tags.names)
+    counts = np.bincount(tags.ids, minlength=n_tags).tolist()
+    unknown = np.bincount(tags.ids[corpus.tokens == UNKNOWN], minlength=n_tags).tolist()
+    rows = zip(tags.names, counts, unknown, nats.tolist(), strict=True)
+    found = {}
+    for name, n, oov, own in sorted(rows, key=lambda row: (-row[1], row[0])):
+        if not own < MOST_NATS * max(1, n):
+            raise ScoreError(f"a language model has no probability left for words of tag {name!r}")
+        if n:
+            of_words = replace(whole, sentences=0, tokens=n, oov=oov, nats=own, word_nats=own)
+            found[name] = replace(of_words, log_z=None)
+    return found
 
 
 def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, model: DocumentLM) -> Perplexity:

@@ -13,6 +13,7 @@ from rerank.cli.lists import reading_options
 from rerank.cli.names import MemberName
 from rerank.cli.options import (
     Messages,
+    by_name,
     count_option,
     docs_option,
     message_options,
@@ -21,7 +22,7 @@ from rerank.cli.options import (
     print_result,
     reference_option,
 )
-from rerank.cli.values import FILE, SEED, TEXT
+from rerank.cli.values import FILE, SEED, TEXT, Pair
 from rerank.files.terminal import show
 from rerank.registry import METRICS
 
@@ -66,7 +67,48 @@ from rerank.registry import METRICS
     "such as en; BLEU with the tokenizer 13a.",
 )
 @click.option(
+    "--scores",
+    multiple=True,
+    type=Pair("NAME=HYP:FILE, for example comet=test.out:test.out.comet", TEXT),
+    metavar="NAME=HYP:FILE",
+    help="Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
+    "line; give one for each HYP and for --baseline. The mean of all lines is reported.",
+)
+@click.option(
+    "--word-classes",
+    is_flag=True,
+    help="Report F1 of classes of English words against the references, too: pronouns, "
+    "auxiliaries, other function words, names (capitals inside sentences) and content words.",
+)
+@click.option(
+    "--word-list",
+    "word_lists",
+    multiple=True,
+    type=Pair("NAME=FILE", FILE),
+    metavar="NAME=FILE",
+    help="A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and "
+    "function take the place of the English lists; repeatable.",
+)
+@click.option(
+    "--word-frequencies",
+    type=FILE,
+    help="Lines of a word and its count, for example in the training text, by which "
+    "--word-classes divides content words.",
+)
+@click.option(
+    "--weights",
+    type=FILE,
+    help="Weights file of a tuning command (.json): its objective says which metrics are marked "
+    "as optimised, and which as held out.",
+)
+@click.option(
     "--per-document", is_flag=True, help="Print a table of the documents, too; JSON has it always."
+)
+@click.option(
+    "--tests",
+    is_flag=True,
+    help="Print a table of the p-values of all tests, too: sign-flip (approximate randomisation), "
+    "paired bootstrap and sign test, over documents; JSON and TSV have them always.",
 )
 @click.option(
     "--score-only",
@@ -96,7 +138,13 @@ def evaluate(
     metrics: tuple[str, ...],
     tokenize: str,
     detokenize: str | None,
+    scores: tuple[tuple[str, str], ...],
+    word_classes: bool,
+    word_lists: tuple[tuple[str, str], ...],
+    word_frequencies: str | None,
+    weights: str | None,
     per_document: bool,
+    tests: bool,
     score_only: bool,
     digits: int,
     seed: int,
@@ -113,6 +161,8 @@ def evaluate(
     from rerank import pipeline
     from rerank.report.evaluation_tables import documents_table, score_lines
 
+    lists = by_name("--word-list", word_lists)
+    more = pipeline.Additions(detokenize, scores, word_classes, lists, word_frequencies, weights)
     with messages.warnings() as notices:
         result = pipeline.evaluate(
             docs,
@@ -122,16 +172,17 @@ def evaluate(
             kbest=None if kbest is None else pipeline.Lists(kbest, **reading),
             metrics=metrics or pipeline.DEFAULT_METRICS,
             tokenize=tokenize,
-            detokenize=detokenize,
             seed=seed,
+            more=more,
             notices=notices,
         )
     if score_only:
         show(score_lines(result, digits).removesuffix("\n"))
         return
-    if form == "text" and per_document:
-        show(documents_table(result))
-    if form == "text" and sys.stdout.isatty():
-        show(result.to_text(shutil.get_terminal_size().columns).removesuffix("\n"))
-    else:
+    if form != "text":
         print_result(result, form)
+        return
+    if per_document:
+        show(documents_table(result))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    show(result.to_text(width, tests=tests).removesuffix("\n"))

@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 import click
 
 from rerank.cli.values import FILE, FOLDER, MOST, TEXT, Whole
+from rerank.errors import UsageError
 from rerank.files.terminal import say, show
 from rerank.notices import Notices
 
+T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 THREADS = 512  # the most that a process should start
@@ -104,6 +106,16 @@ paper_format_option = click.option(
     help="Output as text; as JSON or TSV, with all digits; or as a table for LaTeX (booktabs) or "
     "Markdown.",
 )
+
+
+def by_name(option: str, pairs: Sequence[tuple[str, T]]) -> dict[str, T]:
+    """Values by name; UsageError for a repeated name."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"{option} {twice}=…: two of one name; give one")
+    return found
 
 
 def print_result(result: Any, form: str) -> None:

@@ -53,6 +53,12 @@ from rerank.errors import UsageError
     is_flag=True,
     help="Print the figures of each document, too; documents count from 0.",
 )
+@click.option(
+    "--tags",
+    type=FILE,
+    help="A file beside TEXT with a tag for each word, such as its part of speech: print the "
+    "figures of the words of each tag, and of </s>, too.",
+)
 @table_format_option
 @device_option
 @threads_option
@@ -61,6 +67,7 @@ def perplexity(
     lm: Path | None,
     ngram: str | None,
     text: str,
+    tags: str | None,
     form: str,
     messages: Messages,
     **options: Any,
@@ -81,9 +88,11 @@ def perplexity(
         _refuse_options()
     elif lm is None:
         raise UsageError("expected --lm DIR or --ngram FILE, found neither; give one of them")
+    if form == "tsv" and tags and options["per_document"]:
+        raise UsageError("--format tsv: one table; leave out --tags or --per-document")
     messages.announce_threads(options["threads"])
     with messages.warnings() as notices:
-        files = pipeline.TextFiles(text, side_of(options))
+        files = pipeline.TaggedText(text, side_of(options), tags)
         if lm is None:
             named = {name: options[name] for name in ("documents", "per_document")}
             result = pipeline.ngram_perplexity(str(ngram), text, notices=notices, **named)

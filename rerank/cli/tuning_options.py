@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rerank.cli.options import THREADS, all_of, count_option
+from rerank.cli.options import THREADS, all_of, by_name, count_option
 from rerank.cli.values import (
     FILE,
     LENGTH_RATIO,
@@ -28,8 +28,6 @@ from rerank.tuning.tuners.table import ALGORITHMS, MERT
 
 if TYPE_CHECKING:
     from rerank.pipeline import MertSettings, ObjectiveOptions
-
-T = TypeVar("T")
 
 objective_options = all_of(
     [
@@ -202,7 +200,7 @@ replicate_options = all_of(
 def objective_of(options: dict[str, Any]) -> ObjectiveOptions:
     """The objective, from options taken out of `options`; UsageError for contradictions."""
     metrics = options.pop("objectives") or (("bleu", 1.0),)
-    files = _by_name("--metric", options.pop("metrics"))
+    files = by_name("--metric", options.pop("metrics"))
     worst = options.pop("worst")
     return replace(
         bleu_objective_of(options),
@@ -229,7 +227,7 @@ def bleu_objective_of(options: dict[str, Any]) -> ObjectiveOptions:
 
 def ranges_of(options: dict[str, Any]) -> Mapping[str, tuple[float, float]]:
     """Least and greatest weights by name."""
-    return _by_name("--range", options.pop("ranges"))
+    return by_name("--range", options.pop("ranges"))
 
 
 def settings_of(options: dict[str, Any]) -> MertSettings:
@@ -241,13 +239,3 @@ def settings_of(options: dict[str, Any]) -> MertSettings:
         seed=options.pop("seed"),
         threads=options.pop("threads"),
     )
-
-
-def _by_name(option: str, pairs: Sequence[tuple[str, T]]) -> dict[str, T]:
-    """Values by name; UsageError for a repeated name."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise UsageError(f"{option} {twice}=…: two of one name; give one")
-    return found

@@ -6,8 +6,9 @@ or Unicode normalisation get a notice.
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice, permutations
 from pathlib import Path
@@ -22,6 +23,7 @@ from rerank.notices import Notices
 
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
 _MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
+_UNESCAPE = "deescape-special-chars.perl"
 _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
 
@@ -69,6 +71,7 @@ def read_references(
                 kind = "reference that only says there is no translation"
                 notices.add(kind, source=source, line=n)
         files.append(lines)
+    _note_mixed_references(paths, files, notices)
     return [list(sentence) for sentence in zip(*files, strict=True)]
 
 
@@ -115,16 +118,17 @@ def note_differences(
 ) -> None:
     """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
 
+    Where both sides have escapes, also for those of which the other side has the character alone.
     numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
     """
     both = {"hypotheses": hypotheses, "references": references}
     for (side, lines), (other, others) in permutations(both.items()):
-        escapes, decomposed = _escapes(lines), _not_in(lines, "NFC")
+        escapes, decomposed = _unshared(_escapes(lines), others), _not_in(lines, "NFC")
         kinds = dict[str, list[int]]()
-        if escapes and not _escapes(others):
+        if escapes:
             kind = (
                 f"mixed escaping: {side} contain {next(iter(escapes.values()))} and similar, "
-                f"{other} do not; unescape the {side} with Moses' deescape-special-chars.perl"
+                f"{other} do not; unescape the {side} with Moses' {_UNESCAPE}"
             )
             kinds[kind] = list(escapes)
         if decomposed and not _not_in(others, "NFC") and _not_in(others, "NFD"):
@@ -152,10 +156,49 @@ def note_identity(
             notices.add(f"hypotheses identical to reference {r}", source=source)
 
 
-def _escapes(lines: Iterable[bytes]) -> dict[int, str]:
-    """The first escape of each line that has one, by index of the line."""
-    found = enumerate(map(_ESCAPE.search, lines))
-    return {place: escape[0].decode() for place, escape in found if escape}
+def _note_mixed_references(
+    paths: Sequence[str | Path], files: Sequence[Sequence[bytes]], notices: Notices
+) -> None:
+    """Add a notice for each reference file with Moses' escapes, if another one has none."""
+    escapes = [_escapes(lines) for lines in files]
+    if all(escapes):
+        return
+    for path, found in zip(paths, escapes, strict=True):
+        if found:
+            (first, (escape, *_)), *rest = found.items()
+            notices.add(
+                f"mixed escaping: this reference contains {escape} and similar, another one does "
+                f"not; unescape it with Moses' {_UNESCAPE}",
+                source=display(path),
+                line=first + 1,
+                count=1 + len(rest),
+            )
+
+
+def _escapes(lines: Iterable[bytes]) -> dict[int, list[str]]:
+    """The escapes of each line that has one, by index of the line."""
+    found = enumerate(map(_ESCAPE.findall, lines))
+    return {place: [one.decode() for one in escapes] for place, escapes in found if escapes}
+
+
+def _unshared(escapes: Mapping[int, list[str]], others: Sequence[bytes]) -> dict[int, str]:
+    """The first escape of each line that other lines do not have, by index of the line.
+
+    If the others have escapes of some characters, only those count whose character stands there
+    unescaped.
+    """
+    shared = {escape for line in _escapes(others).values() for escape in line}
+    own = {escape for line in escapes.values() for escape in line} - shared
+    if shared:
+        own = {escape for escape in own if any(map(_bare(escape).search, others))}
+    firsts = ((n, next((one for one in line if one in own), "")) for n, line in escapes.items())
+    return {n: first for n, first in firsts if first}
+
+
+def _bare(escape: str) -> re.Pattern[bytes]:
+    """A pattern of the character of an escape, as it stands in text without escapes."""
+    character = re.escape(html.unescape(escape).encode())
+    return re.compile(character + (rb"(?![a-z#0-9]+;)" if escape == "&amp;" else b""))
 
 
 def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:

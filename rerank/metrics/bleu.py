@@ -70,6 +70,11 @@ class Bleu(TextMetric):
             hypotheses, references = self._words(hypotheses), self._words(references)
         return _statistics(*columns_of(hypotheses, references))
 
+    def split(self, line: bytes) -> list[str]:
+        """The words of a line, as they are counted."""
+        words: str = self._metric.tokenizer(line.decode().rstrip())
+        return words.split()
+
     def _words(self, groups: Iterable[Iterable[bytes]]) -> Iterable[Iterable[bytes]]:
         """The lines with white space between the words of the tokenizer."""
         split = self._metric.tokenizer

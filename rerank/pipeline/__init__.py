@@ -14,6 +14,7 @@ from rerank.pipeline.demo import demo as demo
 from rerank.pipeline.diversity import Diversities as Diversities
 from rerank.pipeline.diversity import diversity as diversity
 from rerank.pipeline.evaluation import DEFAULT_METRICS as DEFAULT_METRICS
+from rerank.pipeline.evaluation import Additions as Additions
 from rerank.pipeline.evaluation import evaluate as evaluate
 from rerank.pipeline.explanation import explain as explain
 from rerank.pipeline.exporting import export as export
@@ -44,6 +45,7 @@ from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.searching import Search as Search
+from rerank.pipeline.tags import TaggedText as TaggedText
 from rerank.pipeline.topic_prediction import PredictorRecipe as PredictorRecipe
 from rerank.pipeline.topic_prediction import evaluate_topics as evaluate_topics
 from rerank.pipeline.topic_prediction import train_topics as train_topics

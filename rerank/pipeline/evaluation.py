@@ -2,28 +2,138 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rerank.corpus.detokenisation import detokenised, note_detokenised
+from rerank.corpus.documents import Documents
 from rerank.corpus.references import (
     note_differences,
     note_identity,
     read_translation,
     read_with_documents,
 )
+from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
+from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
+from rerank.metrics.line_scores import LineScores, read_line_scores
 from rerank.metrics.oracle import list_extremes
+from rerank.metrics.word_classes import (
+    ListedWords,
+    WordClass,
+    english_classes,
+    read_frequencies,
+    read_words,
+)
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
+from rerank.registry import METRICS
 from rerank.registry import metric as registered
 from rerank.report.evaluation import Detokenised, Evaluation, Text
 from rerank.report.evaluation import evaluate as judge
+from rerank.report.line_scores import with_scores
+from rerank.report.roles import with_roles
+from rerank.report.word_classes import with_word_classes
+from rerank.tuning.objectives.names import metrics_of
 
 DEFAULT_METRICS = ("bleu", "chrf", "ter")
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What an evaluation reports beside the metrics of the texts as they are.
+
+    detokenize: language of the texts, to score them detokenised, too; scores: names of metrics of
+    other tools, each with a system and the file of its values, as `HYP:FILE`. word_classes: F1 of
+    classes of English words; word_lists: files of lists of words, by the name of their class, in
+    place of the English ones or beside them; word_frequencies: file of counts of words, by which
+    content words are divided. weights: file of a tuning, whose objective says which metrics were
+    optimised.
+    """
+
+    detokenize: str | None = None
+    scores: Sequence[tuple[str, str]] = ()
+    word_classes: bool = False
+    word_lists: Mapping[str, str | Path] = field(default_factory=dict)
+    word_frequencies: str | Path | None = None
+    weights: str | Path | None = None
+
+    def check(self) -> None:
+        """UsageError for options that lack another one."""
+        if self.word_frequencies is not None and not self.word_classes:
+            raise UsageError(
+                f"--word-frequencies {self.word_frequencies}: they divide the content words of "
+                "--word-classes; add it"
+            )
+
+    @property
+    def files(self) -> list[str | Path]:
+        """Files that are read, but for those of scores."""
+        more = [path for path in (self.word_frequencies, self.weights) if path is not None]
+        return [*self.word_lists.values(), *more]
+
+    def read_objectives(self, notices: Notices) -> list[str]:
+        """Names of the objectives of the weights: of tuning, and of tune-mbr if it was used.
+
+        Empty without weights; InputError for weights that do not name any.
+        """
+        if self.weights is None:
+            return []
+        made = read_weights(self.weights, notices).provenance
+        mbr = made.get("mbr")
+        named = (made.get("objective"), mbr.get("objective") if isinstance(mbr, dict) else None)
+        found = [name for name in named if isinstance(name, str)]
+        if not any(map(metrics_of, found)):
+            raise InputError(
+                "expected weights whose provenance names the objective of tuning, found none; give "
+                "the .json file that tune-mert or another tuning command of rerank wrote",
+                source=display(self.weights),
+            )
+        return found
+
+    def read_classes(self, notices: Notices) -> list[WordClass]:
+        """The classes of words that were asked for."""
+        lists = {name: read_words(path, notices) for name, path in self.word_lists.items()}
+        if not self.word_classes:
+            return [ListedWords(name, words) for name, words in lists.items()]
+        counts = None
+        if self.word_frequencies is not None:
+            counts = read_frequencies(self.word_frequencies, notices)
+        return english_classes(lists, counts, notices)
+
+    def score_files(self, systems: Sequence[str | Path]) -> dict[str, list[str]]:
+        """File of values of each system, the baseline first, by name of the metric.
+
+        UsageError for a file of no system, for a system without one, and for a name that is taken.
+        """
+        names = list(map(str, systems))
+        found: dict[str, dict[str, str]] = {}
+        for name, value in self.scores:
+            option = f"--scores {name}={value}"
+            if name in METRICS:
+                raise UsageError(f"{option}: {name} is a metric of rerank; take another name")
+            known = [one for one in names if value.startswith(f"{one}:") and value != f"{one}:"]
+            if not known:
+                raise UsageError(
+                    f"{option}: expected HYP:FILE with HYP one of {', '.join(names)}, as they are "
+                    "given"
+                )
+            system = max(known, key=len)
+            if system in found.setdefault(name, {}):
+                raise UsageError(f"{option}: two files for {system}; give one")
+            found[name][system] = value.removeprefix(f"{system}:")
+        for name, files in found.items():
+            for system in names:
+                if system not in files:
+                    raise UsageError(
+                        f"--scores {name}=…: expected values of all translations, found none of "
+                        f"{system}; add --scores {name}={system}:FILE"
+                    )
+        return {name: [files[system] for system in names] for name, files in found.items()}
 
 
 def evaluate(
@@ -36,21 +146,25 @@ def evaluate(
     kbest: str | Path | Lists | None = None,
     tokenize: str = "none",
     metrics: Sequence[str] = DEFAULT_METRICS,
-    detokenize: str | None = None,
     seed: int = 1,
+    more: Additions = Additions(),
 ) -> Evaluation:
     """Scores of `systems`, the baseline first, against `references`, all of them files.
 
     Without a file of document ids `no_docs` says what a document is: `each` line, or all as `one`.
     With a k-best list its oracle is reported too. metrics: names of `rerank.registry.METRICS`,
-    beside BLEU, which is always there; detokenize: language of the texts, to score them
-    detokenised, too.
+    beside BLEU, which is always there; more: what is reported beside them.
     """
     notices = notices or PythonWarnings()
     lists = Lists(kbest) if isinstance(kbest, str | Path) else kbest
-    more = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
-    inputs = InputFiles([*references, *systems, *more])
-    check_outputs([], [*references, *systems, *more])
+    more.check()
+    score_files = more.score_files(systems)
+    others_read = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
+    others_read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
+    others_read += more.files
+    files = [*references, *systems, *others_read]
+    inputs = InputFiles(files)
+    check_outputs([], files)
     metric = Bleu(tokenize)
     others = {name: registered(name) for name in dict.fromkeys(metrics) if name != "bleu"}
     documents, targets = read_with_documents(docs, no_docs, references, notices)
@@ -65,21 +179,51 @@ def evaluate(
         note_identity(text.lines, targets, notices, source=text.name)
         if tokenize == "none":
             note_detokenised(text.lines, notices, source=text.name)
+    classes = more.read_classes(notices)
+    objectives = more.read_objectives(notices)
+    scores = _read_scores(score_files, texts, documents, notices)
     extremes = None
     if lists:
         read = KBestFile(Path(lists.kbest), lists).read(documents, notices)
         extremes = list_extremes((found for _, found in read), targets, metric)
     inputs.check()
-    return judge(
+    found = judge(
         documents,
         targets,
         texts,
         metric=metric,
         others=others,
-        detokenised=None if detokenize is None else _readable(targets, texts, detokenize),
+        detokenised=_readable(targets, texts, more.detokenize) if more.detokenize else None,
         extremes=extremes,
         seed=seed,
     )
+    found = with_scores(found, documents, scores)
+    found = with_word_classes(found, documents, targets, texts, classes=classes, split=metric.split)
+    if not objectives:
+        return found
+    names = {"bleu": metric.name, **{key: other.name for key, other in others.items()}}
+    names |= {name: name for name in scores}
+    tuned = {name for objective in objectives for name in metrics_of(objective)}
+    optimised = [key for key, name in names.items() if name in tuned]
+    return with_roles(found, " and ".join(objectives), optimised)
+
+
+def _read_scores(
+    files: Mapping[str, Sequence[str]],
+    texts: Sequence[Text],
+    documents: Documents,
+    notices: Notices,
+) -> dict[str, list[LineScores]]:
+    """Values of the lines of each system, by name of the metric; a file is read once."""
+    found: dict[str, list[LineScores]] = {}
+    for name, paths in files.items():
+        named = dict(zip(paths, texts, strict=True))
+        read = {
+            path: read_line_scores(path, name, documents.n_lines, notices, text=text.name)
+            for path, text in named.items()
+        }
+        found[name] = [read[path] for path in paths]
+    return found
 
 
 def _readable(

@@ -120,6 +120,7 @@ def tune_mbr(
             "rerank": rerank.__version__,
             "utility": search.options.utility or UTILITY,
             "word_reward": search.options.word_reward or 0.0,
+            "objective": f"corpus {measure.name}",
             "metric": measure.signature(len(references)),
             **choice.to_provenance(),
         },

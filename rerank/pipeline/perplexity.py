@@ -14,6 +14,7 @@ from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.pipeline.language_models import open_model
 from rerank.pipeline.side_information import check_files, encoded
+from rerank.pipeline.tags import TaggedText, read_tags
 from rerank.pipeline.training_texts import TextFiles, check_text
 
 if TYPE_CHECKING:
@@ -41,30 +42,40 @@ def perplexity(
     document_cache: weight of a document cache that the model is interpolated with;
     duplicate_last_word: each sentence's last word is read and counted twice, as in the published
     program of Ji et al. 2016; per_document: with the perplexity of each document, too;
-    across_documents: whether contexts cross the ends of documents.
+    across_documents: whether contexts cross the ends of documents. A `TaggedText` has the figures
+    of each tag, too.
     """
     from lm import evaluation
     from lm.corpus import with_last_words_twice
     from lm.document_cache import WithDocumentCache
+    from lm.evaluation import Tags
     from lm.side_information import information_of
 
     saved = open_model(lm, device, threads)
     text = TextFiles.of(text)
     needed = information_of(saved.model.context, training=False)
     check_files(dict.fromkeys(needed, str(lm)), text.side)
-    corpus = read_corpus(text, saved, notices, documents, across_documents=across_documents)
+    plain = encoded_text(text, saved.vocabulary, saved.side, notices, documents)
+    columns, names = [plain], list[str]()
+    if isinstance(text, TaggedText) and text.tags is not None:
+        tagged, names = read_tags(text.tags, plain, display(text.text), documents, notices)
+        columns.append(tagged)
+    columns = [saved.in_reading_order(c, across_documents=across_documents) for c in columns]
     if duplicate_last_word:
         if saved.model.config.backward:
             raise UsageError(
                 f"--duplicate-last-word: {lm} reads sentences from right to left; leave it out"
             )
-        corpus = with_last_words_twice(corpus)
+        columns = [with_last_words_twice(column) for column in columns]
     model = saved.model
     if document_cache is not None:
         model = WithDocumentCache(model, document_cache)
     measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
     with broken_models(lm):
-        return measure(model, corpus)
+        corpus, *others = columns
+        if not others:
+            return measure(model, corpus)
+        return measure(model, corpus, tags=Tags(others[0].tokens.astype("int64"), names))
 
 
 def read_corpus(

@@ -80,7 +80,7 @@ def interned(
     from lm.side_information import LABELS, SideText
 
     words, found = intern(read_lines(path, notices), documents)
-    _check_shape(found, beside, name, path)
+    check_shape(found, beside, name, path)
     lengths = np.diff(found.sentences)
     if kind in LABELS and (lengths != 1).any():
         n = int(np.flatnonzero(lengths != 1)[0])
@@ -113,7 +113,7 @@ def numbered(
     sizes = np.array([len(lines) for lines in found if lines], dtype=np.int64)
     bounds = np.concatenate([[0], np.cumsum(sizes)])
     own = Corpus(np.zeros(0, np.int32), np.zeros(bounds[-1] + 1, np.int64), bounds)
-    _check_shape(own, beside, name, path)
+    check_shape(own, beside, name, path)
     indices = np.full(own.n_sentences, -1, dtype=np.int64)
     for begin, lines in zip(bounds.tolist(), filter(None, found), strict=False):
         for i, (n, words) in enumerate(lines):
@@ -142,7 +142,7 @@ def _shape(corpus: Corpus) -> str:
     return f"{corpus.n_sentences:,} sentences in {corpus.n_documents:,} documents"
 
 
-def _check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
+def check_shape(found: Corpus, beside: Corpus, name: str, path: str | Path) -> None:
     """InputError for a text that has not the documents and sentences of another one."""
     import numpy as np
 

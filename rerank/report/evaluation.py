@@ -27,8 +27,8 @@ from rerank.metrics.bleu import (
     without_brevity_penalty,
 )
 from rerank.metrics.oracle import Extremes
-from rerank.metrics.significance import sign_test_p_value
-from rerank.report.metric_scores import Interval, MetricScore, compared
+from rerank.report.metric_scores import Interval, MetricScore, PValues, compared, sums_of_documents
+from rerank.report.word_classes import WordClassScore
 
 NO_METRICS: Mapping[str, TextMetric] = MappingProxyType({})
 
@@ -73,9 +73,10 @@ class System:
 
     metrics: of every metric by its name, BLEU first, which the fields beside it repeat.
     bleu_without_brevity_penalty: 0 to 100. oracle_share: of the gain that the oracle of a k-best
-    list has over the baseline, None without a list. sign_test_p_value: of the numbers of
-    documents that are better and worse. detokenised: metrics of the detokenised text, BLEU with
-    the tokenizer 13a; empty if that was not asked for.
+    list has over the baseline, None without a list. sign_test_p_value: as in p_values, those of
+    BLEU. detokenised: metrics of the detokenised text, BLEU with
+    the tokenizer 13a; empty if that was not asked for. scores: means of values from files, by the
+    names of their metrics. word_classes: by name; empty if none was asked for.
     """
 
     name: str
@@ -90,8 +91,11 @@ class System:
     documents: Counts = Counts()
     p_value: float | None = None
     sign_test_p_value: float | None = None
+    p_values: PValues | None = None
     oracle_share: float | None = None
     detokenised: Mapping[str, MetricScore] = field(default_factory=dict)
+    scores: Mapping[str, MetricScore] = field(default_factory=dict)
+    word_classes: Mapping[str, WordClassScore] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +110,19 @@ class DocumentScores:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Result of `rerank evaluate`; `systems[0]` is the baseline."""
+    """Result of `rerank evaluate`; `systems[0]` is the baseline.
+
+    absent_word_classes: those that were asked for, but have no word in the references. objective:
+    of the tuning that the roles of metrics are about, None without one.
+    """
 
     systems: tuple[System, ...]
     documents: tuple[DocumentScores, ...]
     oracle: Score | None
     anti_oracle: Score | None
     seed: int
+    absent_word_classes: tuple[str, ...] = ()
+    objective: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON values, unrounded.
@@ -125,14 +135,15 @@ class Evaluation:
             found["documents"]["p_value"] = system.p_value
         return report
 
-    def to_text(self, width: int | None = None) -> str:
+    def to_text(self, width: int | None = None, *, tests: bool = False) -> str:
         """The evaluation as tables, with a legend below them (`rerank.report.evaluation_tables`).
 
-        Systems are columns where as rows they would take more than `width` characters.
+        Systems are columns where as rows they would take more than `width` characters. tests: with
+        a table of the p-values of all tests.
         """
         from rerank.report.evaluation_tables import as_text
 
-        return as_text(self, width)
+        return as_text(self, width, tests=tests)
 
     def to_tsv(self) -> str:
         """A header, and a line for each system, numbers unrounded."""
@@ -209,9 +220,7 @@ def _of_documents(
     """Statistics (D, systems, width) of documents, the sums of those of their sentences."""
     hypotheses = zip(*(text.lines for text in systems), strict=True)
     rows = metric.statistics(hypotheses, references).reshape(-1, len(systems), metric.width)
-    running = np.zeros((len(rows) + 1, *rows.shape[1:]), dtype=rows.dtype)
-    rows.cumsum(axis=0, out=running[1:])
-    return np.diff(running[list(documents.starts)], axis=0)
+    return sums_of_documents(rows, documents)
 
 
 def _score(rows: Statistics) -> Score:
@@ -244,6 +253,7 @@ def _systems(
             difference=bleu.difference,
             difference_interval=bleu.difference_interval,
             p_value=bleu.p_value,
+            p_values=bleu.p_values,
         )
         if i:
             counts = _counts(corpus_bleu(rows) - corpus_bleu(by_system[0]))
@@ -251,7 +261,7 @@ def _systems(
             system = replace(
                 system,
                 documents=counts,
-                sign_test_p_value=sign_test_p_value(counts.better or 0, counts.worse or 0),
+                sign_test_p_value=bleu.p_values.sign_test if bleu.p_values else None,
                 oracle_share=(bleu.score - first) / gain if gain > 0 else None,
             )
         found.append(system)

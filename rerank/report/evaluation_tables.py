@@ -8,10 +8,25 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rerank.metrics.significance import DRAWS, FEWEST_DOCUMENTS, MOST_EXACT, RESAMPLES
+from rerank.report.evaluation_details import (
+    NAMES,
+    OUTSIDE,
+    all_scores,
+    ends,
+    legend_of_roles,
+    legend_of_tests,
+    legend_of_words,
+    long_table,
+    p_text,
+    scores,
+    tests_of,
+    title,
+    word_classes,
+)
 
 if TYPE_CHECKING:
     from rerank.report.evaluation import Evaluation, System
-    from rerank.report.metric_scores import Interval, MetricScore
+    from rerank.report.metric_scores import MetricScore
 
 _HEADERS = (
     "system",
@@ -24,28 +39,42 @@ _HEADERS = (
     "increase\nratio",
     "p",
 )
-NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}  # of metrics, as they are published
 
 
-def as_text(found: Evaluation, width: int | None = None) -> str:
-    """BLEU and documents; below, other metrics; then a legend."""
+def as_text(found: Evaluation, width: int | None = None, *, tests: bool = False) -> str:
+    """BLEU and documents; below, other metrics; then a legend. tests: with a table of all tests."""
     rows = [_cells(system) for system in found.systems]
     for name, score in (("oracle", found.oracle), ("anti-oracle", found.anti_oracle)):
         if score is not None:
             rows.append([name, f"{score.bleu:.2f}", "", f"{score.length_ratio:.3f}"])
-    table, turned = _fitted(_HEADERS, rows, width)
+    table, turned = _fitted(_headers(found.systems[0]), rows, width)
     more, _ = _fitted(*_others(found.systems), width)
     blocks = [table, "", more, ""]
     if found.systems[0].detokenised:
         blocks += [_fitted(*_detokenised(found.systems), width)[0], ""]
+    if found.systems[0].scores:
+        blocks += [long_table(*scores(found.systems)), ""]
+    if found.systems[0].word_classes:
+        blocks += [long_table(*word_classes(found.systems)), ""]
+    tests = tests and len(found.systems) > 1
+    if tests:
+        blocks += [long_table(*tests_of(found.systems)), ""]
     first = "column" if turned else "row"
-    return "\n".join([*blocks, *_legend(found, first)]) + "\n"
+    legend = [*_legend(found, first), *legend_of_roles(found), *legend_of_words(found)]
+    if tests:
+        legend += legend_of_tests(found)
+    return "\n".join([*blocks, *legend]) + "\n"
+
+
+def _headers(system: System) -> list[str]:
+    """Headers of the first table."""
+    return [_HEADERS[0], title("bleu", system.metrics["bleu"], "\n"), *_HEADERS[2:]]
 
 
 def score_lines(found: Evaluation, digits: int) -> str:
     """The scores alone: a line for each system but the baseline, its metrics parted by TABs."""
     return "".join(
-        "\t".join(f"{score.score:.{digits}f}" for score in system.metrics.values()) + "\n"
+        "\t".join(f"{score.score:.{digits}f}" for score in all_scores(system).values()) + "\n"
         for system in found.systems[1:]
     )
 
@@ -68,12 +97,14 @@ def documents_table(found: Evaluation) -> str:
 
 
 def as_table(found: Evaluation, form: str) -> str:
-    """One table of all columns, in a format of tabulate."""
+    """One table of all columns, in a format of tabulate; below it that of word classes, if any."""
     from tabulate import tabulate
 
     headers, rows = _joined(found.systems)
     names = [header.replace("/\n", "/").replace("\n", " ") for header in headers]
     table: str = tabulate(rows, headers=names, tablefmt=form, disable_numparse=True)
+    if found.systems[0].word_classes:
+        table += "\n\n" + long_table(*word_classes(found.systems), form)
     return table + "\n"
 
 
@@ -88,10 +119,23 @@ def _numbers(system: System) -> dict[str, object]:
     """Columns of the TSV."""
     counts = system.documents
     found: dict[str, object] = {"system": system.name.replace("\t", " ")}
-    for name, score in system.metrics.items():
+    for key, score in all_scores(system).items():
+        name = key.replace("\t", " ")
         low, high = score.interval or (None, None)
         found |= {name: score.score, f"{name}_low": low, f"{name}_high": high}
-        found |= {f"{name}_gain": score.difference, f"{name}_p": score.p_value}
+        p = score.p_values
+        found |= {
+            f"{name}_gain": score.difference,
+            f"{name}_p": score.p_value,
+            f"{name}_bootstrap_p": None if p is None else p.bootstrap,
+            f"{name}_sign_test_p": None if p is None else p.sign_test,
+            **({} if score.role is None else {f"{name}_role": score.role}),
+        }
+    for key, words in system.word_classes.items():
+        name = key.replace("\t", " ")
+        found |= {f"{name}_precision": words.precision, f"{name}_recall": words.recall}
+        found |= {f"{name}_f1": words.f1.score, f"{name}_f1_gain": words.f1.difference}
+        found |= {f"{name}_f1_p": words.f1.p_value}
     return found | {
         "length_ratio": system.length_ratio,
         "bleu_without_brevity_penalty": system.bleu_without_brevity_penalty,
@@ -135,7 +179,7 @@ def _cells(system: System) -> list[str]:
     cells = [
         system.name,
         f"{system.bleu:.2f}",
-        _ends(system.interval, ".2f"),
+        ends(system.interval, ".2f"),
         f"{system.length_ratio:.3f}",
     ]
     if system.difference is None:
@@ -144,10 +188,10 @@ def _cells(system: System) -> list[str]:
     return [
         *cells,
         f"{system.difference:+.2f}",
-        _ends(system.difference_interval, "+.2f"),
+        ends(system.difference_interval, "+.2f"),
         f"{counts.better}/{counts.equal}/{counts.worse}",
         f"{counts.increase_ratio:.1%}",
-        _p(system.p_value),
+        p_text(system.p_value),
     ]
 
 
@@ -157,7 +201,8 @@ def _others(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     headers, rows = ["system"], [[system.name] for system in systems]
     for name in names:
         shown = NAMES.get(name, name)
-        headers += [shown] if len(systems) == 1 else [shown, "gain", f"p\n({shown})"]
+        header = title(name, systems[0].metrics[name], "\n")
+        headers += [header] if len(systems) == 1 else [header, "gain", f"p\n({shown})"]
         for row, system in zip(rows, systems, strict=True):
             row += _metric(system.metrics[name], compared=len(systems) > 1)
     headers.append("BLEU without\nbrevity penalty")
@@ -166,7 +211,7 @@ def _others(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     if len(systems) > 1:
         headers.append("sign\ntest p")
         for row, system in zip(rows, systems, strict=True):
-            row.append(_p(system.sign_test_p_value))
+            row.append(p_text(system.sign_test_p_value))
     if any(system.oracle_share is not None for system in systems):
         headers.append("share of\noracle gain")
         for row, system in zip(rows, systems, strict=True):
@@ -179,8 +224,8 @@ def _detokenised(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
     """Headers and rows of the table of detokenised texts."""
     headers, several = ["detokenised"], len(systems) > 1
     for name in systems[0].detokenised:
-        shown = NAMES.get(name, name)
-        headers += [shown, "gain", f"p\n({shown})"] if several else [shown]
+        header = title(name, systems[0].detokenised[name], "\n")
+        headers += [header, "gain", f"p\n({NAMES.get(name, name)})"] if several else [header]
     rows = [[system.name] for system in systems]
     for row, system in zip(rows, systems, strict=True):
         for score in system.detokenised.values():
@@ -191,29 +236,27 @@ def _detokenised(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]
 def _joined(systems: Sequence[System]) -> tuple[list[str], list[list[str]]]:
     """Headers and rows of both tables in one."""
     headers, others = _others(systems)
-    first = list(_HEADERS[: 4 if len(systems) == 1 else len(_HEADERS)])
+    first = _headers(systems[0])[: 4 if len(systems) == 1 else None]
     rows = []
     for system, other in zip(systems, others, strict=True):
         cells = _cells(system)
-        rows.append([*cells, *[""] * (len(first) - len(cells)), *other[1:]])
+        row = [*cells, *[""] * (len(first) - len(cells)), *other[1:]]
+        for score in system.scores.values():
+            row += _metric(score, compared=len(systems) > 1, form=OUTSIDE)
+        rows.append(row)
+    for name in systems[0].scores:
+        header = title(name, systems[0].scores[name])
+        headers += [header] if len(systems) == 1 else [header, "gain", f"p\n({name})"]
     return first + headers[1:], rows
 
 
-def _metric(score: MetricScore, *, compared: bool) -> list[str]:
+def _metric(score: MetricScore, *, compared: bool, form: str = ".2f") -> list[str]:
     """Cells of a metric; with a comparison two more, which the baseline has empty."""
-    cells = [f"{score.score:.2f}"]
+    cells = [f"{score.score:{form}}"]
     if not compared:
         return cells
-    gain = "" if score.difference is None else f"{score.difference:+.2f}"
-    return [*cells, gain, _p(score.p_value)]
-
-
-def _p(p: float | None) -> str:
-    return "" if p is None else f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
-
-
-def _ends(interval: Interval | None, form: str) -> str:
-    return "" if interval is None else f"{interval[0]:{form}} … {interval[1]:{form}}"
+    gain = "" if score.difference is None else f"{score.difference:+{form}}"
+    return [*cells, gain, p_text(score.p_value)]
 
 
 def _legend(found: Evaluation, first: str) -> Iterator[str]:
@@ -226,6 +269,8 @@ def _legend(found: Evaluation, first: str) -> Iterator[str]:
             yield f"{NAMES.get(name, name)}: sacrebleu {score.signature}{better}"
     for name, score in baseline.detokenised.items():
         yield f"detokenised {NAMES.get(name, name)}: sacrebleu {score.signature}"
+    for name in baseline.scores:
+        yield f"{name}: mean of all lines, of values of another tool"
     yield "length ratio: words of the system / words of the references"
     if n > 1:
         yield f"95%: bootstrap over documents, {RESAMPLES:,} resamples, seed {found.seed}"

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from rerank.report import charts
-from rerank.report.evaluation_tables import NAMES
+from rerank.report.evaluation_details import NAMES
 from rerank.report.run_report import RunReport
 from rerank.report.word_changes import word_runs
 

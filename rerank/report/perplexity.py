@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lm.evaluation import Perplexity
 
 LABELS_OF_SENTENCES = ("relations", "topics")
+END = "</s>"
 _COLUMNS = {  # of the table for people: heading, decimals; those that the figures have
     "document": ("document", 0),
+    "tag": ("tag", None),
     "sentences": ("sentences", 0),
     "tokens": ("words", 0),
     "oov": ("OOV", 0),
@@ -38,23 +41,35 @@ class PerplexityReport:
     given: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
-        """The figures as JSON values; `document` counts from 0."""
+        """The figures as JSON values; `document` counts from 0.
+
+        `tags`: figures of the words of each tag; `end_of_sentence`: of `</s>`, None for a model
+        that does not predict it.
+        """
         found: dict[str, object] = {"schema": 1, **self.text.as_json()}
         found["duplicate_last_word"] = self.duplicate_last_word
         found["given"] = list(self.given)
         found["pseudo_likelihood"] = not self.text.causal
         if self.text.documents is not None:
             found["documents"] = self._rows()
+        if self.text.tags is not None:
+            rows = {str(row.pop("tag")): row for row in self._rows_of_tags()}
+            found["end_of_sentence"] = rows.pop(END, None)
+            found["tags"] = rows
         return found
 
     def to_tsv(self) -> str:
-        """A header, and a line for each document or else one for the text; numbers unrounded."""
-        rows = [self.text.as_json()] if self.text.documents is None else self._rows()
+        """A header, and a line for each tag or document, or one for the text; all digits."""
+        rows: Sequence[Mapping[str, object]] = [self.text.as_json()]
+        if self.text.tags is not None:
+            rows = self._rows_of_tags()
+        elif self.text.documents is not None:
+            rows = self._rows()
         lines = [[*rows[0]], *([str(value) for value in row.values()] for row in rows)]
         return "".join("\t".join(line) + "\n" for line in lines)
 
     def to_text(self) -> str:
-        """One line for the text, after a table of the documents."""
+        """One line for the text, after tables of the documents and of tags."""
         found = self.text
         counts = (
             f"{found.tokens:,} words ({found.oov:,} out of vocabulary) in "
@@ -82,7 +97,9 @@ class PerplexityReport:
         if found.log_z is not None:
             text += f"scores of this model are not normalised: {found.log_z.to_text()}\n"
         text += self._reservation()
-        return text if found.documents is None else f"{self._table()}\n\n{text}"
+        tables = [] if found.documents is None else [_table(self._rows())]
+        tables += [] if found.tags is None else [_table(self._rows_of_tags())]
+        return "\n\n".join([*tables, text])
 
     def _reservation(self) -> str:
         """Lines on what is given that may tell what is in the sentence that is predicted."""
@@ -100,19 +117,36 @@ class PerplexityReport:
             "itself; it is one if they come from the source or from earlier sentences\n"
         )
 
-    def _rows(self) -> list[dict[str, float]]:
+    def _rows(self) -> list[dict[str, object]]:
         return [{"document": d, **one.as_json()} for d, one in enumerate(self.text.documents or ())]
 
-    def _table(self) -> str:
-        from tabulate import tabulate
-
-        found = self._rows()
-        columns = {name: column for name, column in _COLUMNS.items() if name in found[0]}
-        rows = [
-            [f"{row[name]:,.{decimals}f}" for name, (_, decimals) in columns.items()]
-            for row in found
+    def _rows_of_tags(self) -> list[dict[str, object]]:
+        """Figures of the words of each tag and, last, of `</s>` if it is predicted."""
+        rows = dict(self.text.tags or {})
+        if self.text.predicts_end:
+            nats, n = self.text.nats - self.text.word_nats, self.text.sentences
+            ends = replace(self.text, sentences=0, tokens=n, oov=0, nats=nats, word_nats=nats)
+            rows[END] = replace(ends, log_z=None)
+        left_out = ("sentences", "perplexity_without_eos", "pseudo_perplexity_without_eos")
+        return [
+            {"tag": tag} | {k: v for k, v in one.as_json().items() if k not in left_out}
+            for tag, one in rows.items()
         ]
-        headings = [heading for heading, _ in columns.values()]
-        align = ["right"] * len(headings)
-        table: str = tabulate(rows, headings, colalign=align, disable_numparse=True)
-        return table
+
+
+def _table(rows: Sequence[Mapping[str, object]]) -> str:
+    """A table for people."""
+    from tabulate import tabulate
+
+    columns = {name: column for name, column in _COLUMNS.items() if name in rows[0]}
+    cells = [
+        [
+            str(row[name]) if decimals is None else f"{row[name]:,.{decimals}f}"
+            for name, (_, decimals) in columns.items()
+        ]
+        for row in rows
+    ]
+    headings = [heading for heading, _ in columns.values()]
+    align = ["left" if decimals is None else "right" for _, decimals in columns.values()]
+    table: str = tabulate(cells, headings, colalign=align, disable_numparse=True)
+    return table

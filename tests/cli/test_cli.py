@@ -65,8 +65,14 @@ def called(
     def record(*given: object, **named: object) -> SimpleNamespace:
         pairs = [*unpacked({str(i): value for i, value in enumerate(given)} | named)]
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
-        figures = {"log_z": None, "documents": None, "causal": True, **dict.fromkeys(FIGURES, 1.0)}
-        return SimpleNamespace(to_text=str, to_dict=dict, as_json=dict, **figures)
+        figures = {
+            "log_z": None,
+            "documents": None,
+            "tags": None,
+            "causal": True,
+            **dict.fromkeys(FIGURES, 1.0),
+        }
+        return SimpleNamespace(to_text=lambda *_, **__: "", to_dict=dict, as_json=dict, **figures)
 
     patch.setattr(pipeline, name.replace("-", "_"), record)
     return run([name, *arguments]), seen
@@ -76,6 +82,7 @@ FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and w
     "NAME[=WEIGHT]": ("m=2.5", (("m", 2.5),)),
     "NAME[=SHARE]": ("m=0.25", (("m", 0.25),)),
     "NAME=ENTRY[:ARGUMENT]": ("m=e:f=g", (("m", "e:f=g"),)),
+    "NAME=HYP:FILE": ("m=a=b:c", (("m", "a=b:c"),)),
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
     "keep|free|RATIO": ("0.97", 0.97),
@@ -86,7 +93,7 @@ FIGURES = (
 )
 ALTERNATIVES = {"perplexity": "ngram"}  # options that stand in place of the first of the command
 PRINTING = {
-    "evaluate": ("per_document", "score_only", "digits"),
+    "evaluate": ("per_document", "tests", "score_only", "digits"),
     "report": ("figures", "curves"),
 }
 

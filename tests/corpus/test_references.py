@@ -113,6 +113,49 @@ def test_escapes_on_both_sides_or_none_are_fine(line: bytes) -> None:
     assert notices.lines() == []
 
 
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "sides"),
+    [
+        ([b"it &apos;s", b"&quot;"], [b"it 's", b"&quot;"], ["hypotheses"]),
+        ([b"it 's", b"&quot;"], [b"it &apos;s", b"&quot;"], ["references"]),
+        ([b"it &apos;s '"], [b"it 's &quot;"], ["hypotheses"]),
+        ([b"it &apos;s", b"a & b"], [b"it 's", b"a &amp; b"], ["hypotheses", "references"]),
+        ([b"it &apos;s", b"&quot;"], [b"a", b"&quot;"], []),
+        ([b"&amp; &apos;"], [b"&apos; &lt;"], []),
+        ([b"&apos; '"], [b"' &apos;"], []),
+    ],
+)
+def test_a_character_that_only_one_side_escapes_is_named_where_both_have_escapes(
+    hypotheses: list[bytes], references: list[bytes], sides: list[str]
+) -> None:
+    notices = Notices()
+    note_differences(hypotheses, references, notices)
+    assert [text.split()[4] for text in notices.lines()] == sides
+
+
+def test_lines_that_share_their_escapes_are_not_counted() -> None:
+    notices = Notices()
+    escaped = [b"&quot;", b"&quot; &apos;", b"&apos;", b"a"]
+    note_differences(escaped, [b"it 's", b"&quot;"], notices, source="out")
+    (text,) = notices.lines()
+    assert text.startswith("2 x mixed escaping: hypotheses contain &apos; and similar")
+    assert text.endswith("first at out:2")
+
+
+def test_references_that_differ_in_escaping_are_named(tmp_path: Path) -> None:
+    for name, content in (("a", "x\nit &apos;s\n&quot;\n"), ("b", "x\nit 's\ny\n")):
+        (tmp_path / name).write_text(content)
+    notices = Notices()
+    read_references([tmp_path / "b", tmp_path / "a"], 3, notices)
+    (text,) = notices.lines()
+    assert text.startswith("2 x mixed escaping: this reference contains &apos; and similar")
+    assert text.endswith(f"first at {tmp_path / 'a'}:2")
+    for both in (["a", "a"], ["b", "b"], ["a"]):
+        notices = Notices()
+        read_references([tmp_path / name for name in both], 3, notices)
+        assert notices.lines() == []
+
+
 DECOMPOSED, COMPOSED = "cafe\u0301".encode(), "café".encode()
 
 

@@ -4,12 +4,13 @@ against the scoring engine in `test_scoring.py`."""
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from support.models import beside, config_of
 
 from lm.corpus import Corpus, encode
-from lm.evaluation import Perplexity, perplexity, perplexity_by_document
+from lm.evaluation import Perplexity, Tags, perplexity, perplexity_by_document
 from lm.model import DocumentLM
 from lm.scoring import ScoreError
 from lm.vocabulary import END, Vocabulary
@@ -148,3 +149,63 @@ def test_a_single_document_without_probability_is_an_error_even_if_the_text_has_
     assert perplexity(model, encode(lines, VOCABULARY)).perplexity > 1e9
     with pytest.raises(ScoreError, match="no probability left"):
         perplexity_by_document(model, encode(lines, VOCABULARY))
+
+
+@pytest.mark.parametrize("streams", [1, 3])
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_the_nats_of_a_tag_are_those_of_its_words(name: str, streams: int) -> None:
+    """Logits are a bias alone where the head has one, else 0: −log p of a word in closed form."""
+    model, logits = model_of(name), torch.zeros(len(VOCABULARY))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        if "bias" in dict(model.head.named_parameters()):
+            logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
+            model.head.get_parameter("bias")[:] = logits
+    if not model.head.predicts_end:
+        logits[END] = -math.inf
+    nats = -logits.log_softmax(0)
+    corpus = text()
+    ids = np.arange(len(corpus.tokens)) % 3
+    tags = Tags(ids, ["x", "y", "z", "absent"])
+    found = perplexity(model, corpus, tags=tags, streams=streams, length=2)
+    assert replace(found, tags=None) == perplexity(model, corpus, streams=streams, length=2)
+    of_tags = dict(found.tags or {})
+    assert list(of_tags) == ["x", "y", "z"]
+    for i, own in enumerate(of_tags.values()):
+        words = corpus.tokens[ids == i]
+        assert (own.tokens, own.oov) == (len(words), int((words == 0).sum()))
+        assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
+    by_document = perplexity_by_document(model, corpus, tags=tags, streams=streams, length=2)
+    assert by_document.tags == found.tags
+    assert sum(own.nats for own in of_tags.values()) == pytest.approx(found.word_nats, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "adclm", "drnnlm"])
+def test_each_word_has_what_it_adds_to_the_nats_of_the_text_up_to_it(name: str) -> None:
+    model = DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5), 3)
+    sentences = [[3, 4, 5], [4, 0], [3], [3, 5, 4]]
+    words = [(s, i) for s, sentence in enumerate(sentences) for i in range(len(sentence))]
+    names = [f"{s} {i}" for s, i in words]
+    corpus = Corpus.of([sentences, [[5, 5], [3]]])
+    tags = Tags(np.array([*range(len(words)), *[len(words)] * 3]), [*names, "other"])
+    found = perplexity(model, corpus, tags=tags, length=2).tags
+    assert found is not None
+    before = 0.0
+    for (s, i), tag in zip(words, names, strict=True):
+        prefix = [*sentences[:s], sentences[s][: i + 1]]
+        nats = perplexity(model, Corpus.of([prefix])).word_nats
+        assert found[tag].nats == pytest.approx(nats - before, abs=1e-5)
+        before = nats
+
+
+def test_a_tag_without_probability_is_an_error() -> None:
+    model = model_of()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.head.get_parameter("bias")[5] = -1500.0  # the word c
+    corpus = encode([*[b"a b"] * 20, b"c"], VOCABULARY)
+    tags = Tags((corpus.tokens == 5).astype(np.int64), ["other", "odd"])
+    with pytest.raises(ScoreError, match="no probability left for words of tag 'odd'"):
+        perplexity(model, corpus, tags=tags)

@@ -1,16 +1,21 @@
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest
+from scipy.stats import foldnorm
 
 from rerank.metrics import significance
-from rerank.metrics.bleu import corpus_bleu
+from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.metrics.significance import (
     Statistics,
     bootstrap,
+    bootstrap_p_value,
     percentile_interval,
     sign_flip_p_value,
     sign_test_p_value,
@@ -156,3 +161,79 @@ def test_the_sign_test_has_the_values_of_the_binomial_distribution(
     better: int, worse: int, p: float
 ) -> None:
     assert sign_test_p_value(better, worse) == pytest.approx(p, rel=1e-15)
+
+
+def corrupted(
+    seed: int, *, keep: tuple[float, float] = (0.8, 0.77)
+) -> tuple[list[str], list[tuple[str, Sequence[str]]], list[Statistics]]:
+    """A reference, two systems, and their BLEU statistics; each of the 40 lines is a document."""
+    rng = np.random.default_rng(seed)
+    words = list("abcdefg")
+    reference = [" ".join(rng.choice(words, size=12)) for _ in range(40)]
+    systems: list[tuple[str, Sequence[str]]] = [
+        (name, [" ".join(w if rng.random() < share else "x" for w in r.split()) for r in reference])
+        for name, share in zip(("base", "ours"), keep, strict=True)
+    ]
+    targets = [[line.encode()] for line in reference]
+    rows = [Bleu().statistics([[line.encode()] for line in text], targets) for _, text in systems]
+    return reference, systems, rows
+
+
+def p_of_sacrebleu(
+    reference: list[str], systems: list[tuple[str, Sequence[str]]], kind: str
+) -> float:
+    _, scores = PairedTest(systems, {"BLEU": BLEU(tokenize="none")}, [reference], kind)()
+    return float(getattr(scores["BLEU"][1], "p_value"))  # noqa: B009 - of a union
+
+
+@pytest.mark.parametrize("keep", [(0.8, 0.77), (0.7, 0.8), (0.8, 0.8)])
+def test_the_p_of_the_bootstrap_is_that_of_sacrebleu(
+    keep: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last digit: generators with one seed draw the same lines in both programs."""
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    reference, systems, rows = corrupted(1, keep=keep)
+    base, ours = (float(corpus_bleu(own.sum(axis=0))) for own in rows)
+    draws = bootstrap(np.stack(rows), corpus_bleu, rng=np.random.default_rng(7))
+    found = bootstrap_p_value(ours, base, draws[1], draws[0])
+    assert found == p_of_sacrebleu(reference, systems, "bs")
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(-2, 2), min_size=10, max_size=14), st.integers(0, 9))
+def test_the_p_of_the_bootstrap_counts_resamples_as_far_above_their_mean(
+    gains: list[int], seed: int
+) -> None:
+    both = np.stack([np.array(gains), np.zeros(len(gains), dtype=np.int64)])[:, :, None]
+    draws = bootstrap(both, first_column, rng=np.random.default_rng(seed), resamples=101)
+    totals = [abs(total) for total in draws[0].astype(int).tolist()]
+    as_far = sum(101 * total - sum(totals) >= 101 * abs(sum(gains)) for total in totals)
+    there = bootstrap_p_value(sum(gains), 0, draws[0], draws[1])
+    assert there == (as_far + 1) / 102
+    assert bootstrap_p_value(0, sum(gains), draws[1], draws[0]) == there
+
+
+def test_the_p_of_the_bootstrap_is_that_of_a_folded_normal_distribution() -> None:
+    """Of a mean of many documents, whose resampled means are nearly normal."""
+    gains = np.random.default_rng(11).normal(size=400)
+    gains += 0.07 - gains.mean()
+    both = np.stack([gains, np.zeros(400)])[:, :, None]
+    draws = bootstrap(both, first_column, rng=np.random.default_rng(1), resamples=20_000)
+    gain, sd = abs(float(gains.sum())), float(gains.std()) * math.sqrt(400)
+    mean = foldnorm(gain / sd, scale=sd).mean()
+    expected = foldnorm(gain / sd, scale=sd).sf(gain + mean)
+    found = bootstrap_p_value(float(gains.sum()), 0.0, draws[0], draws[1])
+    assert 0.01 < expected < 0.3
+    # four standard errors of a share of 20,000 draws
+    assert abs(found - expected) < 4 * math.sqrt(expected * (1 - expected) / 20_000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sign_flip_test_is_approximate_randomisation_over_documents(seed: int) -> None:
+    """sacrebleu swaps the systems' outputs of lines; here each line is a document."""
+    reference, systems, rows = corrupted(seed)
+    found = sign_flip_p_value(rows[1], rows[0], corpus_bleu, rng=np.random.default_rng(seed))
+    assert found is not None
+    # five standard errors of the difference of two shares of 10,000 draws
+    expected = p_of_sacrebleu(reference, systems, "ar")
+    assert abs(found - expected) < 5 * math.sqrt(2 * 0.25 / 10_000)

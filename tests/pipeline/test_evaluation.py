@@ -1,5 +1,6 @@
 """`rerank evaluate` on files: what is read, in which order, and what is noticed."""
 
+import json
 import subprocess
 import sys
 import unicodedata
@@ -10,7 +11,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Lists, evaluate
+from rerank.pipeline import Additions, Lists, evaluate
 
 
 def kbest_line(t: int, hypothesis: str) -> str:
@@ -123,3 +124,95 @@ def test_evaluation_needs_no_torch(folder: Path) -> None:
     names = ("docs", "ref", "base", "ours", "kbest")
     arguments = [sys.executable, "-c", program, *(str(folder / name) for name in names)]
     subprocess.run(arguments, check=True, timeout=60)
+
+
+@pytest.fixture
+def scores(folder: Path) -> Path:
+    """The folder with values for the lines of both systems."""
+    (folder / "base.comet").write_text("0.5\n0.5\n0\n0.5\n")
+    (folder / "ours.comet").write_text("1\n0.5\n0\n0.75\n")
+    return folder
+
+
+def test_values_of_another_tool_are_read_for_each_system(
+    scores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scores)
+    more = Additions(scores=[("comet", "ours:ours.comet"), ("comet", "base:base.comet")])
+    found = evaluate("docs", ["ref"], ["base", "ours"], notices=Notices(), more=more)
+    assert [system.scores["comet"].score for system in found.systems] == [0.375, 0.5625]
+
+
+def test_names_of_systems_may_hold_colons_and_one_system_may_be_given_twice(
+    scores: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(scores)
+    (scores / "base:ours").write_bytes((scores / "ours").read_bytes())
+    more = Additions(scores=[("qe", "base:base.comet"), ("qe", "base:ours:ours.comet")])
+    systems = ["base", "base:ours", "base"]
+    found = evaluate("docs", ["ref"], systems, notices=Notices(), more=more)
+    assert [system.scores["qe"].score for system in found.systems] == [0.375, 0.5625, 0.375]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([("comet", "other:f")], "expected HYP:FILE with HYP one of base, ours, as they are given"),
+        ([("comet", "base:")], "expected HYP:FILE with HYP one of base, ours"),
+        ([("comet", "base:f")], "found none of ours; add --scores comet=ours:FILE"),
+        ([("comet", "base:f"), ("comet", "base:g")], "two files for base; give one"),
+        ([("ter", "base:f")], "ter is a metric of rerank; take another name"),
+    ],
+    ids=["unknown", "no file", "missing", "twice", "taken"],
+)
+def test_files_of_values_that_fit_no_system_are_refused_before_anything_is_read(
+    given: list[tuple[str, str]], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        evaluate(
+            "none", ["none"], ["base", "ours"], notices=Notices(), more=Additions(scores=given)
+        )
+
+
+def test_classes_of_words_are_english_ones_or_those_of_lists(folder: Path) -> None:
+    (folder / "ref").write_text("he is in Rome\nshe has it\ni am\nk l m\n")
+    (folder / "ours").write_text("he was in Rome\nhe has it\ni am\nk l m\n")
+    (folder / "letters").write_text("k\nL\n")
+    (folder / "counts").write_text("k 12\n")
+    files = (folder / "docs", [folder / "ref"], [folder / "base", folder / "ours"])
+    more = Additions(word_classes=True, word_frequencies=folder / "counts")
+    found = evaluate(*files, notices=Notices(), more=more).systems[1].word_classes
+    counts = {name: (one.words, one.reference_words) for name, one in found.items()}
+    assert counts == {
+        **{"pronouns": (4, 4), "auxiliaries": (3, 3), "function": (1, 1), "names": (1, 1)},
+        **{"content": (4, 4), "content 0": (3, 3), "content 10-99": (1, 1)},
+    }
+    assert found["pronouns"].f1.score == 75
+    more = Additions(word_lists={"letters": folder / "letters"})
+    found = evaluate(*files, notices=Notices(), more=more).systems[1].word_classes
+    assert {name: one.words for name, one in found.items()} == {"letters": 2}
+    with pytest.raises(UsageError, match="they divide the content words of --word-classes"):
+        evaluate(*files, more=Additions(word_frequencies=folder / "counts"))
+
+
+def test_the_objective_of_the_weights_says_which_metrics_were_optimised(scores: Path) -> None:
+    files = (scores / "docs", [scores / "ref"], [scores / "base", scores / "ours"])
+    values = [("comet", f"{scores / name}:{scores / name}.comet") for name in ("base", "ours")]
+    weights = scores / "weights.json"
+    more = Additions(scores=values, word_lists={"a": scores / "list"}, weights=weights)
+    (scores / "list").write_text("a\n")
+    objective = "0.5 corpus chrF2 + 2 corpus comet − 5 |length ratio − 0.980|"
+    made = {"objective": objective, "mbr": {"objective": "corpus TER"}}
+    content = {"schema": 1, "weights": {"LM0": 1}, "provenance": made}
+    weights.write_text(json.dumps(content))
+    found = evaluate(*files, notices=Notices(), more=more)
+    assert found.objective == f"{objective} and corpus TER"
+    ours = found.systems[1]
+    roles = {name: score.role for name, score in {**ours.metrics, **ours.scores}.items()}
+    tuned = dict.fromkeys(("chrf", "ter", "comet"), "optimised")
+    assert roles == {"bleu": "held out", **tuned}
+    assert ours.word_classes["a"].f1.role == "held out"
+    for other in ({}, {"objective": "something"}, {"objective": 3}):
+        weights.write_text(json.dumps({**content, "provenance": other}))
+        with pytest.raises(InputError, match=r"weights\.json: expected weights whose provenance"):
+            evaluate(*files, notices=Notices(), more=more)

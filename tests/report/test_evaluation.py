@@ -10,6 +10,7 @@ from rerank.errors import InputError
 from rerank.metrics.bleu import Bleu, Statistics
 from rerank.metrics.oracle import Extremes
 from rerank.report.evaluation import Evaluation, Text, evaluate
+from rerank.report.metric_scores import PValues
 
 PLAIN = Bleu()
 
@@ -97,6 +98,7 @@ def test_the_baseline_beside_itself_gains_nothing() -> None:
     ).systems[1]
     assert (same.difference, same.difference_interval, same.p_value) == (0, (0, 0), 1)
     assert same.documents.equal == 12
+    assert same.p_values == PValues(1, 1, 1)
 
 
 def test_one_document_has_no_interval_and_no_p_value() -> None:
@@ -105,6 +107,7 @@ def test_one_document_has_no_interval_and_no_p_value() -> None:
     assert report.systems[0].interval is None
     assert report.systems[1].difference_interval is None
     assert report.systems[1].p_value is None
+    assert report.systems[1].p_values == PValues(None, None, 1)
     assert "p: not computed for fewer than 10 documents" in report.to_text()
     assert "bootstrap" not in report.to_text()
 
@@ -155,6 +158,10 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
     assert loaded["schema"] == 1
     baseline, system = loaded["systems"]
     assert set(baseline) == set(system)
+    p_values = system["p_values"]
+    assert set(p_values) == {"sign_flip", "bootstrap", "sign_test"}
+    assert p_values["sign_flip"] == report.systems[1].p_value
+    assert baseline["p_values"] is None
     assert system == {
         "name": "text.2",
         "bleu": report.systems[1].bleu,
@@ -172,7 +179,8 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
         },
         "increase_ratio": report.systems[1].documents.increase_ratio,
         "p_value": report.systems[1].p_value,
-        "sign_test_p_value": report.systems[1].sign_test_p_value,
+        "p_values": p_values,
+        "sign_test_p_value": p_values["sign_test"],
         "bleu_without_brevity_penalty": report.systems[1].bleu_without_brevity_penalty,
         "oracle_share": report.systems[1].oracle_share,
         "metrics": {
@@ -183,9 +191,13 @@ def test_json_has_the_promised_keys_and_unrounded_numbers() -> None:
                 "difference": report.systems[1].difference,
                 "difference_interval": list(report.systems[1].difference_interval or ()),
                 "p_value": report.systems[1].p_value,
+                "p_values": p_values,
+                "role": None,
             }
         },
         "detokenised": {},
+        "scores": {},
+        "word_classes": {},
     }
     assert baseline["p_value"] is None
     assert set(baseline["documents"].values()) == {None}

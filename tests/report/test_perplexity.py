@@ -1,6 +1,7 @@
 """Perplexity as text, JSON and TSV."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -99,3 +100,45 @@ def test_a_pseudo_likelihood_is_not_called_perplexity() -> None:
     assert found["pseudo_perplexity"] == pytest.approx(7.389, abs=1e-3)
     assert not found.keys() & {"perplexity", "perplexity_without_eos", "nats_per_token"}
     assert "pseudo_perplexity" in report.to_tsv().splitlines()[0].split("\t")
+
+
+TAGS = {"NN": Perplexity(0, 6, 1, 12.0, 12.0), "</x>": Perplexity(0, 2, 0, 4.0, 4.0)}
+TAGGED = replace(FIRST, tags=TAGS)
+
+
+def test_tags_are_rows_and_the_ends_of_sentences_the_last_one() -> None:
+    *table, blank, line = PerplexityReport(TAGGED).to_text().splitlines()
+    assert table[0].split() == [*("tag", "words", "OOV", "nats", "per", "token", "perplexity")]
+    assert [row.split() for row in table[2:]] == [
+        ["NN", "6", "1", "2.0000", "7.39"],
+        ["</x>", "2", "0", "2.0000", "7.39"],
+        ["</s>", "2", "0", "2.0000", "7.39"],
+    ]
+    assert (blank, line) == ("", PerplexityReport(FIRST).to_text().strip())
+    both = PerplexityReport(replace(TAGGED, documents=(FIRST,))).to_text()
+    assert [block.split()[0] for block in both.split("\n\n")] == ["document", "tag", "perplexity"]
+
+
+def test_json_and_tsv_have_the_figures_of_tags() -> None:
+    report = PerplexityReport(TAGGED)
+    found = json.loads(json.dumps(report.to_dict()))
+    row = {"tokens": 6, "oov": 1, "nats": 12.0, "nats_per_token": 2.0, "perplexity": math.exp(2)}
+    assert found["tags"] == {"NN": row, "</x>": {**row, "tokens": 2, "oov": 0, "nats": 4.0}}
+    assert found["end_of_sentence"] == found["tags"]["</x>"]
+    assert found.items() >= PerplexityReport(FIRST).to_dict().items()
+    header, *lines = report.to_tsv().splitlines()
+    assert header.split("\t") == ["tag", *row]
+    assert [line.split("\t")[0] for line in lines] == ["NN", "</x>", "</s>"]
+    assert [float(cell) for cell in lines[0].split("\t")[1:]] == list(row.values())
+
+
+def test_tags_without_the_ends_of_sentences_or_of_a_pseudo_likelihood_say_so() -> None:
+    bag = replace(TAGGED, predicts_end=False, tags={"NN": replace(TAGS["NN"], predicts_end=False)})
+    found = PerplexityReport(bag).to_dict()
+    assert found["end_of_sentence"] is None
+    assert found["tags"] == {
+        "NN": {"tokens": 6, "oov": 1, "nats": 12.0, "nats_per_word_of_a_bag": 2.0}
+    }
+    acausal = replace(TAGGED, causal=False, tags={"NN": replace(TAGS["NN"], causal=False)})
+    header, *_ = PerplexityReport(acausal).to_tsv().splitlines()
+    assert header.split("\t")[-2:] == ["nats_per_token_pseudo_likelihood", "pseudo_perplexity"]

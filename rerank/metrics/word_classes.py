@@ -1,0 +1,229 @@
+"""F1 of the words of a class against references, from clipped counts.
+
+A class finds its words in a sentence: those of a list, names, or content words of some frequency.
+A row of statistics is `[matches, words of the hypothesis, words of the reference]`, with matches
+clipped: the sum over words of the smaller of their two counts, in a sentence. Precision, recall and
+F1 are of the sums. The word F-measure of compare-mt (Neubig et al. 2019,
+https://aclanthology.org/N19-4007) is the same for a single reference.
+"""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.errors import InputError
+from rerank.files.lines import read_lines
+from rerank.files.paths import display
+from rerank.formats.tokens import shown
+from rerank.metrics import Rows
+from rerank.notices import Notices
+from rerank.signature import signature
+
+CLOSED = ("pronouns", "auxiliaries", "function")
+"""Built-in lists, of closed classes: the other function words are determiners, prepositions, …."""
+BINS = ((0, 0), (1, 9), (10, 99), (100, 999), (1000, None))
+"""Frequencies of content words: least and greatest count."""
+
+_LISTS = Path(__file__).parent / "word_lists"
+_MOST_BYTES = 64 << 20  # of a list, unpacked
+_ENDS = frozenset('.!?…:"“”„«»')  # a sentence or a quotation may begin behind them
+
+
+class WordClass(Protocol):
+    """A kind of words: a name for reports, and the words of a sentence that are of the kind."""
+
+    @property
+    def name(self) -> str:
+        """Name in reports."""
+        ...
+
+    def members(self, words: Sequence[str]) -> list[str]:
+        """The words of a sentence that belong to the class, as they are compared."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWords:
+    """The words of a list, whatever their case."""
+
+    name: str
+    words: frozenset[str]
+
+    def members(self, words: Sequence[str]) -> list[str]:
+        """Words of the list, in lower case."""
+        return [word for word in map(str.lower, words) if word in self.words]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Words with a capital that do not begin a sentence, but for those of a list, such as `I`.
+
+    A sentence begins with the line, and behind a token that is a full stop, another mark that
+    ends sentences, a colon or a quotation mark. Lines without a lower-case letter have no names.
+    """
+
+    excluded: frozenset[str]
+    name: str = "names"
+
+    def members(self, words: Sequence[str]) -> list[str]:
+        """Names as they are written."""
+        if not any(letter.islower() for word in words for letter in word):
+            return []
+        found, begins = [], True
+        for word in words:
+            if not any(map(str.isalnum, word)):
+                begins = begins or not _ENDS.isdisjoint(word)
+                continue
+            if word[0].isupper() and not begins and word.lower() not in self.excluded:
+                found.append(word)
+            begins = False
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ContentWords:
+    """Words with a letter, outside lists of closed classes, of a frequency from `least` to `most`.
+
+    counts: of lower-case words, 0 for others.
+    """
+
+    name: str
+    closed: frozenset[str]
+    counts: Mapping[str, int]
+    least: int = 0
+    most: int | None = None
+
+    def members(self, words: Sequence[str]) -> list[str]:
+        """Content words in lower case."""
+        return [word for word in map(str.lower, words) if self._belongs(word)]
+
+    def _belongs(self, word: str) -> bool:
+        if word in self.closed or not any(map(str.isalpha, word)):
+            return False
+        count = self.counts.get(word, 0)
+        return self.least <= count and (self.most is None or count <= self.most)
+
+
+def english_classes(
+    lists: Mapping[str, frozenset[str]], frequencies: Mapping[str, int] | None, notices: Notices
+) -> list[WordClass]:
+    """The lists of `CLOSED`, English unless given, then names and content words, then other lists.
+
+    lists: by name, in place of those that have this name; frequencies: counts of words, with which
+    content words are divided into `BINS`, too.
+    """
+    closed = {
+        name: lists[name] if name in lists else read_words(_LISTS / f"{name}.en", notices)
+        for name in CLOSED
+    }
+    found: dict[str, WordClass] = {name: ListedWords(name, words) for name, words in closed.items()}
+    found["names"] = Names(closed["pronouns"])
+    union = frozenset[str]().union(*closed.values())
+    found["content"] = ContentWords("content", union, {})
+    for least, most in BINS if frequencies is not None else ():
+        span = f"{least}+" if most is None else f"{least}" if most == least else f"{least}-{most}"
+        name = f"content {span}"
+        found[name] = ContentWords(name, union, frequencies or {}, least, most)
+    return [*(found | {name: ListedWords(name, words) for name, words in lists.items()}).values()]
+
+
+def read_words(path: str | Path, notices: Notices) -> frozenset[str]:
+    """Words of a file, one a line, in lower case; InputError for a line with more, or for none."""
+    source, found = display(path), set[str]()
+    for line, content in enumerate(read_lines(path, notices, max_bytes=_MOST_BYTES), 1):
+        words = content.decode().split()
+        if len(words) > 1:
+            raise InputError(
+                f"expected one word a line, found {len(words)}: {shown(content)}; write each on a "
+                "line of its own",
+                source=source,
+                line=line,
+            )
+        found.update(html.unescape(word).lower() for word in words)
+    if not found:
+        raise InputError("expected a word a line, found no word", source=source)
+    return frozenset(found)
+
+
+def read_frequencies(path: str | Path, notices: Notices) -> dict[str, int]:
+    """Counts of lower-case words, from lines of a word and a count; repeated words are added up.
+
+    InputError for another line.
+    """
+    found = Counter[str]()
+    for line, content in enumerate(read_lines(path, notices, max_bytes=_MOST_BYTES), 1):
+        parts = content.decode().split()
+        if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit()):
+            raise InputError(
+                f"expected a word and its count, found {shown(content)}; write them with a space "
+                "between them",
+                source=display(path),
+                line=line,
+            )
+        found[html.unescape(parts[0]).lower()] += int(parts[1][:18])
+    return dict(found)
+
+
+def class_statistics(
+    classes: Sequence[WordClass],
+    hypotheses: Iterable[Sequence[bytes]],
+    references: Iterable[Sequence[bytes]],
+    split: Callable[[bytes], list[str]],
+) -> NDArray[np.int64]:
+    """Statistics (n, C, 3) of the n hypotheses of T sentences, one sentence's after another's.
+
+    classes: C, one or more. split: words of a line, in which escapes of Moses are undone here. Of
+    several references that counts with which a hypothesis has the greatest F1 of a class in its
+    sentence, the first of equal ones; where both have no word of the class, F1 is 1.
+    O(words · classes) time.
+    """
+
+    def counted(line: bytes) -> list[Counter[str]]:
+        words = [html.unescape(word) if "&" in word else word for word in split(line)]
+        return [Counter(one.members(words)) for one in classes]
+
+    rows = []
+    for group, lines in zip(hypotheses, references, strict=True):
+        targets = [counted(line) for line in lines]
+        for line in group:
+            for c, words in enumerate(counted(line)):
+                rows.append(max((_row(words, target[c]) for target in targets), key=_f1))
+    return np.array(rows, dtype=np.int64).reshape(-1, len(classes), 3)
+
+
+def _row(hypothesis: Counter[str], reference: Counter[str]) -> tuple[int, int, int]:
+    matches = (hypothesis & reference).total()
+    return matches, hypothesis.total(), reference.total()
+
+
+def _f1(row: tuple[int, int, int]) -> float:
+    matches, *both = row
+    return 2 * matches / sum(both) if any(both) else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WordF1:
+    """F1, 0 to 100, of summed statistics of a class."""
+
+    name: str
+
+    def scores(self, summed: Rows) -> NDArray[np.float64]:
+        """F1 (…) of summed statistics (…, 3); 0 where neither side has a word."""
+        words = summed[..., 1] + summed[..., 2]
+        return np.asarray(200 * summed[..., 0] / np.maximum(words, 1))
+
+    def shown(self, score: float) -> float:
+        """F1 as it is."""
+        return score
+
+    def signature(self, n_references: int) -> str:
+        """`rerank|metric:word-f1|class:pronouns|nrefs:1|v:0.1.0`."""
+        return signature({"metric": "word-f1", "class": self.name, "nrefs": n_references})
