@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -240,17 +239,11 @@ def test_the_help_has_every_option_under_a_heading(capsys: pytest.CaptureFixture
     assert max(part.count("\n  --") for part in parts) < 20
 
 
-def test_the_help_waits_for_nothing_heavy() -> None:
+def test_the_help_loads_nothing_heavy() -> None:
     program = (
         "import sys; from rerank.cli import run; run(['tune-mert', '--help']); "
         "sys.exit(any(name in sys.modules for name in ('numpy', 'numba', 'torch', 'scipy')))"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-
-    def seconds() -> float:
-        began = time.perf_counter()
-        command = [sys.executable, "-c", program]
-        subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
-        return time.perf_counter() - began
-
-    assert any(seconds() < 0.6 for _ in range(3))  # 0.12 s on a machine at rest
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)

@@ -45,7 +45,7 @@ def log_likelihood(alpha: float, lists: Lists) -> float:
         best = [k for k in range(b - a) if quality[a + k] == quality[a:b].max()]
         if len(best) < b - a:
             total += sum(alpha * own[k] for k in best) / len(best)
-            total -= math.log(sum(math.exp(alpha * score) for score in own))
+            total -= float(np.logaddexp.reduce([alpha * score for score in own]))
     return total
 
 
