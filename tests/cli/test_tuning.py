@@ -246,4 +246,5 @@ def test_the_help_loads_nothing_heavy() -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program]
-    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, check=False, env=environment, stdout=subprocess.DEVNULL)
+    assert done.returncode == 0

@@ -1,4 +1,4 @@
-"""Summaries read back, and files that are none."""
+"""Summaries of decodings are read back; other files are refused."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Traces read back, and lines that are none."""
+"""Traces of decodings are read back; other lines are refused."""
 
 import json
 from pathlib import Path
