@@ -16,6 +16,7 @@ from rerank.cli.options import (
 )
 from rerank.cli.searching import path_options, search_options
 from rerank.cli.values import FILE, TEXT, WEIGHT
+from rerank.files.terminal import say
 
 default_weight_option = click.option(
     "--default-weight",
@@ -104,6 +105,8 @@ def decode(
             details=messages.detail,
         )
     if result is not None:
+        if result.explanation is not None:  # a result, which --quiet leaves
+            say(result.explanation.to_text().removesuffix("\n"))
         messages.announce(result.to_text())
 
 

@@ -103,8 +103,8 @@ def decode(
             if "summary" in files:
                 files["summary"].write(to_json(result.to_dict()))
         source.report(announce, details)
-        for name, found in explained.items():
-            announce(Explanation.of(found, name, sentence).to_text().removesuffix("\n"))
+    for name, found in explained.items():
+        result = replace(result, explanation=Explanation.of(found, name, sentence))
     return result
 
 

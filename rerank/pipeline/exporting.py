@@ -50,18 +50,19 @@ def export(
     documents = Documents.from_file(docs, notices)
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    new = scratch / "new"  # with the permissions of a folder that is made, not of a temporary one
     try:
+        new.mkdir()
         for name, path in texts:
             lines = read_translation(path, documents.n_lines, notices, model=str(docs))
-            _write(scratch / name, lines, documents)
+            _write(new / name, lines, documents)
         rows = (
             f"{d + 1}\t{documents.ids[d]}\t{stop - start}\n"
             for d, (start, stop) in enumerate(map(documents.span, range(len(documents))))
         )
-        (scratch / INDEX).write_text("".join(rows), encoding="utf-8")
+        (new / INDEX).write_text("".join(rows), encoding="utf-8")
         inputs.check()
-        scratch.chmod(0o777 & ~_umask())
-        os.replace(scratch, target)
+        os.replace(new, target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     announce(f"{len(documents):,} documents of {len(texts)} texts written to {display(folder)}")
@@ -75,10 +76,3 @@ def _write(folder: Path, lines: Sequence[bytes], documents: Documents) -> None:
         start, stop = documents.span(d)
         content = b"".join(line + b"\n" for line in lines[start:stop])
         (folder / f"{d + 1:0{width}}.txt").write_bytes(content)
-
-
-def _umask() -> int:
-    """The mask of this process, which can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -180,6 +180,13 @@ class _Decoding:
             self.changed[choice.document] += choice.changed
             self.by_context[choice.document] += choice.by_context
             yield choice
+        if lacking := self.documents.n_lines - len(seen):
+            self._notices.add(
+                "sentence that the trace has not, taken as one without candidates, whose "
+                "translation is empty",
+                source=display(self._trace),
+                count=lacking,
+            )
 
     def choices(self, notices: Notices) -> Iterator[Choice]:
         """The choices, those of a baseline in place of the first candidates."""
@@ -198,6 +205,12 @@ class _Decoding:
                     source=name,
                 )
             yield _against(own, other)
+        if next(theirs, None) is not None:
+            raise InputError(
+                f"expected as many sentences as {display(self._trace)} has, found more; give "
+                "traces of the same lists",
+                source=name,
+            )
 
 
 def _against(own: Choice, other: Choice) -> Choice:

@@ -10,6 +10,7 @@ from typing import Any, Self
 from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES, SearchResult
 from rerank.corpus.kbest import KBest
+from rerank.report.explanation import Explanation
 
 _DIRECTIONS = {
     Direction.REVERSED: "from the last sentence to the first",
@@ -86,10 +87,14 @@ class DocumentResult:
 
 @dataclass(frozen=True, slots=True)
 class CorpusResult:
-    """Results of all documents, and their totals; `signature`: of the run."""
+    """Results of all documents, and their totals.
+
+    signature: of the run; explanation: of a document or sentence, if it was asked for.
+    """
 
     documents: tuple[DocumentResult, ...]
     signature: str = ""
+    explanation: Explanation | None = None
 
     def totals(self) -> dict[str, Any]:
         """Sums over the documents, and what is known of all of them."""

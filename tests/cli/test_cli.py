@@ -67,6 +67,7 @@ def called(
         seen.update(pairs, all=[value for _, value in pairs])  # two may have one name
         figures = {
             "log_z": None,
+            "explanation": None,
             "documents": None,
             "tags": None,
             "causal": True,

@@ -61,6 +61,8 @@ def test_the_commands_print_the_same_of_a_sentence(
     text = capsys.readouterr().out
     assert text.startswith("document x, sentence 1\n  before ")
     assert text in said
+    assert run([*command, "--explain", "x:1", "--quiet"]) == 0
+    assert capsys.readouterr().err == text  # a result, which --quiet leaves
     assert run(["explain", "out.trace", "--format", "json", "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out)["documents"] == 4  # the fifth has no candidates
 

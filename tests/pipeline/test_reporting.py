@@ -99,6 +99,17 @@ def test_of_many_changed_sentences_the_first_of_each_document_are_shown(
     assert any(one.shown for one in found.documents)
 
 
+def test_sentences_that_a_trace_has_not_are_counted() -> None:
+    """Those without candidates, and those of a trace that was cut short."""
+    expected = len(read("dev.docs")) - len(read("ours.trace"))
+    for gone in (0, 2):
+        write("short.trace", read("ours.trace")[gone:])
+        notices = Notices()
+        made(Decoded("short.trace"), notices=notices)
+        (line,) = notices.lines()
+        assert line.startswith(f"{expected + gone} x sentence that the trace has not")
+
+
 def test_traces_of_other_lists_are_refused() -> None:
     lines = read("ours.trace")
     write("double.trace", [*lines, lines[0]])
@@ -110,6 +121,9 @@ def test_traces_of_other_lists_are_refused() -> None:
     write("less.trace", lines[1:])
     with pytest.raises(InputError, match=r"less.trace: expected the sentences of ours.trace"):
         made(Decoded("ours.trace", baseline="less.trace"))
+    write("more.trace", [*lines, lines[0]])
+    with pytest.raises(InputError, match=r"more.trace: expected as many sentences as ours.trace"):
+        made(Decoded("ours.trace", baseline="more.trace"))
     with pytest.raises(UsageError, match="a trace is read twice"):
         made(Decoded("-"))
     assert not Path("out.html").exists()
