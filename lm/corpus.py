@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -20,13 +21,15 @@ class Corpus:
     """Documents of sentences of word ids (without `<s>` and `</s>`).
 
     tokens: (N,) int32 ids; sentences: (S + 1,) offsets into tokens; documents: (D + 1,)
-    offsets into sentences; side: side information of all sentences, by kind.
+    offsets into sentences; side: side information of all sentences, by kind; predicted: (S,)
+    whether the words of a sentence are predicted, or only read, None where all are predicted.
     """
 
     tokens: NDArray[np.int32]
     sentences: NDArray[np.int64]
     documents: NDArray[np.int64]
     side: SideTexts = field(default_factory=dict)
+    predicted: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(cls, documents: Sequence[Sequence[Sequence[int]]]) -> Corpus:
@@ -87,6 +90,20 @@ class Corpus:
         bounds = np.arange(number + 1) * self.n_sentences // number
         return replace(self, documents=np.unique(bounds))
 
+    def in_passages(self, size: int) -> Corpus:
+        """Passages of `size` sentences in place of documents; only their last one is predicted.
+
+        They are cut from the beginnings of documents, and a shorter rest is left out. The training
+        for the choice of next sentences of Ghosh et al. 2016, §4.3, has passages of four.
+        """
+        passages = [
+            np.arange(first, first + size)
+            for begin, end in pairwise(self.documents.tolist())
+            for first in range(begin, end - size + 1, size)
+        ]
+        predicted = np.arange(len(passages) * size) % size == size - 1
+        return replace(self.rearranged(passages), predicted=predicted)
+
     def side_rows(
         self, kinds: Sequence[str], chosen: NDArray[np.int64], device: torch.device
     ) -> Rows:
@@ -95,10 +112,12 @@ class Corpus:
         return rows_of(side, kinds, chosen, self.documents, device)
 
     def digest(self) -> str:
-        """Digest of the ids, of the boundaries of sentences and documents, and of `side`."""
+        """Digest of the ids, the boundaries of sentences and documents, `side` and `predicted`."""
         state = hashlib.sha256()
         beside = [(text.sentences, text.tokens) for _, text in sorted(self.side.items())]
         columns = (self.documents, self.sentences, self.tokens)
+        if self.predicted is not None:
+            columns = (*columns, self.predicted)
         for column in (*columns, *(column for pair in beside for column in pair)):
             state.update(len(column).to_bytes(8))
             state.update(np.ascontiguousarray(column).data)

@@ -143,7 +143,8 @@ def perplexity(
 ) -> Perplexity:
     """Perplexity of a corpus with at least one sentence, normalised exactly, float32.
 
-    tags: of its words, for the figures of each tag. `streams` documents are read side by side; they
+    tags: of its words, for the figures of each tag. Of sentences that are only read
+    (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams` documents are read side by side; they
     bound the memory, not the result. ScoreError for a model that returns NaN, or whose perplexity
     overflows, also that of a single tag.
     """
@@ -202,8 +203,10 @@ def _sums(
         if not model.head.normalised:
             log_z = model.head.score(reading.features, reading.targets).double() + alone
             terms[2:] = [log_z, log_z.square()]
-        sums = [nll.sum(), nll[words].sum(), terms[2].sum(), terms[3].sum()]
-        total = [before + float(now) for before, now in zip(total, sums, strict=True)]
+        if corpus.predicted is not None:
+            kept = torch.from_numpy(corpus.predicted)[reading.sentences.cpu()].to(nll.device)
+            terms = [term.masked_fill(~kept, 0.0) for term in terms]
+        total = [before + float(now.sum()) for before, now in zip(total, terms, strict=True)]
         own = document_of[reading.sentences.cpu()]
         of_documents.index_add_(0, own, torch.stack(terms, dim=1).cpu())
         if tags is not None:
@@ -240,16 +243,20 @@ def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, model: Docume
     """Perplexity of a span of documents (the first, and the one after the last) from its sums."""
     head = model.head
     first, last = (int(corpus.documents[d]) for d in span)
-    tokens = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]]
+    tokens, sentences = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]], last - first
+    if corpus.predicted is not None:
+        predicted = corpus.predicted[first:last]
+        tokens = tokens[np.repeat(predicted, np.diff(corpus.sentences[first : last + 1]))]
+        sentences = int(np.count_nonzero(predicted))
     nats, word_nats, log_z, squares = sums
     if not nats < MOST_NATS * max(1, len(tokens)):  # NaN is not
         raise ScoreError("a language model returned NaN or has no probability left for the text")
-    n, error = len(tokens) + (last - first) * head.predicts_end, None
+    n, error = len(tokens) + sentences * head.predicts_end, None
     if not head.normalised:
         variance = squares / n - (log_z / n) ** 2
         error = LogNormalisers(log_z / n, math.sqrt(max(0.0, variance)))
     oov = int(np.count_nonzero(tokens == UNKNOWN))
-    counts = last - first, len(tokens), oov
+    counts = sentences, len(tokens), oov
     return Perplexity(
         *counts, nats, word_nats, error, predicts_end=head.predicts_end, causal=model.causal
     )

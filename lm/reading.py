@@ -8,7 +8,7 @@ states; else B sentences are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -42,6 +42,14 @@ class Reading:
     sentences: Tensor
     lengths: Tensor
     parts: Sequence[tuple[Positions, Rows]]
+
+    def of_predicted(self, corpus: Corpus) -> Reading:
+        """The positions of the sentences that are predicted (`Corpus.predicted`), without parts."""
+        if corpus.predicted is None:
+            return self
+        kept = torch.from_numpy(corpus.predicted)[self.sentences.cpu()].to(self.sentences.device)
+        names = ("features", "targets", "sentences", "lengths")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names}, parts=())
 
 
 def read(

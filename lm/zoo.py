@@ -199,6 +199,13 @@ _MODELS: Zoo = {
         context="lm.contexts.given_topic:GivenTopic",
         parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
     ),
+    "clstm-given-topic-carried": replace(
+        _topics("GivenTopic", 1, None),
+        context="lm.contexts.given_topic:CarriedStateAndGivenTopic",
+        fusion="lm.fusions:InputAndInitialState",
+        source="Ghosh et al. 2016, arXiv:1602.06291, eq. 1 and §4.3; state carried on",
+        parameters="4H(H+2K) + 7H + V(H+K+1) + (R-2)K",
+    ),
     "clstm-thought": _thoughts(
         "PreviousThought", "lm.fusions:InputAndInitialState", "§5.4 and fig. 8", "DH"
     ),

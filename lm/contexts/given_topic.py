@@ -11,10 +11,11 @@ from typing import ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from lm.contexts import Context
-from lm.recurrences import Recurrence
+from lm.contexts.carried_state import CarriedState
+from lm.recurrences import Recurrence, State
 from lm.rows import Rows
 from lm.side_information import labels_of, n_labels
 
@@ -55,3 +56,50 @@ class GivenTopic(Context):
     def sentence_key(self, words: NDArray[np.int32]) -> bytes:
         """Nothing: all target sentences leave equal contexts."""
         return b""
+
+
+class CarriedStateAndGivenTopic(CarriedState):
+    """The state after the previous sentence, to begin in, and the given topic of the sentence.
+
+    The words and topics of all earlier sentences and the topic of the one that is read, as the
+    CLSTM for the choice of next sentences has them (§4.3). Tensors of a context: those of the
+    state, then the embedding of the label (B, K), 0 before any sentence is entered.
+    """
+
+    side_information: ClassVar[tuple[str, ...]] = GivenTopic.side_information
+    options: ClassVar[tuple[str, ...]] = GivenTopic.options
+
+    def __init__(
+        self, embedding: nn.Embedding, recurrence: Recurrence, *, topic_labels: int
+    ) -> None:
+        super().__init__(embedding, recurrence)
+        self.topic = GivenTopic(embedding, recurrence, topic_labels=topic_labels)
+        self.width = self.topic.width
+
+    def start(self, batch: int) -> Rows:
+        """Zeros."""
+        return _side_by_side(super().start(batch), self.topic.start(batch))
+
+    def encoded(self, side: Rows) -> Rows:
+        """Embeddings (B, K) of the labels."""
+        return self.topic.encoded(side)
+
+    def enter(self, contexts: Rows, encoded: Rows) -> Rows:
+        """The state, and the embedding of the sentence's label."""
+        return _side_by_side(Rows(contexts.tensors[:-1]), encoded)
+
+    def advance(self, contexts: Rows, summary: Rows) -> Rows:
+        """The state after the sentence; the label stays until the next one is entered."""
+        return _side_by_side(summary, Rows(contexts.tensors[-1:]))
+
+    def state(self, contexts: Rows) -> State:
+        """The carried state."""
+        return contexts.tensors[:-1]
+
+    def value(self, contexts: Rows) -> Tensor:
+        """The embedding of the label."""
+        return contexts.tensors[-1]
+
+
+def _side_by_side(state: Rows, topic: Rows) -> Rows:
+    return Rows((*state.tensors, *topic.tensors))

@@ -235,6 +235,7 @@ class Trainer:
             reading = read(model, self.train, segment, self.contexts, noise)
             if not stage.words:
                 return reading, reading.auxiliary_loss, reading.auxiliary_nats
+            reading = reading.of_predicted(self.train)
             each = self.objective(reading.features, reading.targets, noise.generator)
         loss = (each / reading.lengths.clamp(min=1) if model.head.averaged else each).sum()
         if stage.sentences:

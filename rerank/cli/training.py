@@ -77,6 +77,14 @@ WIDEST = 1 << 16  # layer that `lm.model.Config` allows
     help="Let contexts cross the ends of documents: each text is one stream, the training text in "
     "4 x --streams stretches.",
 )
+@count_option(
+    "--passages",
+    least=2,
+    help="Cut documents into passages of N sentences, a shorter rest left out, and predict only "
+    "the last sentence of each, given the others: training for the choice of next sentences, as "
+    "in Ghosh et al. 2016 with N = 4. Perplexities are of the last sentences [default: predict all "
+    "sentences of whole documents].",
+)
 @click.option(
     "--curve",
     type=FILE,

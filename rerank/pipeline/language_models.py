@@ -108,7 +108,7 @@ def train_lm(
             f"{n_parameters(model):,} parameters, order "
             f"{'unbounded' if model.order is None else model.order}"
             f"{'' if model.causal else ', given the next sentence, too'}; {corpus.n_documents:,} "
-            f"{'stretches' if recipe.across_documents else 'documents'}, "
+            f"{_unit(recipe)}, "
             f"{len(corpus.tokens):,} words "
             f"({corpus.n_unknown / len(corpus.tokens):.2%} outside the vocabulary); "
             f"{trainer.updates_per_epoch:,} updates an epoch on {device} ({settings.precision})"
@@ -206,6 +206,13 @@ def open_forward_model(
     return saved
 
 
+def _unit(recipe: Recipe) -> str:
+    """What the training text is divided into."""
+    if recipe.passages is not None:
+        return f"passages of {recipe.passages} sentences"
+    return "stretches" if recipe.across_documents else "documents"
+
+
 def _check_folder(out: Path, resume: bool) -> None:
     check_folder(out, str(out))
     if not out.exists() or not any(out.iterdir()):
@@ -242,6 +249,7 @@ def _about(
         "settings": asdict(settings),
         "longest": recipe.longest,
         "across_documents": recipe.across_documents,
+        "passages": recipe.passages,
         "oov_rate": corpus.n_unknown / len(corpus.tokens),
         "data": {  # pipes cannot be read again
             name: {"file": Path(f).name, "digest": digest(f)}

@@ -19,7 +19,8 @@ class Recipe:
     documents: a name of `lm.corpus.DOCUMENTS`; unknown: word of the texts that stands for unknown
     words. backward: whether sentences are read from right to left; reverse_documents: whether
     documents are read from the last sentence to the first; longest: most words of a sentence to
-    train on, None for any number; across_documents: whether contexts cross the ends of documents.
+    train on, None for any number; across_documents: whether contexts cross the ends of documents;
+    passages: sentences of a passage, of which the last one alone is predicted, None for documents.
     size: a name of `lm.training.sizes`, whose values go before those of the recipe.
     source_vocabulary: most words of the source sentences' vocabulary, None for as many as
     `vocabulary`. source_lm: folder of a model of source text (`rerank.pipeline.source_models`).
@@ -56,6 +57,7 @@ class Recipe:
     source_lm: Path | None = None
     longest: int | None = None
     across_documents: bool = False
+    passages: int | None = None
     epochs: int | None = None
     minutes: float | None = None
     seed: int = 1

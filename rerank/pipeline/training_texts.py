@@ -101,11 +101,25 @@ def training_texts(
     if recipe.across_documents:
         stretches = (recipe.streams or 1) * STRETCHES
         corpus, held_out = corpus.in_stretches(stretches), held_out.in_stretches(1)
+    if recipe.passages is not None:
+        corpus = _in_passages(corpus, recipe.passages, train.text)
+        held_out = _in_passages(held_out, recipe.passages, valid.text)
     corpus, held_out = (
         in_reading_order(one, backward=recipe.backward, reverse_documents=recipe.reverse_documents)
         for one in (corpus, held_out)  # after stretches, which are read in this order, too
     )
     return TrainingTexts(corpus, held_out, vocabulary, side)
+
+
+def _in_passages(corpus: Corpus, size: int, path: str | Path) -> Corpus:
+    """`Corpus.in_passages`; UsageError if all documents of the text, of this name, are shorter."""
+    found = corpus.in_passages(size)
+    if not found.n_sentences:
+        raise UsageError(
+            f"--passages {size}: all documents of {display(path)} have fewer sentences; choose a "
+            "smaller number"
+        )
+    return found
 
 
 def _vocabulary(recipe: Recipe, words: list[bytes], raw: Corpus, path: str | Path) -> Vocabulary:

@@ -20,8 +20,19 @@ def refuse_unused(recipe: Recipe, given: Recipe, model: DocumentLM) -> None:
 
     given: the recipe before it was completed.
     """
-    for fault in (*_of_parts(given, model), *_of_losses(recipe, given, model)):
+    found = (*_of_passages(given), *_of_parts(given, model), *_of_losses(recipe, given, model))
+    for fault in found:
         raise UsageError(fault)
+
+
+def _of_passages(given: Recipe) -> Iterator[str]:
+    """Faults of options that contradict the division into passages."""
+    others = {"across-documents": given.across_documents, "reverse-documents": given.reverse_documents}
+    for option in (name for name, value in others.items() if value and given.passages):
+        yield (
+            f"--passages {given.passages}: the last sentence of a passage is predicted from those "
+            f"before it in its document, which --{option} does not read so; leave one of them out"
+        )
 
 
 def _of_parts(given: Recipe, model: DocumentLM) -> Iterator[str]:

@@ -67,6 +67,19 @@ def clstm(p: Parameters, document: Document, *features: Features) -> Scores:
     return scores
 
 
+def clstm_carried(p: Parameters, document: Document, feature: Features) -> Scores:
+    """Eq. 1 where the sentences' LSTMs are one chain, as §4.3 reads A, B and C before D."""
+    scores, before = [], None
+    for i, words in enumerate(document):
+        inputs = [
+            [*p["X"][word], *feature(p, document, i, j)] for j, word in enumerate([START, *words])
+        ]
+        states = p["g"].read(inputs, before)
+        scores.append(_log_probs(p, states, words))
+        before = states[-1]
+    return scores
+
+
 def clstm_thought(p: Parameters, document: Document) -> Scores:
     """Fig. 8: one chain of LSTMs, of which each cell sees tanh(W_t h) of the last sentence's h.
 

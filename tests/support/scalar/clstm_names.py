@@ -6,6 +6,7 @@ from support.scalar import names
 from support.scalar.clstm import (
     Features,
     clstm,
+    clstm_carried,
     clstm_thought,
     given_topic,
     hlstm,
@@ -52,11 +53,12 @@ def parameters(model: DocumentLM, features: tuple[Features, ...]) -> dict[str, A
 
 
 def given_scores(model: DocumentLM, document: Document, given: list[int]) -> Scores:
-    """The scalar scores of clstm-given-topic; given: label of each sentence, 0 or from 3 on."""
+    """The scalar scores of clstm-given-topic, also carried; given: labels, 0 or from 3 on."""
     of = names.tensors(model)
-    (table,) = of["context.table"].tolist()
+    carried = model.config.model == "clstm-given-topic-carried"
+    (table,) = of["context.topic.table" if carried else "context.table"].tolist()
     named = _word_level(of) | {"T_given": table, "given": [max(label - 2, 0) for label in given]}
-    return clstm(named, document, given_topic)
+    return (clstm_carried if carried else clstm)(named, document, given_topic)
 
 
 def thought_scores(model: DocumentLM, document: Document) -> Scores:

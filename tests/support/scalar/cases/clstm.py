@@ -22,10 +22,11 @@ CASES += [
 ]
 CASES += [
     Case(
-        Config("clstm-given-topic", V, 3, 4, "peephole", layers, layers == 1, topic_labels=6),
+        Config(name, V, 3, 4, "peephole", layers, layers == 1, topic_labels=6),
         lambda model, document: clstm_names.given_scores(
             model, document, [label for (label,) in SIDE["topics"][: len(document)]]
         ),
     )
+    for name in ("clstm-given-topic", "clstm-given-topic-carried")
     for layers in (1, 2)
 ]
