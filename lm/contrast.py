@@ -6,10 +6,11 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
-from lm.histories import contexts_after
+from lm.histories import contexts_after, entered
 from lm.model import DocumentLM
 from lm.scoring import Scores, after
 from lm.trie import Candidates
@@ -65,3 +66,24 @@ def context_key(model: DocumentLM, text: Document) -> Hashable:
     last = text if order is None else text[max(0, len(text) - order) :]
     keys = [model.context.sentence_key(np.asarray(words, dtype=np.int32)) for words in last]
     return tuple(keys) if order is None else model.context.history_key(keys)
+
+
+def scores_of_followers(
+    engine: ScoringEngine,
+    corpus: Corpus,
+    contexts: Sequence[NDArray[np.int64]],
+    candidates: NDArray[np.int64],
+) -> Scores:
+    """Scores (C, K) of K sentences of a corpus, each after C contexts of its sentences, in nats.
+
+    contexts: indices of the sentences of each, none for the beginning of a document. Candidates
+    and contexts are given their own side information, if the model needs any. O(C · K) sentences
+    are scored. Errors: ScoreError, MemoryError.
+    """
+    rows = contexts_after(engine.model, corpus.rearranged(contexts))
+    requests = []
+    for candidate in candidates.tolist():
+        begin, end = corpus.sentences[candidate : candidate + 2].tolist()
+        own = entered(engine.model, corpus, np.full(len(rows), candidate), rows)
+        requests.append((Candidates.of([[corpus.tokens[begin:end].tolist()]]), own))
+    return np.concatenate([scores for scores, _ in after(engine, requests)], axis=1)

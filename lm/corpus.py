@@ -115,9 +115,8 @@ class Corpus:
         """Digest of the ids, the boundaries of sentences and documents, `side` and `predicted`."""
         state = hashlib.sha256()
         beside = [(text.sentences, text.tokens) for _, text in sorted(self.side.items())]
-        columns = (self.documents, self.sentences, self.tokens)
-        if self.predicted is not None:
-            columns = (*columns, self.predicted)
+        predicted = () if self.predicted is None else (self.predicted,)
+        columns = (self.documents, self.sentences, self.tokens, *predicted)
         for column in (*columns, *(column for pair in beside for column in pair)):
             state.update(len(column).to_bytes(8))
             state.update(np.ascontiguousarray(column).data)

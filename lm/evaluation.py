@@ -144,9 +144,9 @@ def perplexity(
     """Perplexity of a corpus with at least one sentence, normalised exactly, float32.
 
     tags: of its words, for the figures of each tag. Of sentences that are only read
-    (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams` documents are read side by side; they
-    bound the memory, not the result. ScoreError for a model that returns NaN, or whose perplexity
-    overflows, also that of a single tag.
+    (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams` documents
+    are read side by side; they bound the memory, not the result. ScoreError for a model that
+    returns NaN, or whose perplexity overflows, also that of a single tag.
     """
     total, _, of_tags = _sums(model, corpus, streams, length, tags)
     whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
@@ -243,7 +243,10 @@ def _perplexity(corpus: Corpus, span: tuple[int, int], sums: Sums, model: Docume
     """Perplexity of a span of documents (the first, and the one after the last) from its sums."""
     head = model.head
     first, last = (int(corpus.documents[d]) for d in span)
-    tokens, sentences = corpus.tokens[corpus.sentences[first] : corpus.sentences[last]], last - first
+    tokens, sentences = (
+        corpus.tokens[corpus.sentences[first] : corpus.sentences[last]],
+        last - first,
+    )
     if corpus.predicted is not None:
         predicted = corpus.predicted[first:last]
         tokens = tokens[np.repeat(predicted, np.diff(corpus.sentences[first : last + 1]))]

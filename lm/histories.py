@@ -36,5 +36,21 @@ def read_on(
 ) -> Rows:
     """Contexts (B rows) after one more sentence each: (B,) indices of sentences of a corpus."""
     batch = PackedBatch.of(corpus, sentences, contexts.device)
+    contexts = entered(model, corpus, sentences, contexts)
     read = model.unroll(batch, contexts)
     return model.context.advance(contexts, model.context.summary(read))
+
+
+@torch.no_grad()
+def entered(
+    model: DocumentLM, corpus: Corpus, sentences: NDArray[np.int64], contexts: Rows
+) -> Rows:
+    """Contexts (B rows) in which (B,) sentences are read, given side information if any is needed.
+
+    The corpus has that of its sentences.
+    """
+    kinds = model.context.side_information
+    if not kinds:
+        return contexts
+    side = corpus.side_rows(kinds, sentences, contexts.device)
+    return model.context.enter(contexts, model.context.encoded(side))

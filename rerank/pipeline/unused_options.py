@@ -27,7 +27,10 @@ def refuse_unused(recipe: Recipe, given: Recipe, model: DocumentLM) -> None:
 
 def _of_passages(given: Recipe) -> Iterator[str]:
     """Faults of options that contradict the division into passages."""
-    others = {"across-documents": given.across_documents, "reverse-documents": given.reverse_documents}
+    others = {
+        "across-documents": given.across_documents,
+        "reverse-documents": given.reverse_documents,
+    }
     for option in (name for name, value in others.items() if value and given.passages):
         yield (
             f"--passages {given.passages}: the last sentence of a passage is predicted from those "

@@ -1,6 +1,7 @@
 """Text as columns, against lists of lists."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.corpus import Corpus, build_vocabulary, encode, intern, with_last_words_twice
+from lm.side_information import SideText
 from lm.vocabulary import Vocabulary
 
 line = st.lists(st.sampled_from([b"a", b"b", b"c", b"<unk>", b""]), max_size=4).map(b" ".join)
@@ -143,3 +145,17 @@ def test_documents_may_be_made_of_any_sentences_of_a_corpus() -> None:
     found = Corpus.of(documents).rearranged([np.array(own, dtype=np.int64) for own in chosen])
     assert nested(found) == [[flat[s] for s in own] for own in chosen]
     assert nested(Corpus.of(documents).rearranged([])) == []
+
+
+def test_passages_are_cut_from_each_document_and_only_their_last_sentence_is_predicted() -> None:
+    text = Corpus.of([[[3], [4, 5], [6], [7], [8]], [[9]], [[3, 4], []]])
+    text = replace(text, side={"topics": SideText(np.arange(8, dtype=np.int32), np.arange(9))})
+    found = text.in_passages(2)
+    expected = Corpus.of([[[3], [4, 5]], [[6], [7]], [[3, 4], []]])
+    for name in ("tokens", "sentences", "documents"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert found.predicted is not None
+    assert found.predicted.tolist() == [False, True] * 3
+    assert found.side["topics"].tokens.tolist() == [0, 1, 2, 3, 6, 7]
+    assert found.digest() != replace(found, predicted=None).digest()
+    assert text.in_passages(6).n_sentences == 0

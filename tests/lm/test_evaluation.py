@@ -13,6 +13,7 @@ from lm.corpus import Corpus, encode
 from lm.evaluation import Perplexity, Tags, perplexity, perplexity_by_document
 from lm.model import DocumentLM
 from lm.scoring import ScoreError
+from lm.tiny_models import tiny_model
 from lm.vocabulary import END, Vocabulary
 from lm.zoo import ZOO
 
@@ -209,3 +210,29 @@ def test_a_tag_without_probability_is_an_error() -> None:
     tags = Tags((corpus.tokens == 5).astype(np.int64), ["other", "odd"])
     with pytest.raises(ScoreError, match="no probability left for words of tag 'odd'"):
         perplexity(model, corpus, tags=tags)
+
+
+@pytest.mark.parametrize("name", ["drnnlm", "codclm", "rnnlm"])
+def test_of_passages_the_last_sentence_is_counted_given_the_others(name: str) -> None:
+    """−log p of each last sentence is that of the passage less that of the passage without it."""
+    model = tiny_model(ZOO[name])
+    rng = np.random.default_rng(4)
+    text = Corpus.of([[rng.integers(3, 10, n).tolist() for n in (3, 1, 2, 4, 2, 5)]])
+    found = perplexity_by_document(model, text.in_passages(3))
+    whole = [Corpus.of([sentences_of(text)[k : k + 3]]) for k in (0, 3)]
+    before = [Corpus.of([sentences_of(text)[k : k + 2]]) for k in (0, 3)]
+    expected = [
+        perplexity(model, a).nats - perplexity(model, b).nats
+        for a, b in zip(whole, before, strict=True)
+    ]
+    assert found.documents is not None
+    assert [own.nats for own in found.documents] == pytest.approx(expected, rel=1e-5)
+    assert found.nats == pytest.approx(sum(expected), rel=1e-5)
+    assert (found.sentences, found.tokens) == (2, 2 + 5)
+    assert [own.tokens for own in found.documents] == [2, 5]
+    assert perplexity(model, text.in_passages(3)).nats == found.nats
+
+
+def sentences_of(text: Corpus) -> list[list[int]]:
+    """The sentences of a corpus, as lists of ids."""
+    return [words.tolist() for words in np.split(text.tokens, text.sentences[1:-1])]

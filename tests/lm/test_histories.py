@@ -1,10 +1,13 @@
 """Contexts after texts that are only read, against words read one by one (`lm.laws`)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from support.models import OF_TEXT_ALONE
+from support.models import OF_TEXT_ALONE, entered
 
+from lm.batches import PackedBatch
 from lm.composition import Composition
 from lm.contexts.bag import BagOfWords
 from lm.contexts.previous_words import PreviousWords
@@ -15,6 +18,7 @@ from lm.histories import contexts_after, read_on
 from lm.model import DocumentLM
 from lm.rows import Rows
 from lm.scoring import after
+from lm.side_information import SideText
 from lm.tiny_models import DOCUMENT, OTHER, context_after, tiny_model
 from lm.trie import Candidates
 from lm.zoo import ZOO
@@ -59,3 +63,22 @@ def test_texts_are_read_on_from_contexts() -> None:
     torch.testing.assert_close(
         scores(model, found), scores(model, context_after(model, DOCUMENT[:4]))
     )
+
+
+def test_texts_are_read_with_their_side_information() -> None:
+    """The context after a text is that in which it was read sentence by sentence."""
+    model = tiny_model(ZOO["clstm-given-topic-carried"])
+    labels = np.array([[3, 0, 4], [3, 4, 4]], dtype=np.int32)
+    text, other = (
+        replace(Corpus.of([DOCUMENT[:3]]), side={"topics": SideText(own, np.arange(4))})
+        for own in labels
+    )
+    found = contexts_after(model, text)
+    contexts = model.context.start(1)
+    for s in range(3):
+        own = entered(model, text, contexts, s)
+        read = model.unroll(PackedBatch.of(text, np.array([s])), own)
+        contexts = model.context.advance(own, model.context.summary(read))
+    for one, true in zip(found.tensors, contexts.tensors, strict=True):
+        torch.testing.assert_close(one, true)
+    assert not torch.allclose(contexts_after(model, other).tensors[0], found.tensors[0])

@@ -27,7 +27,12 @@ ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
 ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
 ORDERS |= {"clstm-prevsent": 1, "clstm-sentseg": 0, "clstm-paraseg": None}
 ORDERS |= {"clstm-prevsent-sentseg": 1, "clstm-sentseg-paraseg": None}
-ORDERS |= {"clstm-given-topic": 0, "clstm-given-topic-carried": None, "clstm-thought": None, "hlstm": None}
+ORDERS |= {
+    "clstm-given-topic": 0,
+    "clstm-given-topic-carried": None,
+    "clstm-thought": None,
+    "hlstm": None,
+}
 ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence", "dclm-auxiliary"}
 ADDITIVE |= {"dclm-right", "dclm-rst", "dclm-right-target"}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own

@@ -34,10 +34,18 @@ from rerank.cli.values import FILE
 @count_option("--blocks", default=100, most=100_000, help="Most blocks.")
 @click.option(
     "--candidates",
-    type=click.Choice(["separate", "consecutive"]),
+    type=click.Choice(["separate", "consecutive", "same-topic"]),
     default="separate",
     help="Which passages are in a block: from different documents, drawn at random, as in the "
-    "paper; or consecutive in the text, which is harder and needs fewer documents.",
+    "paper; consecutive in the text, which is harder and needs fewer documents; or passages whose "
+    "last sentences have one topic of --topics, the paper's second experiment.",
+)
+@click.option(
+    "--topics",
+    type=FILE,
+    help="File with a topic for each line of TEXT, as `rerank topics label` writes it, blank where "
+    "TEXT is: for models that are given topics (each candidate its own), and for --candidates "
+    "same-topic.",
 )
 @count_option("--seed", default=1, least=0, most=2**31 - 1, help="Random seed of the blocks.")
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,10 +20,16 @@ from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_forward_model
 from rerank.pipeline.lm_eval.passages import CANDIDATES, Block, passages_of
-from rerank.pipeline.lm_eval.texts import EvaluationText, NamedModels, check_names
+from rerank.pipeline.lm_eval.texts import (
+    EvaluationText,
+    NamedModels,
+    check_names,
+    needs_topics,
+    with_side,
+)
 from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
-from rerank.pipeline.side_information import refuse
+from rerank.pipeline.side_information import check_files, refuse
 from rerank.report.coherence import ModelFacts
 from rerank.report.next_sentence import NextSentenceReport, SelectionAccuracy, SelectionModel
 
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
 
+TOPICS = "topics"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]  # (k, k) of a block, by name of `SCORES`
 
@@ -52,6 +60,7 @@ def next_sentence(
     *,
     notices: Notices,
     documents: str = "blank",
+    topics: str | Path | None = None,
     errors: str | Path | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -60,23 +69,25 @@ def next_sentence(
 
     A passage is `context` sentences and the next one; in each block of passages, the next
     sentence of each is chosen among those of all. The context is read as the beginning of a
-    document. Scores: those of `rerank.metrics.selection.SCORES`, of log p with `</s>`. errors:
-    file for a line of JSON for each wrong choice. InputError if the text has no block.
+    document. Scores: those of `rerank.metrics.selection.SCORES`, of log p with `</s>`. topics:
+    file of the topic of each sentence of the text, for models that are given topics, of which
+    each candidate is given its own (Ghosh et al. 2016, §4.3), and for candidates of one topic.
+    errors: file for a line of JSON for each wrong choice. InputError if the text has no block.
     """
-    check_outputs((errors,) if errors else (), (text,))
+    check_outputs((errors,) if errors else (), (text, *((topics,) if topics else ())))
     check_names(lms)
     choose_device(device, threads)
     opened = [(name, folder, open_forward_model(folder, device)) for name, folder in lms]
-    for _, folder, saved in opened:
-        refuse(saved, folder, "rerank lm-eval next-sentence")
+    _check_topics([(folder, saved) for _, folder, saved in opened], settings, topics)
     found = EvaluationText.read(text, documents, notices)
-    blocks, left_out = _blocks(found, settings)
+    side = {} if topics is None else found.side({TOPICS: topics}, documents, notices)
+    blocks, left_out = _blocks(found, settings, side[TOPICS][1].tokens if side else None)
     outcomes: dict[str, dict[str, Array]] = {}
     models = []
     with atomic(errors) if errors else nullcontext() as file:
         for name, folder, saved in opened:
             corpus, oov = found.encoded(saved, name, notices)
-            matrices = _matrices(saved, corpus, blocks)
+            matrices = _matrices(saved, with_side(corpus, saved, side), blocks)
             with broken_models(folder):
                 own = [*progress(matrices, label=name, unit="blocks", total=len(blocks))]
             if file is not None:
@@ -105,44 +116,72 @@ def next_sentence(
     )
 
 
-def _blocks(text: EvaluationText, settings: BlockSettings) -> tuple[list[Block], int]:
+def _check_topics(
+    opened: Sequence[tuple[Path, SavedModel]], settings: BlockSettings, topics: str | Path | None
+) -> None:
+    """UsageError for models that need what this command does not read, or for topics amiss."""
+    of_models = [folder for folder, saved in opened if needs_topics(saved)]
+    for folder, saved in opened:
+        if folder not in of_models:
+            refuse(saved, folder, "rerank lm-eval next-sentence")
+    needed = dict.fromkeys([TOPICS] * bool(of_models), str(next(iter(of_models), "")))
+    if settings.candidates == "same-topic":
+        needed.setdefault(TOPICS, "--candidates same-topic")
+    check_files(needed, () if topics is None else (TOPICS,))
+
+
+def _blocks(
+    text: EvaluationText, settings: BlockSettings, topics: NDArray[np.int32] | None
+) -> tuple[list[Block], int]:
     """The blocks of a text, and how many passages are in none; InputError without a block."""
-    passages = passages_of(text.corpus, settings.context + 1)
+    passages = passages_of(text.corpus, settings.context + 1, topics)
     rng = np.random.default_rng(settings.seed)
     make = CANDIDATES[settings.candidates]
     blocks = make(passages, settings.block, settings.blocks, rng)
     if blocks:
         return blocks, len(passages) - len(blocks) * settings.block
-    several = settings.candidates == "separate"
-    number = len({own.document for own in passages}) if several else len(passages)
+    kind = settings.candidates
+    number = {
+        "separate": len({own.document for own in passages}),
+        "same-topic": max(Counter(own.topic for own in passages).values(), default=0),
+        "consecutive": len(passages),
+    }[kind]
+    what = {"separate": "documents with ", "same-topic": "passages of one topic, of all "}
     cure = "choose another text"
     if number > 1:
         cure = f"give --block {number} or less"
-        cure += ", or --candidates consecutive" * (several and len(passages) > number)
+        cure += ", or --candidates consecutive" * (len(passages) > number)
     raise InputError(
-        f"expected {settings.block} {'documents with ' * several}passages of "
+        f"expected {settings.block} {what.get(kind, '')}passages of "
         f"{settings.context + 1} sentences, found {number}; {cure}",
         source=text.name,
     )
 
 
 def _matrices(saved: SavedModel, corpus: Corpus, blocks: Sequence[Block]) -> Iterator[Matrices]:
-    """Score matrices of each block; corpus: in the model's ids.
+    """Score matrices of each block; corpus: in the model's ids, with the topics it needs.
 
     O(k²) sentences are scored for a block of k passages; those of one block are in memory.
     """
-    from lm.contrast import scores_in_contexts
+    from lm.contrast import scores_in_contexts, scores_of_followers
     from lm.engine import ScoringEngine
+
+    corpus = saved.in_reading_order(corpus)
 
     def sentence(s: int) -> list[int]:
         begin, end = corpus.sentences[s : s + 2].tolist()
-        return saved.reading_order(corpus.tokens[begin:end].tolist())
+        return [*corpus.tokens[begin:end].tolist()]
 
     engine = ScoringEngine.of(saved.model)
     for block in blocks:
-        contexts = [tuple(map(sentence, range(own.first, own.last))) for own in block]
-        candidates = [sentence(own.last) for own in block]
-        (found,) = scores_in_contexts(engine, [candidates], [[*contexts, ()]])
+        if saved.model.context.side_information:
+            before = [np.arange(own.first, own.last) for own in block]
+            last = np.array([own.last for own in block])
+            found = scores_of_followers(engine, corpus, [*before, last[:0]], last)
+        else:
+            contexts = [tuple(map(sentence, range(own.first, own.last))) for own in block]
+            candidates = [sentence(own.last) for own in block]
+            (found,) = scores_in_contexts(engine, [candidates], [[*contexts, ()]])
         log_probs = found.astype(np.float64)
         yield {name: score(log_probs[:-1], log_probs[-1]) for name, score in SCORES.items()}
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from lm.corpus import Corpus
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Consecutive sentences of a document: the index of the first in the text, and the number."""
+    """Consecutive sentences of a document: the index of the first in the text, and the number.
+
+    topic: of the last sentence, where topics are known.
+    """
 
     document: int
     first: int
     size: int
+    topic: int | None = None
 
     @property
     def last(self) -> int:
@@ -34,11 +39,14 @@ class Passage:
 Block = Sequence[Passage]
 
 
-def passages_of(corpus: Corpus, size: int) -> list[Passage]:
-    """Passages of `size` sentences of each document."""
+def passages_of(
+    corpus: Corpus, size: int, topics: NDArray[np.int32] | None = None
+) -> list[Passage]:
+    """Passages of `size` sentences of each document; topics: (S,) those of the sentences."""
     bounds = corpus.documents.tolist()
+    last = size - 1
     return [
-        Passage(d, first, size)
+        Passage(d, first, size, None if topics is None else int(topics[first + last]))
         for d, (begin, end) in enumerate(pairwise(bounds))
         for first in range(begin, end - size + 1, size)
     ]
@@ -70,14 +78,31 @@ def consecutive(
 ) -> list[Block]:
     """At most `most` blocks, chosen at random, of passages that follow each other in the text.
 
-    Candidates are about the same things, which makes the choice harder (§4.4, second experiment,
-    takes sentences of one topic). A block may hold several documents.
+    Candidates are about the same things, which makes the choice harder. A block may hold several
+    documents.
     """
     blocks = [passages[i : i + size] for i in range(0, len(passages) - size + 1, size)]
     chosen = rng.permutation(len(blocks))[:most].tolist()
     return [blocks[b] for b in sorted(chosen)]
 
 
+def of_one_topic(
+    passages: Sequence[Passage], size: int, most: int, rng: np.random.Generator
+) -> list[Block]:
+    """At most `most` blocks, chosen at random, of passages whose last sentences have one topic.
+
+    The second experiment of §4.4, where all candidates come from the same topic. A topic's
+    passages are dealt in random order; a rest that fills no block is left out.
+    """
+    of_topics: dict[int | None, list[Passage]] = {}
+    for k in rng.permutation(len(passages)).tolist():
+        of_topics.setdefault(passages[k].topic, []).append(passages[k])
+    blocks = [
+        own[i : i + size] for own in of_topics.values() for i in range(0, len(own) - size + 1, size)
+    ]
+    return [blocks[b] for b in rng.permutation(len(blocks))[:most].tolist()]
+
+
 CANDIDATES: Mapping[
     str, Callable[[Sequence[Passage], int, int, np.random.Generator], list[Block]]
-] = {"separate": separate, "consecutive": consecutive}
+] = {"separate": separate, "consecutive": consecutive, "same-topic": of_one_topic}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,16 @@ from rerank.errors import UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.notices import Notices
+from rerank.pipeline.side_information import Files, interned, renumbered
 from rerank.pipeline.training_texts import check_text
 from rerank.scorers.unknown_words import UnknownWords
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
+    from lm.side_information import SideText
 
+SideOfText = Mapping[str, tuple[list[bytes], "SideText"]]  # by kind: distinct words, and sentences
 NamedModels = Sequence[tuple[str, Path]]
 
 
@@ -49,6 +52,13 @@ class EvaluationText:
         check_text(corpus, path, notices)
         return cls(display(path), words, corpus)
 
+    def side(self, files: Files, documents: str, notices: Notices) -> SideOfText:
+        """Side information of the text, by kind, in the indices of its own distinct words."""
+        return {
+            kind: interned(path, kind, self.corpus, self.name, documents, notices)
+            for kind, path in files.items()
+        }
+
     def encoded(self, saved: SavedModel, label: str, notices: Notices) -> tuple[Corpus, float]:
         """The text in a model's ids, not in its reading order, and the share of unknown words.
 
@@ -65,3 +75,18 @@ class EvaluationText:
         """Sentence s, as text."""
         begin, end = self.corpus.sentences[s : s + 2].tolist()
         return b" ".join(self.words[i] for i in self.corpus.tokens[begin:end].tolist()).decode()
+
+
+def needs_topics(saved: SavedModel) -> bool:
+    """Whether a model is given topics, and no other side information."""
+    return set(saved.side) == {"topics"} and set(saved.model.context.side_information) == {"topics"}
+
+
+def with_side(corpus: Corpus, saved: SavedModel, side: SideOfText) -> Corpus:
+    """A corpus with the side information that a model needs, in the model's ids."""
+    own = {
+        kind: renumbered(text, words, saved.side[kind])
+        for kind, (words, text) in side.items()
+        if kind in saved.side
+    }
+    return replace(corpus, side=own)

@@ -385,3 +385,19 @@ def test_a_text_without_sentences_is_refused() -> None:
     empty = encode([], VOCABULARY)
     with pytest.raises(ValueError, match="at least one sentence"):
         trainer_of("rnnlm", train=empty)
+
+
+def test_of_passages_the_loss_is_that_of_the_last_sentence_given_the_others() -> None:
+    """Before the first update, it is what evaluation counts of the same passages."""
+    passages = TRAIN.in_passages(2)
+    settings = replace(SETTINGS, dropout=0.0, context_dropout=0.0, negatives=0, validations=1)
+    settings = replace(settings, epochs=1, streams=100, learning_rate=0.0)
+    trainer = trainer_of("drnnlm", settings, train=passages)
+    enlarged(trainer.model)
+    expected = perplexity(trainer.model, passages)
+    reports = [report for report in trainer.run() if report is not None]
+    assert trainer.updates_per_epoch > 1
+    assert reports[-1].training_nats == pytest.approx(expected.nats_per_token, rel=1e-5)
+    assert expected.nats_per_token != pytest.approx(
+        perplexity(trainer.model, replace(passages, predicted=None)).nats_per_token, rel=1e-3
+    )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ import torch
 from support.models import save_models
 
 from lm.checkpoint import SavedModel, load_model, save_model
+from lm.corpus import Corpus
 from lm.engine import ScoringEngine
+from lm.evaluation import perplexity
 from lm.model import Config, DocumentLM
 from lm.scoring import after
+from lm.side_information import SideText
 from lm.tiny_models import context_after
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
@@ -215,3 +219,59 @@ def test_the_errors_of_a_run_that_fails_are_not_written(model_folders: Mapping[s
     assert not Path("wrong").exists()
     with pytest.raises(UsageError, match="output text is also the input text"):
         run({"good": model_folders["codclm"]}, text, block=2, errors="text")
+
+
+def topical(sizes: list[int], labels: int) -> tuple[str, str, list[list[str]], list[list[str]]]:
+    """A text and its topics, as files and as lists; labels are `0`, `1`, …, of a model's side."""
+    documents = random_documents(*sizes)
+    rng = np.random.default_rng(8)
+    topics = [[str(n) for n in rng.integers(0, labels, len(own))] for own in documents]
+    return write(documents), write(topics, "topics"), documents, topics
+
+
+def test_each_candidate_is_given_its_own_topic() -> None:
+    """Scores are those of whole passages, read with their topics, less those of their contexts."""
+    save_models({"clstm-given-topic-carried": Path("m")}, WORDS, 6, 8, oov_rate=0.0)
+    saved = load_model(Path("m"))
+    _, _, documents, topics = topical([3, 4, 3, 6], 9)
+    named = [
+        (list(zip(own[i : i + 3], of[i : i + 3], strict=True)))
+        for own, of in zip(documents, topics, strict=True)
+        for i in range(0, len(own) - 2, 3)
+    ]
+    options: dict[str, Any] = {"block": len(named), "context": 2, "candidates": "consecutive"}
+    settings = BlockSettings(**options)
+    found = next_sentence(
+        [("m", Path("m"))], "text", settings, notices=Notices(), topics="topics", device="cpu"
+    )
+
+    def nats(sentences: list[tuple[str, str]]) -> float:
+        ids = [saved.vocabulary.encode(words.encode().split()) for words, _ in sentences]
+        of = [saved.side["topics"].ids[topic.encode()] for _, topic in sentences]
+        side = {"topics": SideText(np.array(of, dtype=np.int32), np.arange(len(of) + 1))}
+        return perplexity(saved.model, replace(Corpus.of([ids]), side=side)).nats
+
+    log_probs = np.array(
+        [[nats(given[:-1]) - nats([*given[:-1], own[-1]]) for own in named] for given in named]
+    )
+    best = log_probs - np.log(np.exp(log_probs).mean(axis=0))
+    assert accuracy(found, 0, "normalised") == np.mean(best.argmax(axis=1) == np.arange(len(named)))
+    assert accuracy(found, 0, "log_p") == np.mean(log_probs.argmax(axis=1) == np.arange(len(named)))
+
+
+def test_candidates_of_one_topic_and_topics_that_nobody_needs(
+    model_folders: Mapping[str, Path],
+) -> None:
+    text, topics, _, _ = topical([8] * 10, 2)
+    rnnlm = [("m", model_folders["rnnlm"])]
+    settings = BlockSettings(block=4, candidates="same-topic")
+    shared: dict[str, Any] = {"notices": Notices(), "device": "cpu"}
+    found = next_sentence(rnnlm, text, settings, topics=topics, **shared)
+    assert (found.blocks, found.left_out, found.candidates) == (4, 4, "same-topic")
+    with pytest.raises(UsageError, match="--candidates same-topic needs the topic"):
+        next_sentence(rnnlm, text, settings, **shared)
+    with pytest.raises(UsageError, match="--topics: no model here needs"):
+        next_sentence(rnnlm, text, BlockSettings(block=4), topics=topics, **shared)
+    most = BlockSettings(block=30, candidates="same-topic")
+    with pytest.raises(InputError, match="expected 30 passages of one topic, of all passages of 4"):
+        next_sentence(rnnlm, text, most, topics=topics, **shared)

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm.corpus import Corpus
-from rerank.pipeline.lm_eval.passages import Passage, consecutive, passages_of, separate
+from rerank.pipeline.lm_eval.passages import (
+    Passage,
+    consecutive,
+    of_one_topic,
+    passages_of,
+    separate,
+)
 
 
 def rng(seed: int = 1) -> np.random.Generator:
@@ -57,3 +63,18 @@ def test_consecutive_blocks_follow_the_text() -> None:
 def test_a_text_without_passages_has_no_blocks(make: object) -> None:
     assert callable(make)
     assert make([], 2, 5, rng()) == []
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.integers(2, 4), st.integers(0, 9))
+def test_blocks_of_one_topic_hold_all_of_its_passages_but_a_rest(
+    topics: list[int], size: int, seed: int
+) -> None:
+    labels = np.repeat(np.array(topics, dtype=np.int32), 2)
+    passages = passages_of(corpus(2 * len(topics)), 2, labels)
+    blocks = of_one_topic(passages, size, 100, rng(seed))
+    assert all(len({own.topic for own in block}) == 1 and len(block) == size for block in blocks)
+    counts = Counter(block[0].topic for block in blocks)
+    assert counts == {t: n // size for t, n in Counter(topics).items() if n >= size}
+    assert max(Counter(own for block in blocks for own in block).values(), default=1) == 1
+    few = of_one_topic(passages, size, 1, rng(seed))
+    assert len(few) == min(1, len(blocks))
