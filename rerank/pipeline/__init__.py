@@ -24,6 +24,7 @@ from rerank.pipeline.lm_eval.coherence import coherence as coherence
 from rerank.pipeline.lm_eval.contrastive import contrastive as contrastive
 from rerank.pipeline.lm_eval.next_sentence import BlockSettings as BlockSettings
 from rerank.pipeline.lm_eval.next_sentence import next_sentence as next_sentence
+from rerank.pipeline.lm_eval.pairs import contrastive_pairs as contrastive_pairs
 from rerank.pipeline.mbr_tuning import MbrTuning as MbrTuning
 from rerank.pipeline.mbr_tuning import tune_mbr as tune_mbr
 from rerank.pipeline.models import ModelOptions as ModelOptions

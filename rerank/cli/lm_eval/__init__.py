@@ -7,6 +7,7 @@ import click
 from rerank.cli.lm_eval.coherence import coherence
 from rerank.cli.lm_eval.contrastive import contrastive
 from rerank.cli.lm_eval.next_sentence import next_sentence
+from rerank.cli.lm_eval.pairs import pairs
 
 
 @click.group("lm-eval")
@@ -14,5 +15,5 @@ def lm_eval() -> None:
     """Measure what language models know of documents, without lists to rerank."""
 
 
-for experiment in (coherence, contrastive, next_sentence):
+for experiment in (coherence, contrastive, next_sentence, pairs):
     lm_eval.add_command(experiment)
