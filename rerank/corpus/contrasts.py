@@ -36,7 +36,7 @@ def contrast_of(
     """
     counts = [Counter(map(_plain, reference)) for reference in references]
     frames: dict[tuple[int, tuple[bytes, ...]], list[tuple[Words, str]]] = {}
-    distinct: dict[tuple[bytes, ...], None] = dict.fromkeys(map(tuple, candidates))
+    distinct = dict.fromkeys(tuple(words) for words in candidates)
     for words in distinct:
         for j, word in enumerate(map(_plain, words)):
             if word in kind:
@@ -45,10 +45,10 @@ def contrast_of(
         wrong = tuple(
             b" ".join(words) for words, word in alike if not any(own[word] for own in counts)
         )
-        for words, word in alike if wrong else ():
-            times = sum(word == _plain(other) for other in words)
+        for right, word in alike if wrong else ():
+            times = sum(word == _plain(other) for other in right)
             if any(own[word] >= times for own in counts):
-                return Contrast(b" ".join(words), wrong, word)
+                return Contrast(b" ".join(right), wrong, word)
     return None
 
 

@@ -1,0 +1,95 @@
+"""Statistics of BLEU, chrF and TER: hypotheses a second, ours and sacrebleu's, on one core.
+
+    python recipes/bench/metrics.py --data DATA [--sentences 500]
+
+Reads 100-best lists (tvsub-zh-en/test) with one reference, and one output for each sentence, as
+`rerank evaluate` has. sacrebleu computes what `corpus_score` sums: statistics of each hypothesis,
+references prepared once. All statistics are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import ReadingOptions
+from rerank.corpus.references import read_references
+from rerank.formats.table import read_documents
+from rerank.metrics import TextMetric
+from rerank.metrics.bleu import Bleu
+from rerank.metrics.chrf import Chrf
+from rerank.metrics.ter import Ter
+from rerank.notices import Notices
+
+Lines = list[list[bytes]]
+METRICS: tuple[tuple[str, TextMetric, Any], ...] = (
+    ("BLEU", Bleu(), BLEU(tokenize="none", force=True)),
+    ("chrF", Chrf(), CHRF()),
+    ("TER", Ter(), TER()),
+)
+
+
+def lists(folder: Path, sentences: int, top: int | None) -> tuple[Lines, Lines]:
+    """Candidates and references of the first sentences."""
+    documents = Documents.from_file(folder / "test.docids", Notices())
+    references = read_references([folder / "test.en"], documents.n_lines, Notices())
+    found: Lines = []
+    options = ReadingOptions(top=top)
+    for kbest in read_documents(folder / "test.nbest.xz", documents, Notices(), options):
+        texts = kbest.texts.to_list()
+        bounds = zip(kbest.offsets[:-1], kbest.offsets[1:], strict=True)
+        found += [texts[begin:end] for begin, end in bounds]
+        if len(found) >= sentences:
+            break
+    return found[:sentences], references[: len(found[:sentences])]
+
+
+def of_sacrebleu(metric: Any, candidates: Lines, references: Lines) -> list[Sequence[float]]:
+    """Statistics of each hypothesis, as `corpus_score` computes them."""
+    rows: list[Sequence[float]] = []
+    for group, (line,) in zip(candidates, references, strict=True):
+        texts = [text.decode() for text in group]
+        rows += metric._extract_corpus_statistics(texts, [[line.decode()] * len(texts)])
+    return rows
+
+
+def columns(label: str, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Statistics of sacrebleu in the order of ours: for BLEU, the reference's length comes last."""
+    return rows[:, [*range(2, 10), 1]] if label == "BLEU" else rows
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sentences", type=int, default=500)
+    options = parser.parse_args()
+    print("| lists | metric | ours/s | sacrebleu/s | ratio |\n|---|---|---|---|---|")
+    for name, sentences, top in (
+        ("100-best", options.sentences, None),
+        ("one output", 10 * options.sentences, 1),
+    ):
+        candidates, references = lists(options.data / "tvsub-zh-en", sentences, top)
+        n = sum(map(len, candidates))
+        for label, ours, theirs in METRICS:
+            ours.statistics(candidates[:2], references[:2])  # what is compiled, is compiled
+            start = time.perf_counter()
+            found = ours.statistics(candidates, references)
+            middle = time.perf_counter()
+            rows = of_sacrebleu(theirs, candidates, references)
+            end = time.perf_counter()
+            if not np.array_equal(np.asarray(found), columns(label, np.asarray(rows))):
+                raise SystemExit(f"{label}: statistics differ")
+            a, b = n / (middle - start), n / (end - middle)
+            print(f"| {name} | {label} | {a:,.0f} | {b:,.0f} | {a / b:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
