@@ -1,0 +1,258 @@
+"""JSON lines: a sentence a line with its candidates, as scripts around language models write them.
+
+    {"document": "d1", "source": "…", "candidates": [{"text": "a text", "score": -1.5,
+     "features": {"logprob": -6.5, "TM0": [-1, -2]}, "sparse": {"tag_np": 1}}]}
+
+`id` is the number of the sentence (by default that of the object in the file); candidates may be
+plain texts with their numbers in a list `scores` beside. Other usual keys are read, too: see
+`_CANDIDATES`, `_TEXT` and `_SCORE`. `score` is the total; of candidates without `features` it is
+their only feature. `document` and `source` stand in place of --docs and --source.
+
+What is written has all keys of the sentence, and of its candidates, that came with them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.kbest import KBest
+from rerank.corpus.rows import MAX_ID, KBestRows
+from rerank.errors import InputError, RerankError
+from rerank.formats.hypotheses import Hypotheses
+from rerank.formats.json_objects import first_key, read_object, read_objects, text_of
+from rerank.formats.sockeye import DOCUMENT_KEYS, carried
+from rerank.notices import Notices
+
+_CANDIDATES = (
+    *("candidates", "hypotheses", "translations", "outputs", "nbest", "predictions", "choices"),
+    *("generations", "samples"),
+)
+_SCORES = ("scores", "sequences_scores", "log_probs", "logprobs")
+_TEXT = (
+    *("text", "translation_text", "generated_text", "hypothesis", "translation", "hyp", "output"),
+    *("sequence", "message", "content"),
+)
+_SCORE = (
+    *("score", "cumulative_logprob", "sequences_score", "logprob", "log_prob", "log_probability"),
+    "total",
+)
+_SOURCE = ("source", "src", "prompt", "input", "source_text")
+_IDS = ("id", "sentence_id", "index")
+
+
+class JsonLines:
+    """The format of JSON lines with candidates."""
+
+    name = "jsonl"
+    description = "A JSON object per sentence, with its candidates; as of Hugging Face and vLLM."
+    suffixes = (".jsonl",)
+    example = (
+        b'{"document": "d", "source": "the source", "candidates": '
+        b'[{"text": "the text", "score": -1.5, "features": {"logprob": -6.5}}]}'
+    )
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether the first object has a list of candidates."""
+        first = next(line for line in head if line.strip())
+        if not first.lstrip().startswith(b"{"):
+            return False
+        try:
+            found = read_object(first)
+        except InputError:
+            return False
+        return isinstance(found.get(first_key(found, _CANDIDATES) or ""), list)
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The hypotheses in the order of the file."""
+        found = Hypotheses(notices, source, clip)
+        reader = _Reader(found, notices, source)
+        for place, (number, one) in enumerate(read_objects(lines, notices, source=source)):
+            found.at(number)
+            reader.sentence(one, place, number)
+            if found.full:
+                yield found.rows()
+        if len(found):
+            yield found.rows()
+
+    def beside(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str
+    ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        """(sentence, its document, its source) of each sentence, None where there is none."""
+        for place, (line, one) in enumerate(read_objects(lines, notices, source=source)):
+            yield (
+                _sentence(one, place, source, line),
+                carried(one, DOCUMENT_KEYS, "the document", notices, source, line),
+                carried(one, _SOURCE, "the source", notices, source, line),
+            )
+
+    def write(
+        self,
+        kbest: KBest,
+        names: Sequence[str],
+        values: NDArray[np.float64],
+        totals: NDArray[np.float64] | None,
+        *,
+        first_id: int = 0,
+    ) -> Iterator[bytes]:
+        """A line for each sentence that has candidates."""
+        totals = kbest.totals if totals is None else totals
+        for t in np.flatnonzero(kbest.counts).tolist():
+            head: dict[str, Any] = {}
+            candidates = []
+            for row in kbest.rows(t):
+                of_sentence, others = _kept(kbest, row)
+                head |= of_sentence
+                features = _features(kbest, row) | dict(
+                    zip(names, values[row].tolist(), strict=True)
+                )
+                one: dict[str, Any] = {"text": kbest.texts[row].decode()}
+                if totals is not None:
+                    one["score"] = float(totals[row])
+                one["features"] = features
+                if sparse := kbest.sparse.row(row):
+                    one["sparse"] = sparse
+                candidates.append(one | others)
+            sentence = {"id": first_id + kbest.first + t} | head | {"candidates": candidates}
+            yield _written(sentence)
+
+
+class _Reader:
+    """Adds the candidates of sentences to a list of hypotheses."""
+
+    def __init__(self, found: Hypotheses, notices: Notices, source: str) -> None:
+        self._found, self._notices, self._source = found, notices, source
+
+    def sentence(self, one: dict[str, Any], place: int, line: int) -> None:
+        """Add the candidates of a sentence, an object of a line."""
+        key = first_key(one, _CANDIDATES)
+        candidates = one.pop(key) if key else None
+        if not isinstance(candidates, list):
+            raise self._found.fault(
+                f"expected a list at 'candidates', found {candidates!r:.60}"
+                if key
+                else f"expected a key 'candidates', found {', '.join(one) or 'none':.60}"
+            )
+        number = _sentence(one, place, self._source, line)
+        scores = self._scores(one, candidates)
+        one.pop("id", None)
+        head = one
+        for candidate, score in zip(candidates, scores, strict=True):
+            self._candidate(number, candidate, score, head, line)
+            head = {}
+
+    def _scores(self, one: dict[str, Any], candidates: Sequence[object]) -> Iterable[object]:
+        """The numbers of candidates that are plain texts, which are beside them."""
+        key = first_key(one, _SCORES)
+        if key is None or not candidates or not isinstance(candidates[0], str):
+            return repeat(None, len(candidates))
+        scores = one.pop(key)
+        if not isinstance(scores, list) or len(scores) != len(candidates):
+            raise self._found.fault(
+                f"expected a list of {len(candidates)} numbers at {key!r}, found {scores!r:.60}"
+            )
+        return scores
+
+    def _candidate(
+        self, sentence: int, one: object, score: Any, head: Mapping[str, Any], line: int
+    ) -> None:
+        """Add a candidate: an object with a text, or a text alone."""
+        sparse = features = None
+        text: object
+        names: tuple[str, ...]
+        if isinstance(one, str):
+            text, others = one, {}
+        elif isinstance(one, dict):
+            key, of_score = first_key(one, _TEXT), first_key(one, _SCORE)
+            if key is None:
+                raise self._found.fault(f"expected a candidate's key 'text', found {one!r:.60}")
+            text = one.pop(key)
+            if isinstance(text, dict):  # of a chat: {"message": {"role": …, "content": …}}
+                text = text.get("content")
+            score = one.pop(of_score) if of_score else None
+            features, sparse = one.pop("features", None), one.pop("sparse", None)
+            others = one
+        else:
+            raise self._found.fault(f"expected a candidate with a text, found {one!r:.60}")
+        if features is None:
+            names, values = ((), []) if score is None else (("score",), [score])
+        else:
+            names, values = self._features(features)
+        if sparse is not None and not isinstance(sparse, dict):
+            raise self._found.fault(f"expected an object at 'sparse', found {sparse!r:.60}")
+        kept = _written([head, others]) if head or others else b""
+        self._found.add(
+            sentence,
+            text_of(text, "a candidate", self._notices, source=self._source, line=line),
+            names,
+            values,
+            total=score,
+            sparse=sparse,
+            kept=kept,
+        )
+
+    def _features(self, features: object) -> tuple[tuple[str, ...], list[float]]:
+        """Names and values; a list of numbers has one name."""
+        if not isinstance(features, dict):
+            raise self._found.fault(f"expected an object at 'features', found {features!r:.60}")
+        values = list(features.values())
+        if list not in set(map(type, values)):
+            return tuple(features), values
+        names: list[str] = []
+        values = []
+        for name, value in features.items():
+            numbers = value if isinstance(value, list) else [value]
+            names += [name] * len(numbers)
+            values += numbers
+        return tuple(names), values
+
+
+def _sentence(one: Mapping[str, Any], place: int, source: str, line: int) -> int:
+    """The id of a sentence: its own, if that is a number, or its place in the file."""
+    key = first_key(one, _IDS)
+    if key is None or isinstance(one[key], str):
+        return place
+    value = one[key]
+    if type(value) is not int or not 0 <= value <= MAX_ID:
+        raise InputError(
+            f"expected a number from 0 below 2^31 at {key!r}, found {value!r:.60}",
+            source=source,
+            line=line,
+        )
+    return value
+
+
+def _kept(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Other keys of a candidate's sentence, and of the candidate, as the file has them."""
+    if kbest.lines is None:
+        return {}, {}
+    kept = kbest.lines[row][len(kbest.texts[row]) :]
+    if not kept.startswith(b"["):
+        return {}, {}
+    head, others = json.loads(kept)
+    return head, others
+
+
+def _features(kbest: KBest, row: int) -> dict[str, Any]:
+    """Dense features of a candidate by label."""
+    values = iter(kbest.dense[row].tolist())
+    found: dict[str, Any] = {}
+    for label in kbest.labels:
+        numbers = [next(values) for _ in range(label.width)]
+        found[label.name] = numbers if label.width > 1 else numbers[0]
+    return found
+
+
+def _written(content: object) -> bytes:
+    """JSON on one line; RerankError for NaN and infinity."""
+    try:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError as fault:
+        raise RerankError(f"expected finite numbers and text to write as JSON: {fault}") from None
