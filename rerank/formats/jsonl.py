@@ -43,6 +43,7 @@ _SCORE = (
     "total",
 )
 _SOURCE = ("source", "src", "prompt", "input", "source_text")
+_BESIDE = ("document", "source")  # what is written of what is beside the lists
 _IDS = ("id", "sentence_id", "index")
 
 
@@ -102,14 +103,16 @@ class JsonLines:
         *,
         first_id: int = 0,
     ) -> Iterator[bytes]:
-        """A line for each sentence that has candidates."""
+        """A line for each sentence, also without candidates; its document and source from `side`."""
         totals = kbest.totals if totals is None else totals
-        for t in np.flatnonzero(kbest.counts).tolist():
-            head: dict[str, Any] = {}
+        for t in range(len(kbest)):
+            head: dict[str, Any] = {
+                key: kbest.side[key][t].decode() for key in _BESIDE if key in kbest.side
+            }
             candidates = []
             for row in kbest.rows(t):
                 of_sentence, others = _kept(kbest, row)
-                head |= of_sentence
+                head = of_sentence | head
                 features = _features(kbest, row) | dict(
                     zip(names, values[row].tolist(), strict=True)
                 )

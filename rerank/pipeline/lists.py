@@ -230,11 +230,11 @@ class KBestSource(DocumentSource):
         kbest = self.copied(lists.kbest)
         _, sources = annotations_of(kbest, lists)
         if sources is None:
-            return replace(lists, kbest=kbest)
+            return replace(lists, kbest=kbest.path)
         folder = self._copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
         copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
         copy.write_bytes(b"".join(line + b"\n" for line in sources))
-        return replace(lists, kbest=kbest, side={**lists.side, "source": copy})
+        return replace(lists, kbest=kbest.path, side={**lists.side, "source": copy})
 
     def copied(self, path: FilePath) -> RereadFile:
         """A path to read several times: of standard input, that of a copy."""
