@@ -1,8 +1,8 @@
-"""N-best lists of whole documents: a line a document, with its sentences as Docent writes them.
+r"""N-best lists of whole documents: a line a document, with its sentences as Docent writes them.
 
-    0 ||| the first sentence \\n the second \\n  ||| LM0= -50.1 TM0= -4.2 ||| -20.3
+    0 ||| the first sentence \n the second \n  ||| LM0= -50.1 TM0= -4.2 ||| -20.3
 
-`\\n`, a backslash and an n, is a token after every sentence. Features and total are those of the
+`\n`, a backslash and an n, is a token after every sentence. Features and total are those of the
 candidates, summed.
 
 Source: https://github.com/chardmeier/docent.

@@ -103,7 +103,10 @@ class JsonLines:
         *,
         first_id: int = 0,
     ) -> Iterator[bytes]:
-        """A line for each sentence, also without candidates; its document and source from `side`."""
+        """A line for each sentence, also one without candidates.
+
+        Documents and sources are those of the file, or of `side`.
+        """
         totals = kbest.totals if totals is None else totals
         for t in range(len(kbest)):
             head: dict[str, Any] = {

@@ -170,8 +170,9 @@ def _writer(
     first_id = source.lists.first_id
 
     def lines(d: int, name: str, kbest: KBest) -> Iterator[bytes]:
+        kbest = replace(kbest, side=beside.of_sentences(kbest))
         if source.file.format.name != target.name:
-            kbest = replace(kbest, lines=None, side=beside.of_sentences(kbest))
+            kbest = replace(kbest, lines=None)
             if target.name == "moses" and b"|||" in kbest.texts.blob:
                 _refuse_bars(kbest)
         return target.write(kbest, (), np.zeros((kbest.n, 0)), None, first_id=first_id)

@@ -44,8 +44,8 @@ def test_sorted_hypotheses_are_those_of_a_stable_sort(sentences: list[int]) -> N
 
 
 def test_a_list_too_large_to_sort_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hypotheses, "_SORTED", 10)
-    with pytest.raises(InputError, match="^f:15: expected at most 1 GiB"):
+    monkeypatch.setattr(hypotheses, "_SORTED", 8)
+    with pytest.raises(InputError, match=r"^f:12: expected at most 1 GiB"):
         list(by_sentence(collected([0] * 20), Notices(), source="f"))
 
 

@@ -13,7 +13,9 @@ from rerank.errors import InputError
 from rerank.formats.jsonl import JsonLines
 from rerank.notices import Notices
 
-LIST = """{"document": "d", "source": "licht", "candidates": [{"text": "light", "score": -1, "features": {"lp": -2, "TM0": [1, 2]}, "model": "m"}, {"text": "lights", "score": -3, "features": {"TM0": [3, 4], "lp": -5}, "sparse": {"t_a": 1}}]}
+LIST = """{"document": "d", "source": "licht", "candidates": [{"text": "light", "score": -1, "features": {"lp": -2, "TM0": [1, 2]}, "model": "m"}, \
+{"text": "lights", "score": -3, "features": {"TM0": [3, 4], "lp": -5}, \
+"sparse": {"t_a": 1}}]}
 {"document": "d", "source": "x", "candidates": []}
 {"document": "e", "candidates": [{"text": "y", "score": 0, "features": {"lp": 1, "TM0": [2, 3]}}]}
 """

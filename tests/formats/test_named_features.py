@@ -79,5 +79,5 @@ def test_faults_are_said_with_their_line(text: str, message: str) -> None:
 
 def test_many_names_are_not_those_of_dense_features() -> None:
     lines = [b"0 ||| a ||| " + b" ".join(b"f%d=1" % i for i in range(10_001)) + b" ||| 1"]
-    with pytest.raises(InputError, match="^f:1: expected at most 10,000 names"):
+    with pytest.raises(InputError, match=r"^f:1: expected at most 10,000 names"):
         Cdec().prepared(lines, source="f")

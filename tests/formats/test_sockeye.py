@@ -8,7 +8,8 @@ from rerank.formats.sockeye import Sockeye
 from rerank.formats.table import detect
 from rerank.notices import Notices
 
-LIST = """{"score": 1.5, "scores": [[1.5], [1.75]], "sentence_id": 1, "translation": "a lamp", "translations": ["a lamp", "the lamp"]}
+LIST = """{"score": 1.5, "scores": [[1.5], [1.75]], "sentence_id": 1, "translation": "a lamp", \
+"translations": ["a lamp", "the lamp"]}
 {"score": 0.5, "sentence_id": 2, "translation": "light"}
 """
 
