@@ -29,6 +29,7 @@ RENAMED = "feature renamed to letters and digits"
 CLIPPED = "infinite number, clipped"
 _CHUNK = 1 << 20  # bytes of texts, or numbers, of a chunk
 _SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
+_BLANK = 32
 _ID = re.compile(rb"[0-9]{1,10}")
 _NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 
@@ -130,6 +131,42 @@ class Hypotheses:
         )  # fmt: skip
         self._clear()
         return rows
+
+    @property
+    def empty(self) -> bool:
+        """Whether no hypothesis was added yet, so that features are not known."""
+        return self._names is None
+
+    def has(self, names: tuple[str, ...]) -> bool:
+        """Whether the first hypothesis has these values in the order of its labels."""
+        return names == self._names and not self._order
+
+    def with_columns(
+        self,
+        lines: TextColumn,
+        text_spans: NDArray[np.int64],
+        places: NDArray[np.int64],
+        sentences: NDArray[np.int64],
+        dense: NDArray[np.float64],
+        totals: NDArray[np.float64],
+    ) -> KBestRows:
+        """Further hypotheses with the features of the first one, already in columns (n, …).
+
+        Numbers are finite; hypotheses that were added one by one have been handed over.
+        """
+        n = len(lines)
+        self._count += n
+        return KBestRows(
+            labels=self._labels,
+            lines=lines,
+            text_spans=text_spans,
+            line_numbers=np.arange(self._count - n + 1, self._count + 1),
+            sentences=sentences,
+            dense=dense,
+            totals=totals,
+            sparse={},
+            places=places,
+        )
 
     # Features
 
@@ -247,6 +284,20 @@ class ReadOnlyFormat:
         """Lines of a Moses list."""
         bare = replace(kbest, lines=None)
         return Moses().write(bare, names, values, totals, first_id=first_id)
+
+
+def stripped(blob: bytes, spans: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Spans (n, 2) without the blanks at the ends of their texts."""
+    content = np.frombuffer(blob, np.uint8)
+    new = spans.copy()
+    starts, stops = spans.T
+    some = np.flatnonzero(starts < stops)
+    ends = (content[starts[some]] == _BLANK) | (content[stops[some] - 1] == _BLANK)
+    for row in some[ends].tolist():
+        start, stop = spans[row].tolist()
+        text = blob[start:stop].lstrip(b" ")
+        new[row] = stop - len(text), stop - len(text) + len(text.rstrip(b" "))
+    return new
 
 
 def sentence_id(token: bytes) -> int:

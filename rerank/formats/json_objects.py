@@ -13,7 +13,7 @@ from rerank.formats.tokens import shown
 from rerank.notices import Notices
 
 _DIGITS = 400  # more than any number that is finite as a float
-_LINE_ENDS = re.compile("[ \t]*[\r\n]+[ \t]*")
+_LINE_ENDS = re.compile("[ \t\r]*\n[ \t\r\n]*")
 BLANK = "blank line, skipped"
 LINE_END = "line end inside a text, read as a space"
 
@@ -63,9 +63,9 @@ def text_of(value: object, what: str, notices: Notices, *, source: str, line: in
         raise InputError(
             f"expected a text for {what}, found {value!r:.60}", source=source, line=line
         )
-    if "\n" in value or "\r" in value:
+    if "\n" in value:
         notices.add(LINE_END, source=source, line=line)
-        value = _LINE_ENDS.sub(" ", value.strip())
+        value = _LINE_ENDS.sub(" ", value.strip(" \t\r\n"))
     try:
         text = value.encode()
     except UnicodeEncodeError:

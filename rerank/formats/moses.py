@@ -44,12 +44,12 @@ def read_rows(
     for number, line in enumerate(lines, 1):
         if line.strip():
             reader = _Reader(line, number, notices, source, clip)
-            yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
+            yield from filter(len, map(reader.rows, chunks(chain([line], lines))))
         else:
             notices.add(_BLANK, source=source, line=number)
 
 
-def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+def chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
     chunk: list[bytes] = []
     size = 0

@@ -13,7 +13,8 @@ from rerank.errors import InputError
 from rerank.formats.jsonl import JsonLines
 from rerank.notices import Notices
 
-LIST = """{"document": "d", "source": "licht", "candidates": [{"text": "light", "score": -1, "features": {"lp": -2, "TM0": [1, 2]}, "model": "m"}, \
+LIST = """{"document": "d", "source": "licht", "candidates": [\
+{"text": "light", "score": -1, "features": {"lp": -2, "TM0": [1, 2]}, "model": "m"}, \
 {"text": "lights", "score": -3, "features": {"TM0": [3, 4], "lp": -5}, \
 "sparse": {"t_a": 1}}]}
 {"document": "d", "source": "x", "candidates": []}
