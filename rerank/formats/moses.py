@@ -170,7 +170,10 @@ def format_line(
     `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
     """
     if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
-        raise RerankError(f"a k-best list cannot hold the text {tokens.shown(text)}")
+        raise RerankError(
+            f"a k-best list cannot hold the text {tokens.shown(text)}; write it with Moses' "
+            "escapes: rerank convert --escape moses"
+        )
     parts = [b"%d ||| %s |||" % (sentence, text)]
     for name, values in dense:
         parts.append(_checked(name, _NAME) + b"=")

@@ -18,7 +18,7 @@ from rerank.files.paths import display
 from rerank.formats.document_nbest import document_lines
 from rerank.formats.table import KBestFormat
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.lists import KBestSource, Lists, own_documents
 from rerank.pipeline.sources import Printer, log
 from rerank.registry import FORMATS
 
@@ -148,10 +148,7 @@ def _with_documents(lists: Lists, conversion: Conversion) -> Lists:
     """The lists with every sentence a document, if nothing else is said."""
     if lists.docs is not None or lists.no_docs is not None:
         return lists
-    from rerank.files.lines import is_pipe
-    from rerank.formats.table import annotations_of
-
-    if not is_pipe(lists.kbest) and annotations_of(lists.kbest, lists)[0] is not None:
+    if own_documents(lists) is not None:
         return lists
     if conversion.to == DOCUMENTS:
         return lists  # the message names the options

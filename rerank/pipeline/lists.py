@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
+from rerank.corpus.references import read_references, read_with_documents
 from rerank.errors import InputError, StoppedEarly
 from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import count_lines, spool
+from rerank.files.lines import count_lines, is_pipe, spool
 from rerank.files.paths import FilePath, display
 from rerank.formats.table import (
     KBestFormat,
@@ -79,6 +80,25 @@ class Lists(ReadingOptions):
         others = [path for named in self.score_files.values() for _, path in named]
         docs = [path for path in (self.docs, self.kbest_scores) if path]
         return [self.kbest, *map(str, docs), *self.side.values(), *others]
+
+
+def own_documents(lists: Lists) -> Documents | None:
+    """Documents that the list itself has; None if it has none, or options name others."""
+    if lists.docs is not None or lists.no_docs is not None or is_pipe(lists.kbest):
+        return None
+    ids, _ = annotations_of(lists.kbest, lists)
+    return None if ids is None else Documents.from_lines(ids, source=display(lists.kbest))
+
+
+def read_targets(
+    lists: Lists, references: Sequence[str | Path], notices: Notices
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents of lists, and the references of their sentences: [sentence][file]."""
+    documents = own_documents(lists)
+    if documents is None:
+        return read_with_documents(lists.docs, lists.no_docs, references, notices)
+    model = display(lists.kbest)
+    return documents, read_references(references, documents.n_lines, notices, model=model)
 
 
 class KBestFile:

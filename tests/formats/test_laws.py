@@ -81,7 +81,8 @@ class JsonLines:
 
 WRITTEN = [known for known in formats() if not isinstance(known, ReadOnlyFormat)]
 finite = st.floats(-LARGEST, LARGEST)
-texts = st.text(st.characters(codec="utf-8", exclude_characters="\n|\0"), max_size=6)  # NUL: no file has it
+of_files = st.characters(codec="utf-8", exclude_characters="\n|\0")  # no file has a NUL
+texts = st.text(of_files, max_size=6)
 features = st.fixed_dictionaries({"tm": finite, "LM0": finite}, optional={"tag_a": finite})
 lists = st.lists(st.tuples(texts, features), max_size=3)
 full = st.lists(st.tuples(texts, features), min_size=1, max_size=3)

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from support.files import read, write
+from support.files import read, write, write_weights
 
 from rerank.cli import run
 
@@ -85,6 +85,65 @@ def test_documents_are_lines() -> None:
         r"0 ||| a lamp burns \n \n  ||| LM0= -8.25 TM0= -1 -3 tag_a= 1 ||| -8.25",
         r"0 ||| the lamp \n \n  ||| LM0= -9.5 TM0= -1 -2 ||| -9.5",
         r"1 ||| it &apos;s light \n  ||| LM0= -7 TM0= 0.001 4 ||| -7",
+    ]
+
+
+JSON = (
+    '{"document": "x", "candidates": [{"text": "a lamp", "features": {"lp": -1}}, '
+    '{"text": "the lamp", "features": {"lp": -2}}]}',
+    '{"document": "y", "candidates": [{"text": "light", "features": {"lp": -1}}]}',
+)
+
+
+def test_decoding_and_tuning_take_the_documents_of_the_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("j.jsonl", JSON)
+    write("j.ref", ["the lamp", "light"])
+    write_weights("w.json", {"lp": -1})
+    words = "--kbest j.jsonl --weights w.json --kbest-out kept.jsonl --out out"
+    assert run(["decode", *words.split()]) == 0
+    assert "2 documents" in capsys.readouterr().err
+    assert read("out") == ["the lamp", "light"]
+    assert [json.loads(line)["document"] for line in read("kept.jsonl")] == ["x", "y"]
+    assert (
+        run(
+            [
+                "tune-mert",
+                "--kbest",
+                "j.jsonl",
+                "--ref",
+                "j.ref",
+                "--out",
+                "v.json",
+                "--starts",
+                "1",
+            ]
+        )
+        == 0
+    )
+    assert json.loads(Path("v.json").read_text())["weights"]["lp"][0] < 0
+    write("j.ref", ["the lamp"])
+    assert run(["tune-mert", "--kbest", "j.jsonl", "--ref", "j.ref", "--out", "v.json", "-q"]) == 3
+    assert "expected 2 lines as j.jsonl has, found 1" in capsys.readouterr().err
+
+
+def test_a_list_in_which_a_document_comes_back_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("j.jsonl", [*JSON, JSON[0]])
+    assert run(["convert", "--kbest", "j.jsonl", "--to", "moses", "--out", "out", "-q"]) == 3
+    assert "expected each document in one run of lines" in capsys.readouterr().err
+
+
+def test_scores_of_other_tools_go_to_the_hypotheses_in_the_order_of_the_file() -> None:
+    write("f.out", ["H-1\t-1\ta", "P-1\t-1", "H-0\t-1\tb", "P-0\t-1"])
+    write("qe", ["10", "20"])
+    words = "score --kbest f.out --no-docs each --scores qe=qe --out out -q"
+    assert run(words.split()) == 0
+    assert [(line.split()[2], line.split("qe= ")[1].split()[0]) for line in read("out")] == [
+        ("b", "20"),
+        ("a", "10"),
     ]
 
 
