@@ -89,42 +89,30 @@ def test_documents_are_lines() -> None:
 
 
 JSON = (
-    '{"document": "x", "candidates": [{"text": "a lamp", "features": {"lp": -1}}, '
-    '{"text": "the lamp", "features": {"lp": -2}}]}',
-    '{"document": "y", "candidates": [{"text": "light", "features": {"lp": -1}}]}',
+    '{"document": "x", "candidates": [{"text": "a lamp burns all night", "features": {"lp": -1}}, '
+    '{"text": "the lamp burns all night", "features": {"lp": -2}}]}',
+    '{"document": "y", "candidates": [{"text": "it gives light to us", "features": {"lp": -1}}]}',
 )
+CHOSEN = ["the lamp burns all night", "it gives light to us"]
 
 
 def test_decoding_and_tuning_take_the_documents_of_the_list(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write("j.jsonl", JSON)
-    write("j.ref", ["the lamp", "light"])
+    write("j.ref", CHOSEN)
     write_weights("w.json", {"lp": -1})
     words = "--kbest j.jsonl --weights w.json --kbest-out kept.jsonl --out out"
     assert run(["decode", *words.split()]) == 0
     assert "2 documents" in capsys.readouterr().err
-    assert read("out") == ["the lamp", "light"]
+    assert read("out") == CHOSEN
     assert [json.loads(line)["document"] for line in read("kept.jsonl")] == ["x", "y"]
-    assert (
-        run(
-            [
-                "tune-mert",
-                "--kbest",
-                "j.jsonl",
-                "--ref",
-                "j.ref",
-                "--out",
-                "v.json",
-                "--starts",
-                "1",
-            ]
-        )
-        == 0
-    )
-    assert json.loads(Path("v.json").read_text())["weights"]["lp"][0] < 0
-    write("j.ref", ["the lamp"])
-    assert run(["tune-mert", "--kbest", "j.jsonl", "--ref", "j.ref", "--out", "v.json", "-q"]) == 3
+    tune = "tune-mert --kbest j.jsonl --ref j.ref --out v.json -q"
+    assert run([*tune.split(), "--starts", "1"]) == 0
+    assert json.loads(Path("v.json").read_text(encoding="utf-8"))["weights"]["lp"][0] < 0
+    capsys.readouterr()
+    write("j.ref", CHOSEN[:1])
+    assert run(tune.split()) == 3
     assert "expected 2 lines as j.jsonl has, found 1" in capsys.readouterr().err
 
 
