@@ -25,6 +25,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats import moses_grammar as grammar
+from rerank.formats.json_objects import read_object
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 from rerank.registry import FORMATS
@@ -146,7 +147,6 @@ _OTHERS = {  # how files begin that are no k-best lists, and what to do with the
     rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
     "`rerank tune-moses --features FILE` reads it",
     rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
-    rb"\s*[\[{]": "it looks like JSON, but has no list of candidates in an object a line",
 }
 
 
@@ -155,6 +155,12 @@ def _looks_like(line: bytes) -> str:
     for pattern, meaning in _OTHERS.items():
         if re.match(pattern, line):
             return f"{meaning}; "
+    if re.match(rb"\s*[\[{]", line):
+        try:
+            read_object(line)
+        except InputError as fault:
+            return f"it looks like JSON: {fault}; "
+        return "it looks like JSON, but has no list of candidates in an object a line; "
     if grammar.SEPARATOR in line:
         return ""
     return (
