@@ -180,7 +180,20 @@ METRICS: Registry[Callable[[], TextMetric]] = Registry(
     },
 )
 FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
-    "format", {"moses": "rerank.formats.moses:Moses"}
+    "format",
+    {  # in the order in which they are asked whether a file is theirs
+        "sockeye": "rerank.formats.sockeye:Sockeye",
+        "jsonl": "rerank.formats.jsonl:JsonLines",
+        "mlm-scoring": "rerank.formats.mlm_scoring:MlmScoring",
+        "fairseq": "rerank.formats.fairseq:Fairseq",
+        "mbr-nmt": "rerank.formats.mbr_nmt:MbrNmt",
+        "travatar": "rerank.formats.travatar:Travatar",
+        "joshua": "rerank.formats.joshua:Joshua",
+        "cdec": "rerank.formats.cdec:Cdec",
+        "flat": "rerank.formats.flat:Flat",
+        "portage": "rerank.formats.portage:Portage",
+        "moses": "rerank.formats.moses:Moses",
+    },
 )
 UTILITIES = {  # of minimum Bayes risk
     "bleu": "rerank.metrics.pairwise:PairwiseBleu",

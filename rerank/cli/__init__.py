@@ -19,6 +19,7 @@ import rerank
 from rerank.cli.ablation import ablate
 from rerank.cli.cache import cache
 from rerank.cli.cloze import cloze
+from rerank.cli.converting import convert, first
 from rerank.cli.decoding import decode, score
 from rerank.cli.demo import demo
 from rerank.cli.diversity import diversity
@@ -79,6 +80,8 @@ for command in (
     explain,
     ablate,
     export,
+    convert,
+    first,
     diversity,
     list_group,
     cache,

@@ -36,6 +36,19 @@ def _with_top(context: click.Context, parameter: click.Parameter, value: bool) -
 
 _READING_OPTIONS = [
     click.option(
+        "--kbest-format",
+        type=TEXT,
+        metavar="NAME[:K]",
+        help="Format of the list, if its first lines do not tell; `rerank list formats` shows "
+        "them. flat:K and portage:K have K lines a sentence.",
+    ),
+    click.option(
+        "--kbest-scores",
+        type=FILE,
+        help="Numbers of each hypothesis of a flat or Portage list, a line each, as features F0, "
+        "F1, ….",
+    ),
+    click.option(
         "--top",
         type=Whole(most=MOST_LINES),
         metavar="K",

@@ -33,7 +33,8 @@ kbest_option = click.option(
     "--kbest",
     required=True,
     type=FILE,
-    help="Moses k-best list, plain or compressed (gzip, xz, bzip2); - is standard input.",
+    help="K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
+    "- is standard input.",
 )
 docs_option = click.option("--docs", type=FILE, help="Document ids, one line per source sentence.")
 no_docs_option = click.option(

@@ -15,6 +15,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
+from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
 _NAMED = 5  # ids listed in a message
@@ -28,7 +29,9 @@ class ReadingOptions:
     top: candidates to keep of each sentence, the first ones; diverse: those of
     `rerank.corpus.diversity.farthest_first` instead, chosen from the whole list; first_id: id of
     the first source sentence; clip_inf: magnitude to read for infinite numbers, which are otherwise
-    errors; max_k: candidates of a sentence, above which a list is refused.
+    errors; max_k: candidates of a sentence, above which a list is refused; kbest_format: NAME or
+    NAME:K, the format to read, which is otherwise recognised; kbest_scores: file with the numbers
+    of each hypothesis of a format whose lists have none.
     """
 
     top: int | None = None
@@ -36,6 +39,8 @@ class ReadingOptions:
     first_id: int = 0
     clip_inf: float | None = None
     max_k: int = 1_000_000
+    kbest_format: str | None = None
+    kbest_scores: FilePath | None = None
 
 
 ALL = ReadingOptions()
@@ -198,14 +203,14 @@ class _Grouping:
             )
 
     def _error(self, message: str, rows: KBestRows, wrong: NDArray[np.int64]) -> InputError:
-        return InputError(message, source=self.source, line=int(rows.line_numbers[wrong[0]]))
+        return InputError(message, source=self.source, line=int(rows.file_lines[wrong[0]]))
 
     def _sorted(self, rows: KBestRows) -> KBestRows:
         """The rows sorted by sentence, within a sentence in the order of the file."""
         falls = np.flatnonzero(np.diff(rows.sentences) < 0)
         if not len(falls):
             return rows
-        self._note("interleaved ids, grouped by sentence", rows.line_numbers[falls + 1])
+        self._note("interleaved ids, grouped by sentence", rows.file_lines[falls + 1])
         return rows.take(np.argsort(rows.sentences, kind="stable"))
 
     def _chosen(
@@ -227,16 +232,16 @@ class _Grouping:
     def _note_texts(self, kbest: KBest, rows: KBestRows) -> None:
         """Count empty and duplicate hypotheses, and those with special words of language models."""
         starts, stops = kbest.texts.spans.T
-        self._note("empty hypothesis", rows.line_numbers[starts == stops])
+        self._note("empty hypothesis", rows.file_lines[starts == stops])
         texts = kbest.texts.to_list()
         repeated = [row for t in range(len(kbest)) for row in _repeated(texts, kbest.rows(t))]
-        self._note("duplicate hypothesis, kept", rows.line_numbers[repeated])
+        self._note("duplicate hypothesis, kept", rows.file_lines[repeated])
         blob = rows.lines.blob
         if b"<" in blob and any(word in blob for word in _SPECIAL_WORDS):
             special = [bool(_SPECIAL_WORDS & set(text.split(b" "))) for text in texts]
             self._note(
                 "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word",
-                rows.line_numbers[special],
+                rows.file_lines[special],
             )
 
     def _note(self, kind: str, lines: NDArray[np.int64]) -> None:

@@ -25,14 +25,20 @@ class KBestRows:
     labels: tuple[Label, ...]  # their widths sum to F
     lines: TextColumn  # (n,)
     text_spans: NDArray[np.int64]  # (n, 2) in `lines.blob`, without blanks around the text
-    line_numbers: NDArray[np.int64]  # (n,) in the file, from 1
+    line_numbers: NDArray[np.int64]  # (n,) of entries from 1: lines, where each has a hypothesis
     sentences: NDArray[np.int64]  # (n,) ids as written
     dense: NDArray[np.float64]  # (n, F)
     totals: NDArray[np.float64]  # (n,), NaN where there is none
     sparse: Mapping[int, Mapping[str, float]]  # by line number, where there are any
+    places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    @property
+    def file_lines(self) -> NDArray[np.int64]:
+        """Lines of the file (n,), from 1, for messages."""
+        return self.line_numbers if self.places is None else self.places
 
     @property
     def texts(self) -> TextColumn:
@@ -53,6 +59,7 @@ class KBestRows:
             dense=self.dense[rows],
             totals=self.totals[rows],
             sparse={n: self.sparse[n] for n in numbers.tolist() if n in self.sparse},
+            places=None if self.places is None else self.places[rows],
         )
 
     def sparse_columns(self) -> SparseColumns:
@@ -78,4 +85,9 @@ def concatenate(pieces: Sequence[KBestRows]) -> KBestRows:
         dense=np.concatenate([piece.dense for piece in pieces]),
         totals=np.concatenate([piece.totals for piece in pieces]),
         sparse={line: found for piece in pieces for line, found in piece.sparse.items()},
+        places=(
+            None
+            if pieces[0].places is None
+            else np.concatenate([piece.file_lines for piece in pieces])
+        ),
     )

@@ -44,12 +44,12 @@ def read_rows(
     for number, line in enumerate(lines, 1):
         if line.strip():
             reader = _Reader(line, number, notices, source, clip)
-            yield from filter(len, map(reader.rows, _chunks(chain([line], lines))))
+            yield from filter(len, map(reader.rows, chunks(chain([line], lines))))
         else:
             notices.add(_BLANK, source=source, line=number)
 
 
-def _chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+def chunks(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Lists of lines, of `_CHUNK` bytes with the last line or, at the end, fewer."""
     chunk: list[bytes] = []
     size = 0
@@ -170,7 +170,10 @@ def format_line(
     `RerankError` for text that would not read back: with `|||`, line ends or blanks at its ends.
     """
     if grammar.SEPARATOR in text or b"\n" in text or text != text.strip(b" "):
-        raise RerankError(f"a k-best list cannot hold the text {tokens.shown(text)}")
+        raise RerankError(
+            f"a k-best list cannot hold the text {tokens.shown(text)}; write it with Moses' "
+            "escapes: rerank convert --escape moses"
+        )
     parts = [b"%d ||| %s |||" % (sentence, text)]
     for name, values in dense:
         parts.append(_checked(name, _NAME) + b"=")

@@ -7,11 +7,12 @@ test; or, in another package, an entry point of the group `rerank.formats`.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +21,11 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
-from rerank.errors import InputError
-from rerank.files.lines import read_lines
+from rerank.errors import InputError, UsageError
+from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
+from rerank.formats import moses_grammar as grammar
+from rerank.formats.json_objects import read_object
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 from rerank.registry import FORMATS
@@ -73,6 +76,35 @@ class KBestFormat(Protocol):
         ...
 
 
+@runtime_checkable
+class TwoPassFormat(Protocol):
+    """A format whose file is read once before, for what only its end tells."""
+
+    def prepared(self, lines: Iterable[bytes], *, source: str) -> KBestFormat:
+        """The format for a file of these lines."""
+        ...
+
+
+@runtime_checkable
+class SizedFormat(Protocol):
+    """A format whose file says neither how many hypotheses a sentence has nor their scores."""
+
+    def configured(self, k: int | None, scores: Iterable[bytes] | None, name: str) -> KBestFormat:
+        """The format for lists of k hypotheses and the scores of a file of this name."""
+        ...
+
+
+@runtime_checkable
+class AnnotatedFormat(Protocol):
+    """A format whose files may have the document and the source of each sentence."""
+
+    def beside(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str
+    ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        """(sentence id, its document, its source) of each sentence, None where there is none."""
+        ...
+
+
 def formats() -> list[KBestFormat]:
     """All formats, in the order in which they are asked whether a file is theirs.
 
@@ -100,17 +132,128 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     for known in tried:
         if known.detect(head):
             return known, chain(head, lines)
+    line = head[content[0] - 1]
     raise InputError(
-        f"expected a k-best list, found {shown(head[content[0] - 1])}; formats tried: "
+        f"expected a k-best list, found {shown(line)}; {_looks_like(line)}formats tried: "
         f"{', '.join(known.name for known in tried)}; `rerank list formats` shows a line of each",
         source=source,
         line=content[0],
     )
 
 
-def format_of(path: FilePath) -> KBestFormat:
+_OTHERS = {  # how files begin that are no k-best lists, and what to do with them
+    rb"\s*<(?:\?xml|dataset|srcset|refset|tstset|doc)\b": "it looks like SGML or XML of documents, "
+    "with one translation of each sentence",
+    rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
+    "`rerank tune-moses --features FILE` reads it",
+    rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
+}
+
+
+def _looks_like(line: bytes) -> str:
+    """What a file may be that begins with this line, and what to do with it."""
+    for pattern, meaning in _OTHERS.items():
+        if re.match(pattern, line):
+            return f"{meaning}; "
+    if re.match(rb"\s*[\[{]", line):
+        try:
+            read_object(line)
+        except InputError as fault:
+            return f"it looks like JSON: {fault}; "
+        return "it looks like JSON, but has no list of candidates in an object a line; "
+    if grammar.SEPARATOR in line:
+        return ""
+    return (
+        "it looks like plain text: if it has K hypotheses of each sentence, a line each, use "
+        "`rerank convert --kbest FILE --kbest-format flat:K --kbest-scores SCORES --to moses "
+        "--out FILE`; "
+    )
+
+
+def chosen_format(name: str) -> tuple[KBestFormat, int | None]:
+    """The format that `--kbest-format NAME[:K]` names, and K; UsageError if there is none."""
+    name, mark, k = name.partition(":")
+    known = FORMATS.named(name)()
+    if not mark:
+        return known, None
+    if not isinstance(known, SizedFormat):
+        raise UsageError(f"--kbest-format {name}:{k}: {name} takes no number; give {name} alone")
+    if not re.fullmatch("[1-9][0-9]{0,6}", k):
+        raise UsageError(f"--kbest-format {name}:{k}: expected a number of lines, as {name}:100")
+    return known, int(k)
+
+
+def check_options(options: ReadingOptions) -> None:
+    """UsageError for options that name no format, or scores of one that has its own."""
+    k, known = None, None
+    if options.kbest_format is not None:
+        known, k = chosen_format(options.kbest_format)
+    if isinstance(known, SizedFormat):
+        known.configured(k, None if options.kbest_scores is None else (), "")
+    elif options.kbest_scores is not None:
+        raise UsageError(
+            "--kbest-scores: expected a list whose scores are in another file; give --kbest-format "
+            "flat:K, where each sentence has K lines, or portage:K"
+        )
+
+
+def opened(
+    path: FilePath, notices: Notices, options: ReadingOptions = ALL
+) -> tuple[KBestFormat, Iterator[bytes]]:
+    """The format of a k-best list, named or recognised, ready to read the lines of the file."""
+    check_options(options)
+    lines, source = read_lines(path, notices), display(path)
+    if options.kbest_format is None:
+        known, lines = detect(lines, source=source)
+    else:
+        known, k = chosen_format(options.kbest_format)
+        if isinstance(known, SizedFormat):
+            scores = options.kbest_scores
+            known = known.configured(
+                k,
+                None if scores is None else read_lines(scores, notices),
+                "" if scores is None else display(scores),
+            )
+    if isinstance(known, TwoPassFormat):
+        if is_pipe(path):
+            raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
+        known = known.prepared(read_lines(path, Notices()), source=source)
+    return known, lines
+
+
+def format_of(path: FilePath, options: ReadingOptions = ALL) -> KBestFormat:
     """The format of the k-best list in a file."""
+    if options.kbest_format is not None:
+        return chosen_format(options.kbest_format)[0]
     return detect(read_lines(path, Notices()), source=display(path))[0]
+
+
+def annotations_of(
+    path: FilePath, options: ReadingOptions = ALL
+) -> tuple[list[bytes] | None, list[bytes] | None]:
+    """Documents and sources of a k-best list, of each sentence from the first id on.
+
+    None for those that the list does not have for every sentence.
+    """
+    known = format_of(path, options)
+    if not isinstance(known, AnnotatedFormat):
+        return None, None
+    found = known.beside(read_lines(path, Notices()), Notices(), source=display(path))
+    documents: dict[int, bytes] = {}
+    sources: dict[int, bytes] = {}
+    for sentence, document, text in found:
+        if document is not None:
+            documents[sentence - options.first_id] = document
+        if text is not None:
+            sources[sentence - options.first_id] = text
+    return _complete(documents), _complete(sources)
+
+
+def _complete(lines: Mapping[int, bytes]) -> list[bytes] | None:
+    """Lines by number as a list; None if any is missing."""
+    if not lines or lines.keys() != set(range(len(lines))):
+        return None
+    return [lines[i] for i in range(len(lines))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,5 +297,5 @@ def read_documents(
 
 def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
     """The hypotheses of a file in chunks."""
-    known, lines = detect(read_lines(path, notices), source=display(path))
+    known, lines = opened(path, notices, options)
     return known.read(lines, notices, source=display(path), clip=options.clip_inf)

@@ -6,6 +6,9 @@
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.cloze import Cloze as Cloze
 from rerank.pipeline.cloze import cloze as cloze
+from rerank.pipeline.converting import Conversion as Conversion
+from rerank.pipeline.converting import convert as convert
+from rerank.pipeline.converting import first as first
 from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
 from rerank.pipeline.decoding import score as score

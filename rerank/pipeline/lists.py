@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -10,12 +11,21 @@ from pathlib import Path
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
+from rerank.corpus.references import read_references, read_with_documents
 from rerank.errors import InputError, StoppedEarly
 from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import count_lines, spool
+from rerank.files.lines import count_lines, is_pipe, spool
 from rerank.files.paths import FilePath, display
-from rerank.formats.table import KBestFormat, Survey, format_of, read_documents, survey_of
+from rerank.formats.table import (
+    KBestFormat,
+    Survey,
+    annotations_of,
+    check_options,
+    format_of,
+    read_documents,
+    survey_of,
+)
 from rerank.notices import Notices
 from rerank.pipeline.models import (
     FLOAT32,
@@ -68,8 +78,27 @@ class Lists(ReadingOptions):
     def files(self) -> list[str | Path]:
         """All files that are read, without the models."""
         others = [path for named in self.score_files.values() for _, path in named]
-        docs = [self.docs] if self.docs else []
-        return [self.kbest, *docs, *self.side.values(), *others]
+        docs = [path for path in (self.docs, self.kbest_scores) if path]
+        return [self.kbest, *map(str, docs), *self.side.values(), *others]
+
+
+def own_documents(lists: Lists) -> Documents | None:
+    """Documents that the list itself has; None if it has none, or options name others."""
+    if lists.docs is not None or lists.no_docs is not None or is_pipe(lists.kbest):
+        return None
+    ids, _ = annotations_of(lists.kbest, lists)
+    return None if ids is None else Documents.from_lines(ids, source=display(lists.kbest))
+
+
+def read_targets(
+    lists: Lists, references: Sequence[str | Path], notices: Notices
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents of lists, and the references of their sentences: [sentence][file]."""
+    documents = own_documents(lists)
+    if documents is None:
+        return read_with_documents(lists.docs, lists.no_docs, references, notices)
+    model = display(lists.kbest)
+    return documents, read_references(references, documents.n_lines, notices, model=model)
 
 
 class KBestFile:
@@ -89,11 +118,18 @@ class KBestFile:
     @cached_property
     def format(self) -> KBestFormat:
         """The format of the list."""
-        return format_of(self.path)
+        return format_of(self.path, self.lists)
+
+    @cached_property
+    def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
+        """Documents and sources of the sentences, where the list itself has them."""
+        return annotations_of(self.path, self.lists)
 
     def documents(self, notices: Notices) -> Documents:
-        """The documents that the options name."""
+        """The documents that the options name or, without them, that the list has."""
         lists = self.lists
+        if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
+            return Documents.from_lines(self.annotations[0], source=self.name)
         return Documents.chosen(
             lists.docs, lists.no_docs, self._lines_by_id, notices, most=self._most_lines
         )
@@ -137,15 +173,20 @@ class KBestSource(DocumentSource):
     ) -> None:
         watch, options = Stopwatch(), lists.names
         check_names(options, lists.model_options.pmi)
+        check_options(lists)
         self.lists, self._copies = lists, copies
         self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
         with watch.lap("models"):
             self.models = open_models(lists.lms, lists.scoring, self.cache, lists.model_options)
             self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
         needed = {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
+        if "source" in needed and "source" not in lists.side:
+            lists = self.lists = self._with_own_source(lists)
         check_files(needed, lists.side)
         self._side = {kind: self.copied(path) for kind, path in lists.side.items()}
-        self.file = KBestFile(self.copied(lists.kbest), lists, self._side)
+        self._scores = self.copied(lists.kbest_scores) if lists.kbest_scores else None
+        reading = replace(lists, kbest_scores=self._scores)
+        self.file = KBestFile(self.copied(lists.kbest), reading, self._side)
         self.documents = documents or self.file.documents(notices)
         self.info = ListInfo(
             self.documents,
@@ -186,7 +227,8 @@ class KBestSource(DocumentSource):
                 yield source
             except InputError:
                 score_files = (file.path for file in source.score_files)
-                for path in (source.file.path, *source._side.values(), *score_files):
+                others = (source._scores, *source._side.values(), *score_files)
+                for path in (source.file.path, *others):
                     if isinstance(path, RereadFile):
                         path.check()  # a file that was rewritten is the reason
                 raise
@@ -202,6 +244,17 @@ class KBestSource(DocumentSource):
                 raise StoppedEarly(
                     "stopped, scores kept in the cache: the same command goes on from there"
                 ) from None
+
+    def _with_own_source(self, lists: Lists) -> Lists:
+        """The lists with the sources that their own file has, if it has those of all sentences."""
+        kbest = self.copied(lists.kbest)
+        _, sources = annotations_of(kbest, lists)
+        if sources is None:
+            return replace(lists, kbest=kbest.path)
+        folder = self._copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
+        copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
+        copy.write_bytes(b"".join(line + b"\n" for line in sources))
+        return replace(lists, kbest=kbest.path, side={**lists.side, "source": copy})
 
     def copied(self, path: FilePath) -> RereadFile:
         """A path to read several times: of standard input, that of a copy."""

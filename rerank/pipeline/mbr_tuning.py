@@ -18,7 +18,6 @@ from decoders.numerics import rng_for
 from decoders.posterior import Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.search import SEED
-from rerank.corpus.references import read_with_documents
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
@@ -30,7 +29,7 @@ from rerank.metrics.bleu import Bleu
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.run_loop import Batch, LinearModel
 from rerank.pipeline.searching import AUTO, UTILITY, Search, choose_search, utilities_of
 from rerank.pipeline.sources import Printer
@@ -90,7 +89,7 @@ def tune_mbr(
     given, source_name = read_weights(weights, notices), display(weights)
     refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source_name)
     model = LinearModel(given, source_name)
-    documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
+    documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
         if _tuned_on(given, lists.kbest):
             notices.add(_SEEN, source=source_name)

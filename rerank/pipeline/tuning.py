@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.references import read_with_documents
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
@@ -21,7 +20,7 @@ from rerank.metrics.bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log
 from rerank.pipeline.tuning_outcome import (
@@ -100,7 +99,7 @@ def tune_mert(
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
     bleu = Bleu(tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
-    documents, lines = read_with_documents(lists.docs, lists.no_docs, references, notices)
+    documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
         search = choose_search(source, search, announce)
         if source.scorers:

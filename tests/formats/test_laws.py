@@ -15,6 +15,7 @@ from rerank.corpus.columns import TextColumn
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.corpus.rows import KBestRows
+from rerank.formats.hypotheses import ReadOnlyFormat
 from rerank.formats.laws import check_format
 from rerank.formats.moses import Moses
 from rerank.formats.table import KBestFormat, formats
@@ -78,8 +79,10 @@ class JsonLines:
                 yield json.dumps(one).encode()
 
 
+WRITTEN = [known for known in formats() if not isinstance(known, ReadOnlyFormat)]
 finite = st.floats(-LARGEST, LARGEST)
-texts = st.text(st.characters(codec="utf-8", exclude_characters="\n|"), max_size=6)
+of_files = st.characters(codec="utf-8", exclude_characters="\n|\0")  # no file has a NUL
+texts = st.text(of_files, max_size=6)
 features = st.fixed_dictionaries({"tm": finite, "LM0": finite}, optional={"tag_a": finite})
 lists = st.lists(st.tuples(texts, features), max_size=3)
 full = st.lists(st.tuples(texts, features), min_size=1, max_size=3)
@@ -88,7 +91,7 @@ documents = st.tuples(full, st.lists(lists, max_size=2), full).map(
 )
 
 
-@pytest.mark.parametrize("known", [*formats(), JsonLines()], ids=lambda known: known.name)
+@pytest.mark.parametrize("known", [*WRITTEN, JsonLines()], ids=lambda known: known.name)
 @given(documents)
 def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) -> None:
     check_format(known, kbest)
@@ -96,7 +99,8 @@ def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) ->
 
 @pytest.mark.parametrize("known", formats(), ids=lambda known: known.name)
 def test_a_format_recognises_its_own_example_and_nothing_plain(known: KBestFormat) -> None:
-    assert known.detect(known.example.splitlines())
+    flat = known.name in ("flat", "portage")  # plain text, which is never recognised
+    assert known.detect(known.example.splitlines()) is not flat
     assert not known.detect([b"", b"a line of text"])
 
 

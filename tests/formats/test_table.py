@@ -40,7 +40,8 @@ def test_all_lines_of_a_file_are_there_after_its_format_is_known() -> None:
 def test_a_file_of_no_known_format_is_refused_with_its_line_and_the_formats_tried() -> None:
     with pytest.raises(
         InputError,
-        match=r"^dev.txt:3: expected a k-best list, found 'a b c'; formats tried: moses; `rerank",
+        match=r"^dev.txt:3: expected a k-best list, found 'a b c'; it looks like plain text: .*"
+        r"`rerank convert .*`; formats tried: .*, moses; `rerank",
     ):
         detect(iter([b"", b"  ", b"a b c", LINE]), source="dev.txt")
 

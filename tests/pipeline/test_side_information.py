@@ -243,3 +243,25 @@ def test_numbers_of_sentences_are_not_read_from_the_last_one(
     train = f"{TRAIN} --model dclm-rst --out new {' '.join(SOURCE)} {files} --reverse-documents"
     fault = fault_of(train, capsys)
     assert "dclm-rst needs --parents, whose numbers count sentences from the first one" in fault
+
+
+def test_the_sources_of_a_list_are_read_where_no_file_is_given() -> None:
+    """The scores are those with the file."""
+    save_models({"dclm-bilingual": Path("lm")}, WORDS, 6, 8, oov_rate=0.0)
+    lines = [
+        {"source": source, "candidates": [{"text": text, "features": {"LM0": 0}} for text in own]}
+        for source, own in zip(SOURCES, LISTS, strict=True)
+    ]
+    write("dev.jsonl", [json.dumps(line) for line in lines])
+    given = "score --no-docs one --lm lm=lm --no-cache -q"
+    assert run([*given.split(), "--kbest", "dev.jsonl", "--out", "own"]) == 0
+    words = [*given.split(), "--kbest", "dev.kbest", "--source", "dev.src", "--out", "file"]
+    assert run(words) == 0
+    own = [json.loads(line)["candidates"] for line in read("own")]
+    expected = [float(line.split("lm= ")[1].split()[0]) for line in read("file")]
+    found = [one["features"]["lm"] for of_sentence in own for one in of_sentence]
+    assert found == pytest.approx(expected, rel=1e-7)
+    changed = [{**line, "source": "2"} for line in lines]
+    write("dev.jsonl", [json.dumps(line) for line in changed])
+    assert run([*given.split(), "--kbest", "dev.jsonl", "--out", "other"]) == 0
+    assert read("other") != read("own")

@@ -1,0 +1,160 @@
+"""Output of fairseq-generate and fairseq-interactive.
+
+    S-3     the source
+    H-3     -0.3127      tokens of a hypothesis       score: base 2, divided by length^lenpen
+    D-3     -0.3127      the hypothesis, detokenised
+    P-3     -0.1 -0.4 …  log2 probability of each token and of </s>
+
+Features: `logprob`, the log-probability in nats, which is ln 2 times the sum of `P-`; and `score`,
+that of `H-` in nats, normalised by length as fairseq was told to. The text is that of `D-` where
+there is one. Lines of other tags, and of logging, are skipped.
+
+Source: fairseq_cli/generate.py and interactive.py of https://github.com/facebookresearch/fairseq.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rerank.corpus.rows import KBestRows
+from rerank.errors import InputError
+from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat, by_sentence, sentence_id
+from rerank.formats.tokens import shown
+from rerank.notices import Notices
+
+LOG_LINE = "line that is no output of fairseq (logging), skipped"
+NO_TOKENS = (
+    "hypothesis without P- lines; its feature is the score of H-, normalised by length, in nats"
+)
+_TAG = re.compile(rb"([A-Z])(?:-([0-9]+)(?:_[0-9]+)?)?\t")
+_KNOWN = frozenset(b"STHDPAIECWO")
+_LN2 = math.log(2)
+
+
+@dataclass(slots=True)
+class _Hypothesis:
+    """A hypothesis of which more lines may come."""
+
+    sentence: int
+    line: int
+    text: bytes
+    score: float
+    log_prob: float | None = None
+
+
+class Fairseq(ReadOnlyFormat):
+    """The format of fairseq's output."""
+
+    name = "fairseq"
+    description = (
+        "Output of fairseq-generate and fairseq-interactive; scores of base 2 are read in nats."
+    )
+    suffixes = (".out", ".gen")
+    example = b"H-0\t-0.25\tthe text\nP-0\t-0.5 -0.25 -0.125"
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether a line of a hypothesis, or two of a source, are among the first ones."""
+        tags = [found[1] for line in head if (found := _TAG.match(line))]
+        return b"H" in tags or sum(tag in (b"S", b"W", b"O") for tag in tags) >= 2
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The hypotheses by sentence id, each sentence's in the order of the file."""
+        return by_sentence(_chunks(lines, notices, source, clip), notices, source=source)
+
+    def beside(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str
+    ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        """(sentence, its document, its source) of each sentence; documents are not known."""
+        for number, line in enumerate(lines, 1):
+            tag = _TAG.match(line)
+            if tag and tag[1] == b"S" and tag[2]:
+                yield _sentence(tag[2], source, number), None, line[tag.end() :]
+
+
+def _chunks(
+    lines: Iterable[bytes], notices: Notices, source: str, clip: float | None
+) -> Iterator[KBestRows]:
+    """The hypotheses in the order of the file."""
+    found = Hypotheses(notices, source, clip)
+    last: _Hypothesis | None = None
+    counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
+    with_tokens: bool | None = None
+    for number, line in enumerate(lines, 1):
+        tag = _TAG.match(line)
+        if tag is None or tag[1][0] not in _KNOWN:
+            if line.strip():
+                notices.add(LOG_LINE, source=source, line=number)
+            continue
+        kind, fields = tag[1], line[tag.end() :].split(b"\t")
+        if kind in b"SO" and not tag[2]:
+            counted += 1
+        if kind not in b"HDP":
+            continue
+        found.at(number)
+        sentence = _sentence(tag[2], source, number) if tag[2] else max(counted, 0)
+        if kind == b"H":
+            if last is not None:
+                with_tokens = _add(found, last, with_tokens, notices, source)
+                if found.full:
+                    yield found.rows()
+                found.at(number)
+            if len(fields) < 2:
+                raise found.fault(f"expected H-ID, score and text with TABs, found {shown(line)}")
+            score = _number(found, fields[0], "the score")
+            last = _Hypothesis(sentence, number, b"\t".join(fields[1:]), score * _LN2)
+        elif last is None or last.sentence != sentence:
+            raise found.fault(f"expected H-{sentence} before its other lines, found {shown(line)}")
+        elif kind == b"D":
+            last.text = b"\t".join(fields[1:])
+        else:
+            values = [_number(found, token, "a token") for token in fields[0].split()]
+            last.log_prob = math.fsum(values) * _LN2
+    if last is not None:
+        _add(found, last, with_tokens, notices, source)
+    if len(found):
+        yield found.rows()
+
+
+def _add(
+    found: Hypotheses,
+    one: _Hypothesis,
+    with_tokens: bool | None,
+    notices: Notices,
+    source: str,
+) -> bool:
+    """Add a hypothesis all of whose lines are read; whether it has those of its tokens."""
+    found.at(one.line)
+    has = one.log_prob is not None
+    if with_tokens is not None and has != with_tokens:
+        raise found.fault(
+            f"expected {'a' if with_tokens else 'no'} P- line as for the first hypothesis, found "
+            f"{'one' if has else 'none'}; is the output cut off?"
+        )
+    if one.log_prob is not None:
+        values = [one.log_prob, one.score]
+        found.add(one.sentence, one.text, ("logprob", "score"), values, total=one.score)
+    else:
+        notices.add(NO_TOKENS, source=source, line=one.line)
+        found.add(one.sentence, one.text, ("score",), [one.score], total=one.score)
+    return has
+
+
+def _number(found: Hypotheses, token: bytes, what: str) -> float:
+    """A number of the current line."""
+    try:
+        return found.number(token, what)
+    except InputError as fault:
+        raise found.fault(str(fault)) from None
+
+
+def _sentence(token: bytes, source: str, line: int) -> int:
+    """The id of a tag."""
+    try:
+        return sentence_id(token)
+    except InputError as fault:
+        raise InputError(str(fault), source=source, line=line) from None

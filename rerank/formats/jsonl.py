@@ -1,0 +1,132 @@
+"""JSON lines: a sentence a line with its candidates, as scripts around language models write them.
+
+    {"document": "d1", "source": "…", "candidates": [{"text": "a text", "score": -1.5,
+     "features": {"logprob": -6.5, "TM0": [-1, -2]}, "sparse": {"tag_np": 1}}]}
+
+`id` is the number of the sentence (by default that of the object in the file); candidates may be
+plain texts with their numbers in a list `scores` beside. Other usual keys are read, too: see the
+tables of `rerank.formats.jsonl_reader`. `score` is the total; of candidates without `features` it
+is their only feature. `document` and `source` stand in place of --docs and --source.
+
+What is written has all keys of the sentence, and of its candidates, that came with them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rerank.corpus.kbest import KBest
+from rerank.corpus.rows import KBestRows
+from rerank.errors import InputError
+from rerank.formats.hypotheses import Hypotheses
+from rerank.formats.json_objects import first_key, read_object, read_objects
+from rerank.formats.jsonl_reader import CANDIDATES, SOURCE_KEYS, Reader, id_of, written
+from rerank.formats.moses import chunks
+from rerank.formats.sockeye import DOCUMENT_KEYS, carried
+from rerank.notices import Notices
+
+_BESIDE = ("document", "source")  # what is written of what is beside the lists
+
+
+class JsonLines:
+    """The format of JSON lines with candidates."""
+
+    name = "jsonl"
+    description = "A JSON object per sentence, with its candidates; as of Hugging Face and vLLM."
+    suffixes = (".jsonl",)
+    example = (
+        b'{"document": "d", "source": "the source", "candidates": '
+        b'[{"text": "the text", "score": -1.5, "features": {"logprob": -6.5}}]}'
+    )
+
+    def detect(self, head: Sequence[bytes]) -> bool:
+        """Whether the first object has a list of candidates."""
+        first = next(line for line in head if line.strip())
+        if not first.lstrip().startswith(b"{"):
+            return False
+        try:
+            found = read_object(first)
+        except InputError:
+            return False
+        return isinstance(found.get(first_key(found, CANDIDATES) or ""), list)
+
+    def read(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str, clip: float | None
+    ) -> Iterator[KBestRows]:
+        """The hypotheses in the order of the file, in chunks of about 1 MiB, or one longer line."""
+        found = Hypotheses(notices, source, clip)
+        reader = Reader(found, notices, source)
+        for chunk in chunks(lines):
+            yield from reader.rows(chunk)
+
+    def beside(
+        self, lines: Iterable[bytes], notices: Notices, *, source: str
+    ) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        """(sentence, its document, its source) of each sentence, None where there is none."""
+        for place, (line, one) in enumerate(read_objects(lines, notices, source=source)):
+            yield (
+                id_of(one, place, source, line),
+                carried(one, DOCUMENT_KEYS, "the document", notices, source, line),
+                carried(one, SOURCE_KEYS, "the source", notices, source, line),
+            )
+
+    def write(
+        self,
+        kbest: KBest,
+        names: Sequence[str],
+        values: NDArray[np.float64],
+        totals: NDArray[np.float64] | None,
+        *,
+        first_id: int = 0,
+    ) -> Iterator[bytes]:
+        """A line for each sentence, also one without candidates.
+
+        Documents and sources are those of the file, or of `side`.
+        """
+        totals = kbest.totals if totals is None else totals
+        for t in range(len(kbest)):
+            head: dict[str, Any] = {
+                key: kbest.side[key][t].decode() for key in _BESIDE if key in kbest.side
+            }
+            candidates = []
+            for row in kbest.rows(t):
+                of_sentence, others = _kept(kbest, row)
+                head = of_sentence | head
+                features = _features(kbest, row) | dict(
+                    zip(names, values[row].tolist(), strict=True)
+                )
+                one: dict[str, Any] = {"text": kbest.texts[row].decode()}
+                if totals is not None:
+                    one["score"] = float(totals[row])
+                one["features"] = features
+                if sparse := kbest.sparse.row(row):
+                    one["sparse"] = sparse
+                candidates.append(one | others)
+            sentence = {"id": first_id + kbest.first + t} | head | {"candidates": candidates}
+            yield written(sentence)
+
+
+def _kept(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Other keys of a candidate's sentence, and of the candidate, as the file has them."""
+    if kbest.lines is None:
+        return {}, {}
+    kept = kbest.lines[row][len(kbest.texts[row]) :]
+    if not kept.startswith(b"["):
+        return {}, {}
+    head, others = json.loads(kept)
+    return head, others
+
+
+def _features(kbest: KBest, row: int) -> dict[str, Any]:
+    """Dense features of a candidate by label."""
+    values = iter(kbest.dense[row].tolist())
+    found: dict[str, Any] = {}
+    for label in kbest.labels:
+        numbers = [next(values) for _ in range(label.width)]
+        found[label.name] = numbers if label.width > 1 else numbers[0]
+    return found

@@ -1,0 +1,188 @@
+"""`rerank convert` and `rerank first`: k-best lists in another format, or as plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from rerank.corpus.escaping import FORMS, with_texts
+from rerank.corpus.kbest import KBest
+from rerank.errors import InputError, UsageError
+from rerank.files.outputs import atomic_all, check_outputs
+from rerank.files.paths import display
+from rerank.formats.document_nbest import document_lines
+from rerank.formats.table import KBestFormat
+from rerank.notices import Notices, PythonWarnings
+from rerank.pipeline.lists import KBestSource, Lists, own_documents
+from rerank.pipeline.sources import Printer, log
+from rerank.registry import FORMATS
+
+DOCUMENTS, FIRST = "documents", "first"
+WRITTEN = ("moses", "jsonl", FIRST, DOCUMENTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What `convert` writes.
+
+    to: of `WRITTEN`; escape: form of the texts, `moses` or `none` [default: as they are]; n_best:
+    documents of a list of documents; docs_out, source_out: files for the document ids and sources
+    that the list has.
+    """
+
+    to: str
+    escape: str | None = None
+    n_best: int = 1
+    docs_out: str | None = None
+    source_out: str | None = None
+
+
+def convert(
+    lists: Lists,
+    out: str | Path,
+    conversion: Conversion,
+    *,
+    notices: Notices | None = None,
+    announce: Printer = log.info,
+) -> None:
+    """Write k-best lists to `out` in another format; a document is in memory.
+
+    Moses lists that stay so keep every byte that is not to change. Without documents, which only
+    lists of documents and lists whose ids are not in order need, each sentence is one.
+    UsageError for options that have no meaning together; InputError for a list that the format
+    cannot hold.
+    """
+    notices = notices or PythonWarnings()
+    _check(conversion)
+    others = [path for path in (conversion.docs_out, conversion.source_out) if path]
+    check_outputs([out, *others], lists.files)
+    with KBestSource.open(_with_documents(lists, conversion), notices) as source:
+        document_ids, sources = source.file.annotations
+        beside = _Beside.of(conversion, source, document_ids, sources)
+        write = _writer(conversion, source, beside)
+        n = sentences = 0
+        with ExitStack() as opened:
+            file, *extra = opened.enter_context(atomic_all([out, *others]))
+            for d, (name, kbest) in enumerate(source.read()):
+                n, sentences = n + kbest.n, sentences + len(kbest)
+                if conversion.escape is not None:
+                    kbest = with_texts(kbest, FORMS[conversion.escape])
+                file.writelines(line + b"\n" for line in write(d, name, kbest))
+            beside.write(conversion, extra)
+    announce(
+        f"{n:,} hypotheses of {sentences:,} sentences read as {source.file.format.name}, written "
+        f"{'as' if str(out) == '-' else f'to {display(out)} as'} {conversion.to}"
+    )
+
+
+def first(
+    lists: Lists,
+    out: str | Path,
+    *,
+    notices: Notices | None = None,
+    announce: Printer = log.info,
+) -> None:
+    """Write the first candidate of each sentence, a line each; empty where there is none."""
+    convert(lists, out, Conversion(FIRST), notices=notices, announce=announce)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """Documents and sources of the sentences, where they are known."""
+
+    documents: Sequence[bytes] | None
+    sources: Sequence[bytes] | None
+
+    @classmethod
+    def of(
+        cls,
+        conversion: Conversion,
+        source: KBestSource,
+        documents: Sequence[bytes] | None,
+        sources: Sequence[bytes] | None,
+    ) -> _Beside:
+        """Those of the list, or of --docs; UsageError for a file of what nobody has."""
+        lists = source.lists
+        if documents is None and lists.docs is not None:
+            found = source.documents
+            documents = [
+                name.encode() for d, name in enumerate(found.ids) for _ in range(*found.span(d))
+            ]
+        if conversion.docs_out and documents is None:
+            raise UsageError("--docs-out: this list has no document ids of all its sentences")
+        if conversion.source_out and sources is None:
+            raise UsageError("--source-out: this list has no sources of all its sentences")
+        return cls(documents, sources)
+
+    def of_sentences(self, kbest: KBest) -> dict[str, Sequence[bytes]]:
+        """Those of the sentences of a document, by the keys of JSON lines."""
+        span = slice(kbest.first, kbest.first + len(kbest))
+        given = {"document": self.documents, "source": self.sources}
+        return {key: lines[span] for key, lines in given.items() if lines is not None}
+
+    def write(self, conversion: Conversion, files: Sequence[BinaryIO]) -> None:
+        """Write the files that were asked for, in their order."""
+        wanted = [
+            (conversion.docs_out, self.documents),
+            (conversion.source_out, self.sources),
+        ]
+        chosen = [lines for path, lines in wanted if path]
+        for file, lines in zip(files, chosen, strict=True):
+            file.writelines(line + b"\n" for line in lines or ())
+
+
+def _check(conversion: Conversion) -> None:
+    """UsageError for options that have no meaning together."""
+    if conversion.to not in WRITTEN:
+        raise UsageError(f"--to {conversion.to}: expected one of {', '.join(WRITTEN)}")
+    if conversion.n_best > 1 and conversion.to != DOCUMENTS:
+        raise UsageError("--n-best: only --to documents has several lines of a document")
+
+
+def _with_documents(lists: Lists, conversion: Conversion) -> Lists:
+    """The lists with every sentence a document, if nothing else is said."""
+    if lists.docs is not None or lists.no_docs is not None:
+        return lists
+    if own_documents(lists) is not None:
+        return lists
+    if conversion.to == DOCUMENTS:
+        return lists  # the message names the options
+    return replace(lists, no_docs="each")
+
+
+def _writer(
+    conversion: Conversion, source: KBestSource, beside: _Beside
+) -> Callable[[int, str, KBest], Iterator[bytes]]:
+    """What gives the lines of a document, by its number, id and lists."""
+    if conversion.to == FIRST:
+        return lambda d, name, kbest: iter(kbest.chosen([0] * int((kbest.counts > 0).sum())))
+    if conversion.to == DOCUMENTS:
+        return lambda d, name, kbest: document_lines(d, kbest, conversion.n_best)
+    target: KBestFormat = FORMATS[conversion.to]()
+    first_id = source.lists.first_id
+
+    def lines(d: int, name: str, kbest: KBest) -> Iterator[bytes]:
+        kbest = replace(kbest, side=beside.of_sentences(kbest))
+        if source.file.format.name != target.name:
+            kbest = replace(kbest, lines=None)
+            if target.name == "moses" and b"|||" in kbest.texts.blob:
+                _refuse_bars(kbest)
+        return target.write(kbest, (), np.zeros((kbest.n, 0)), None, first_id=first_id)
+
+    return lines
+
+
+def _refuse_bars(kbest: KBest) -> None:
+    """InputError for a text that a Moses list cannot hold."""
+    for t in range(len(kbest)):
+        if any(b"|||" in kbest.texts[row] for row in kbest.rows(t)):
+            raise InputError(
+                f"expected no '|||' in a text of a Moses list, found one of sentence "
+                f"{kbest.first + t} (from 0); give --escape moses",
+                source=kbest.source,
+            )
