@@ -155,7 +155,8 @@ def test_every_option_of_next_sentence_arrives_at_the_pipeline(
 
     monkeypatch.setattr(pipeline, "next_sentence", record)
     options = "--lm one=a/b --block 9 --context 2 --candidates consecutive --blocks 8 --seed 3"
-    options += " --errors e.jsonl --documents paragraphs --device cuda:1 --threads 3 --strict t"
+    options += " --errors e.jsonl --topics t.topics --documents paragraphs --device cuda:1"
+    options += " --threads 3 --strict t"
     assert run(["lm-eval", "next-sentence", *options.split()]) == 0
     assert seen.pop("notices").strict is True
     assert seen == {
@@ -163,6 +164,7 @@ def test_every_option_of_next_sentence_arrives_at_the_pipeline(
         "text": "t",
         "settings": pipeline.BlockSettings(9, 2, "consecutive", 8, 3),
         "errors": "e.jsonl",
+        "topics": "t.topics",
         "documents": "paragraphs",
         "device": "cuda:1",
         "threads": 3,
