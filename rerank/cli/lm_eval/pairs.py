@@ -19,7 +19,7 @@ from rerank.cli.options import (
     print_result,
     reference_option,
 )
-from rerank.cli.values import FILE, Pair
+from rerank.cli.values import FILE, TEXT, Pair
 
 
 @click.command()
@@ -31,6 +31,7 @@ from rerank.cli.values import FILE, Pair
 @click.option(
     "--class",
     "word_class",
+    type=TEXT,
     default="pronouns",
     metavar="NAME",
     help="Words in which the variants differ: the English lists pronouns, auxiliaries or function, "
