@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from decoders.table import Decoder
     from lm.composition import Composition
+    from rerank.formats.documents.table import DocumentFormat
     from rerank.formats.table import KBestFormat
     from rerank.metrics import TextMetric
     from rerank.scorers import PlainScorer, Scorer
@@ -35,7 +36,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
     """
 
     def __init__(self, kind: str, table: str | Mapping[str, Any]) -> None:
-        self.kind, self.group = kind, f"rerank.{kind}s"
+        self.kind, self.group = kind, f"rerank.{kind.replace(' ', '_')}s"
         self._table = table
 
     @property
@@ -181,6 +182,19 @@ METRICS: Registry[Callable[[], TextMetric]] = Registry(
 )
 FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
     "format", {"moses": "rerank.formats.moses:Moses"}
+)
+DOCUMENT_FORMATS: Registry[Callable[[], DocumentFormat]] = Registry(
+    "document format",
+    {  # in the order in which they are asked
+        "wmt-xml": "rerank.formats.documents.wmt_xml:WmtXml",
+        "sgml": "rerank.formats.documents.sgml:Sgml",
+        "jsonl": "rerank.formats.documents.json_lines:JsonLines",
+        "spans": "rerank.formats.documents.spans:Spans",
+        "sizes": "rerank.formats.documents.sizes:Sizes",
+        "equals-lines": "rerank.formats.documents.separated_text:EqualsLines",
+        "blank-lines": "rerank.formats.documents.separated_text:BlankLines",
+        "docids": "rerank.formats.documents.docids:Docids",
+    },
 )
 UTILITIES = {  # of minimum Bayes risk
     "bleu": "rerank.metrics.pairwise:PairwiseBleu",

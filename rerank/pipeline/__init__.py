@@ -3,6 +3,7 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
+from rerank.formats.documents.sacrebleu_sets import CachedSet as CachedSet
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.cloze import Cloze as Cloze
 from rerank.pipeline.cloze import cloze as cloze

@@ -50,7 +50,7 @@ class Lists(ReadingOptions):
     """
 
     kbest: str | Path
-    docs: str | Path | None = None
+    docs: FilePath | None = None
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
     model_options: ModelOptions = PLAIN
@@ -65,10 +65,10 @@ class Lists(ReadingOptions):
         return {LM: self.lms, **self.score_files, SCORER: self.scorers}
 
     @property
-    def files(self) -> list[str | Path]:
+    def files(self) -> list[FilePath]:
         """All files that are read, without the models."""
         others = [path for named in self.score_files.values() for _, path in named]
-        docs = [self.docs] if self.docs else []
+        docs = [self.docs] if self.docs is not None else []
         return [self.kbest, *docs, *self.side.values(), *others]
 
 

@@ -23,7 +23,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import display
+from rerank.files.paths import display, file_of
 from rerank.formats.weights import Weights, kind_of, read_weights, refuse_all_zero, write_weights
 from rerank.metrics import Metric, Rows
 from rerank.metrics.bleu import Bleu
@@ -83,7 +83,7 @@ def tune_mbr(
     if tokenize != "none" and metric != "bleu":
         raise UsageError("--tokenize: it is for --metric bleu")
     measure = Bleu(tokenize) if metric == "bleu" else named_metric(metric)
-    files = [*lists.files, *references, weights]
+    files = [*lists.files, *dict.fromkeys(map(file_of, references)), weights]
     inputs = InputFiles(files)
     check_outputs([out], files)
     kind_of(out, merged=False)
@@ -121,7 +121,7 @@ def tune_mbr(
             "utility": search.options.utility or UTILITY,
             "word_reward": search.options.word_reward or 0.0,
             "objective": f"corpus {measure.name}",
-            "metric": measure.signature(len(references)),
+            "metric": measure.signature(len(lines[0]) if lines else 0),
             **choice.to_provenance(),
         },
     }
