@@ -33,26 +33,30 @@ def cached_references(name: str, translator: str | None = None) -> list[str]:
 
     UsageError for an unknown set, or one that is not in the cache.
     """
-    fields = _fields(name)
-    kinds = [field for field in fields if field.partition(":")[0] == "ref"]
+    files = _files(name)
+    found = {field: path for field, path in files.items() if re.match("ref(-|$)", field)}
     if translator is not None:
-        kinds = [field for field in kinds if field.partition(":")[2] == translator]
-        if not kinds:
-            there = ", ".join(field.partition(":")[2] or "(unnamed)" for field in fields)
+        chosen = {field: path for field, path in found.items() if field == f"ref-{translator}"}
+        if not chosen:
+            there = ", ".join(field.removeprefix("ref-") for field in found) or "none"
             raise UsageError(f"{name}: no reference {translator!r}; there are: {there}")
-    return [_cached(name, field) for field in kinds]
+        found = chosen
+    if not found:
+        raise _not_cached(name, "ref")
+    return list(found.values())
 
 
 def cached_source(name: str) -> str:
     """File of the source of a test set; UsageError if it is not in the cache."""
-    return _cached(name, "src")
+    return _file(name, "src")
 
 
 def cached_docids(name: str) -> str:
-    """File of the document ids of a test set; UsageError if it has none, or is not in the cache."""
-    if "docid" not in _fields(name):
+    """File of the document ids of a test set; UsageError if the cache has none."""
+    files = _files(name)
+    if files and "docid" not in files:
         raise UsageError(f"{name}: the test set has no document ids; give --docs or --no-docs")
-    return _cached(name, "docid")
+    return _file(name, "docid")
 
 
 def _dataset(name: str) -> tuple[object, str]:
@@ -80,19 +84,36 @@ def _dataset(name: str) -> tuple[object, str]:
     return dataset, found["pair"]
 
 
-def _fields(name: str) -> list[str]:
+def _files(name: str) -> dict[str, str]:
+    """Files of a test set in the cache, by field, in the order of their names.
+
+    The list of the fields that sacrebleu gives needs the test set, which it would download.
+    """
     dataset, pair = _dataset(name)
-    return list(dataset.fieldnames(pair))  # type: ignore[attr-defined]
+    pattern: str = dataset._get_txt_file_path(pair, "")  # type: ignore[attr-defined]
+    folder, start = os.path.split(pattern)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    paths = {one.removeprefix(start): os.path.join(folder, one) for one in names}
+    return {
+        field: path
+        for field, path in paths.items()
+        if path == pattern + field and os.path.isfile(path) and os.path.getsize(path)
+    }
 
 
-def _cached(name: str, field: str) -> str:
+def _file(name: str, field: str) -> str:
     """File of a field of a test set."""
+    files = _files(name)
+    if field not in files:
+        raise _not_cached(name, field)
+    return files[field]
+
+
+def _not_cached(name: str, field: str) -> UsageError:
     dataset, pair = _dataset(name)
-    path: str = dataset._get_txt_file_path(pair, field)  # type: ignore[attr-defined]
-    if not os.path.isfile(path) or not os.path.getsize(path):
-        test_set = name.removeprefix(PREFIX).removesuffix(f"/{pair}")
-        raise UsageError(
-            f"{name}: not in the cache of sacrebleu ({os.path.dirname(path)}); fetch it with: "
-            f"sacrebleu -t {test_set} -l {pair} --echo {field}"
-        )
-    return path
+    folder = os.path.dirname(dataset._get_txt_file_path(pair, field))  # type: ignore[attr-defined]
+    test_set = name.removeprefix(PREFIX).removesuffix(f"/{pair}")
+    return UsageError(
+        f"{name}: not in the cache of sacrebleu ({folder}); fetch it with: "
+        f"sacrebleu -t {test_set} -l {pair} --echo src"
+    )

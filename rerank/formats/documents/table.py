@@ -43,7 +43,7 @@ PLAIN = ReadingChoices()
 
 
 class DocumentFormat(Protocol):
-    """A format of document files; `rerank.formats.documents.laws.check_format` tests one.
+    """A format of document files.
 
     name: as in the table of formats; description: one line for people; example: a small file;
     has_texts: whether it holds texts that are matched by name; takes_field: whether it has fields
