@@ -101,7 +101,7 @@ def _located(fault: Exception, source: str, line: int) -> InputError:
         return InputError(
             f"expected valid XML, found a fault: {reason}; check the file with: xmllint --noout",
             source=source,
-            line=fault.position[0],
+            line=min(fault.position[0], line),
         )
     raise fault
 
