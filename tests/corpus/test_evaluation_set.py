@@ -10,9 +10,7 @@ from rerank.errors import InputError
 from rerank.notices import Notices
 
 Names = list[tuple[str, str]]
-names = st.lists(
-    st.tuples(st.sampled_from("abc"), st.sampled_from("123")), unique=True, min_size=1
-)
+names = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123")), unique=True, min_size=1)
 
 
 def made(segments: Names) -> EvaluationSet:

@@ -17,9 +17,7 @@ def read(lines: list[bytes]) -> Documents:
     return Spans().read(iter(lines), Notices(), source="docs", choices=PLAIN).documents
 
 
-@given(
-    st.lists(st.integers(1, 20), min_size=2, max_size=6), st.sampled_from([0, 1]), st.booleans()
-)
+@given(st.lists(st.integers(1, 20), min_size=2, max_size=6), st.sampled_from([0, 1]), st.booleans())
 def test_ends_belong_to_their_document_or_to_the_next(
     sizes: list[int], first: int, closed: bool
 ) -> None:

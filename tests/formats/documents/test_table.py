@@ -9,8 +9,8 @@ import pytest
 
 from rerank.corpus.documents import Documents
 from rerank.errors import InputError, UsageError
-from rerank.formats.documents.table import DocumentFile, read_documents, read_texts
 from rerank.formats.documents.docids import Docids
+from rerank.formats.documents.table import DocumentFile, read_documents, read_texts
 from rerank.notices import Notices
 
 XML = b'<dataset>\n<doc id="d"><src>\n<seg id="1">\xc2\xa0a</seg></src></doc></dataset>\n'
@@ -101,7 +101,9 @@ def test_a_file_that_is_read_again_warns_once_in_a_run_and_in_the_next(tmp_path:
     assert found.documents.ids == ("longer",)
 
 
-@pytest.mark.parametrize("content", [b"a text\n", b"<b> bold\n", b"{ a brace\n", b'{"a": 1}\n', b""])
+@pytest.mark.parametrize(
+    "content", [b"a text\n", b"<b> bold\n", b"{ a brace\n", b'{"a": 1}\n', b""]
+)
 def test_a_plain_text_has_no_texts_by_name(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(content)
     assert read_texts(tmp_path / "text", Notices()) is None
