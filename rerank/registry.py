@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lm.composition import Composition
     from rerank.formats.documents.table import DocumentFormat
     from rerank.formats.table import KBestFormat
+    from rerank.formats.weight_formats import WeightFormat
     from rerank.metrics import TextMetric
     from rerank.scorers import PlainScorer, Scorer
 
@@ -196,6 +197,18 @@ DOCUMENT_FORMATS: Registry[Callable[[], DocumentFormat]] = Registry(
         "docids": "rerank.formats.documents.docids:Docids",
     },
 )
+WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
+    "weight format",
+    {
+        "json": "rerank.formats.weight_formats:JSON",
+        "ini": "rerank.formats.weight_formats:INI",
+        "dense": "rerank.formats.weight_formats:DENSE",
+        "kbmira": "rerank.formats.weight_formats:KBMIRA",
+        "cdec": "rerank.formats.weight_formats:CDEC",
+        "travatar": "rerank.formats.weight_formats:TRAVATAR",
+    },
+)
+MOSES_INI = "moses-ini"  # the format of weights that are written into a moses.ini
 UTILITIES = {  # of minimum Bayes risk
     "bleu": "rerank.metrics.pairwise:PairwiseBleu",
     "aggregate-bleu": "rerank.metrics.consensus:AggregateBleu",

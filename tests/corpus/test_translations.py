@@ -108,8 +108,8 @@ def test_one_of_several_texts_must_be_named(xml: Path) -> None:
     documents = documents_in(xml, Notices())
     with pytest.raises(UsageError, match=r"expected one system, found 2; give .*#X, .*#Y"):
         read_translation(xml, documents, Notices())
+    (xml.parent / "text").write_text("x\n")
     with pytest.raises(UsageError, match=r"text#Z: #Z chooses a text of WMT XML.*is a plain text"):
-        (xml.parent / "text").write_text("x\n")
         read_translation(f"{xml.parent}/text#Z", 1, Notices())
     assert read_translation(xml, documents, Notices(), role="source") == [b"eins", b"zwei", b"drei"]
 

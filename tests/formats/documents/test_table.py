@@ -73,7 +73,7 @@ def test_another_package_brings_a_format(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
 def test_a_file_of_nothing_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "docs").write_bytes(content)
-    with pytest.raises(InputError, match="docs(:1)?: expected (one|a) document id"):
+    with pytest.raises(InputError, match=r"docs(:1)?: expected (one|a) document id"):
         read_documents(tmp_path / "docs", Notices())
 
 

@@ -1,4 +1,4 @@
-"""WMT XML: golden files of its traps, sets made by ElementTree, and what sacrebleu reads of them."""
+"""WMT XML: golden files of its traps, sets made by ElementTree, and sacrebleu's reading."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,7 +135,7 @@ def test_a_segment_without_end_is_refused_before_it_fills_memory() -> None:
 
 def test_a_file_of_any_size_is_read_as_far_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "MAX_BYTES", 100)
-    with pytest.raises(InputError, match="t.xml: expected a file of at most 100 bytes, unpacked"):
+    with pytest.raises(InputError, match=r"t.xml: expected a file of at most 100 bytes, unpacked"):
         read(XML)
 
 
@@ -148,7 +148,9 @@ def test_other_files_are_not_taken_for_wmt_xml() -> None:
 def test_wmt23_reads_as_sacrebleu_reads_it(tmp_path: Path) -> None:
     lines = list(read_lines(WMT23, Notices()))
     (tmp_path / "all.xml").write_bytes(b"\n".join(lines))
-    expected = WMTXMLDataset._unwrap_wmt21_or_later(tmp_path / "all.xml")
+    expected = WMTXMLDataset._unwrap_wmt21_or_later(  # type: ignore[no-untyped-call]
+        tmp_path / "all.xml"
+    )
     found = WmtXml().read(iter(lines), Notices(), source="", choices=PLAIN)
     assert (len(found.documents), found.documents.n_lines) == (162, 1723)
     pairs = {"src": found.text("source")[""], "ref:refA": found.text("reference")["refA"]}
