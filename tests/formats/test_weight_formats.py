@@ -54,7 +54,7 @@ def test_weights_read_back(dense: dict[str, tuple[float, ...]], sparse: dict[str
 
 
 @pytest.mark.parametrize("name", [name for name in WEIGHT_FORMATS.builtin if name != "json"])
-@pytest.mark.parametrize("label", ["a b", "#x", "[weight]", "{"])
+@pytest.mark.parametrize("label", ["a b", "#x", "a\tb", ""])
 def test_a_name_that_a_format_cannot_hold_is_refused(name: str, label: str) -> None:
     if name == "kbmira":
         given_weights = Weights({"LM0": (1.0,)}, {label: 1.0})
