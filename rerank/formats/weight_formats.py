@@ -44,7 +44,8 @@ def to_bytes(weights: Weights, name: str, notices: Notices) -> bytes:
         read = Weights({})
     found, expected = _all(read), known.expected(weights)
     if found != expected:
-        wrong = next((n for n, v in expected.items() if found.get(n) != v), "") or next(iter(found))
+        differing = (name for name, value in expected.items() if found.get(name) != value)
+        wrong = next(differing, next(iter(found), ""))
         raise UsageError(
             f"--to {name}: this format cannot hold the feature name {wrong!r}; choose json"
         )

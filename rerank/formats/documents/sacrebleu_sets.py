@@ -72,8 +72,8 @@ def _dataset(name: str) -> tuple[object, str]:
         near = difflib.get_close_matches(found["set"], DATASETS, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(
-            f"{name}: sacrebleu has no test set {found['set']!r}; {hint}`sacrebleu --list` shows "
-            "them"
+            f"{name}: sacrebleu has no test set {found['set']!r}; {hint}there are "
+            f"{len(DATASETS)}, which sacrebleu lists"
         )
     dataset = DATASETS[found["set"]]
     if found["pair"] not in dataset.langpairs:
@@ -115,5 +115,5 @@ def _not_cached(name: str, field: str) -> UsageError:
     test_set = name.removeprefix(PREFIX).removesuffix(f"/{pair}")
     return UsageError(
         f"{name}: not in the cache of sacrebleu ({folder}); fetch it with: "
-        f"sacrebleu -t {test_set} -l {pair} --echo src"
+        f"sacrebleu -t {test_set} -l {pair} < /dev/null"
     )

@@ -99,7 +99,7 @@ def _located(fault: Exception, source: str, line: int) -> InputError:
     if isinstance(fault, ParseError):
         reason = re.sub(r": line \d+, column \d+", "", str(fault))
         return InputError(
-            f"expected valid XML, found a fault: {reason}; check the file with: xmllint --noout",
+            f"expected valid XML, found a fault: {reason}; check the file with xmllint",
             source=source,
             line=min(fault.position[0], line),
         )
