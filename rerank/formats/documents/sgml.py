@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 from rerank.corpus.evaluation_set import EvaluationSet, EvaluationSetBuilder, Role
 from rerank.errors import InputError
-from rerank.formats.documents.table import ReadingChoices, bounded
+from rerank.formats.documents.table import ReadingChoices, bounded, one_line
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 
 _ROLES: Mapping[bytes, Role] = {b"srcset": "source", b"refset": "reference", b"tstset": "system"}
 _TAG = re.compile(rb"<(/?)(srcset|refset|tstset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"""([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_ATTRIBUTE = re.compile(rb"""(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _ENTITY = re.compile(rb"&(amp|lt|gt|quot|apos);")
 _CHARACTERS = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _SET = re.compile(rb"\s*<(?:srcset|refset|tstset)\b", re.IGNORECASE)
@@ -128,9 +128,8 @@ class _Reading:
                 source=self._source,
                 line=document.line,
             )
-        # white space around line ends is layout; the rest of the text stays as it is
-        text = re.sub(rb"[ \t\r]*\n[ \t\r\n]*", b" ", self._content[self._start : tag.start()])
-        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text.strip())
+        text = one_line(self._content[self._start : tag.start()])
+        text = _ENTITY.sub(lambda found: _CHARACTERS[found[1]], text)
         if text == _NO_TRANSLATION and self._role == "system":
             kind = f"{_NO_TRANSLATION.decode()}, read as an empty translation"
             self._notices.add(kind, source=self._source, line=segment.line)

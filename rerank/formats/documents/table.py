@@ -176,6 +176,12 @@ def bounded(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
         yield line
 
 
+def one_line(text: bytes) -> bytes:
+    """The text of a segment on one line: white space around line ends is layout; the rest stays."""
+    parts = (part.strip(b" \t") for part in text.replace(b"\r", b"\n").split(b"\n"))
+    return b" ".join(part for part in parts if part)
+
+
 def sizes_of(found: Iterable[tuple[str, int]]) -> Documents:
     """Documents of (id, number of sentences), in order."""
     ids, starts = list[str](), [0]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rerank.corpus.documents import shown_id
 from rerank.corpus.evaluation_set import EvaluationSet, EvaluationSetBuilder, Role
 from rerank.errors import InputError
-from rerank.formats.documents.table import ReadingChoices, bounded
+from rerank.formats.documents.table import ReadingChoices, bounded, one_line
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
@@ -157,10 +157,9 @@ class _Target:
         """A tag closes."""
         self._depth -= 1
         if tag == "seg" and self._segment is not None and self._text and self._document:
-            # white space around line ends is layout; the rest of the text stays as it is
-            text = re.sub(r"[ \t\r]*\n[ \t\r\n]*|\r", " ", "".join(self._parts)).strip(" \t\r\n")
+            text = one_line("".join(self._parts).encode())
             segment = (self._document, self._segment)
-            self._builder.add(*self._text, segment, text.encode(), line=self.line)
+            self._builder.add(*self._text, segment, text, line=self.line)
             self._segment = None
         elif tag in _ROLES:
             self._text = None

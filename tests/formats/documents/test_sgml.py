@@ -122,3 +122,10 @@ def test_faults_are_named_with_their_line(text: str, message: str) -> None:
 def test_other_files_are_not_taken_for_sgml() -> None:
     for line in (b"<script>", b"the <seg> tag", b"<doc>", b'<dataset id="x">', b"docid"):
         assert not Sgml().detect([line])
+
+
+def test_hostile_runs_of_letters_and_blanks_are_read_in_linear_time() -> None:
+    """A million of each; patterns that try each of their positions would take hours."""
+    blanks, letters = " " * 1_000_000, "x" * 1_000_000
+    text = f'<refset {letters}>\n<doc docid="d"><seg id="1">a{blanks}b</seg></doc>'
+    assert read(text).text("reference") == {"": [f"a{blanks}b".encode()]}
