@@ -8,9 +8,10 @@ in its cache.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Literal
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.evaluation_set import EvaluationSet, Lines, Role, aligned, shown_name
@@ -108,6 +109,22 @@ def read_systems(
         one: _filled(Translation(f"{display(file)}#{one}", aligned(lines, found, target)), notices)
         for one, lines in found.text("system", name).items()
     }
+
+
+def files_of(paths: Iterable[FilePath], role: Role | Literal["documents"]) -> list[FilePath]:
+    """The files that are read of paths, of which `FILE#NAME` and test sets are not files."""
+    found: list[FilePath] = []
+    for path in paths:
+        file, name = file_and_name(path)
+        if not str(file).startswith(_SACREBLEU):
+            found.append(file)
+        elif role == "documents":
+            from rerank.formats.documents.sacrebleu_sets import cached_docids
+
+            found.append(cached_docids(str(file)))
+        else:
+            found += _cached(str(file), name, role)
+    return found
 
 
 def documents_in(path: FilePath, notices: Notices) -> Documents | None:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.corpus.references import read_references
+from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import display, file_of
+from rerank.files.paths import display
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings
@@ -57,7 +58,7 @@ def ablate(
     """
     notices = notices or PythonWarnings()
     files = [
-        *dict.fromkeys(map(file_of, references)),
+        *files_of(references, "reference"),
         weights,
         *([null_weights] if null_weights else []),
         *lists.files,

@@ -9,11 +9,11 @@ from pathlib import Path
 from rerank.corpus.detokenisation import detokenised, note_detokenised
 from rerank.corpus.documents import Documents
 from rerank.corpus.references import note_differences, note_identity, read_with_documents
-from rerank.corpus.translations import read_translation
+from rerank.corpus.translations import files_of, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import FilePath, display, file_of
+from rerank.files.paths import FilePath, display
 from rerank.formats.documents.sacrebleu_sets import CachedSet
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
@@ -166,10 +166,13 @@ def evaluate(
         references = more.test_set.references()
         docs = more.test_set.docids() if docs is None and no_docs is None else docs
     score_files = more.score_files(systems)
-    others_read = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
+    others_read = [
+        *files_of([docs] if docs else [], "documents"),
+        *([lists.kbest] if lists else []),
+    ]
     others_read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
     others_read += more.files
-    files = list(dict.fromkeys(map(file_of, [*references, *systems, *others_read])))
+    files = [*files_of(references, "reference"), *files_of(systems, "system"), *others_read]
     inputs = InputFiles(files)
     check_outputs([], files)
     metric = Bleu(tokenize)

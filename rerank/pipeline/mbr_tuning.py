@@ -19,11 +19,12 @@ from decoders.posterior import Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.search import SEED
 from rerank.corpus.references import read_with_documents
+from rerank.corpus.translations import files_of
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import display, file_of
+from rerank.files.paths import display
 from rerank.formats.weights import Weights, kind_of, read_weights, refuse_all_zero, write_weights
 from rerank.metrics import Metric, Rows
 from rerank.metrics.bleu import Bleu
@@ -83,7 +84,7 @@ def tune_mbr(
     if tokenize != "none" and metric != "bleu":
         raise UsageError("--tokenize: it is for --metric bleu")
     measure = Bleu(tokenize) if metric == "bleu" else named_metric(metric)
-    files = [*lists.files, *dict.fromkeys(map(file_of, references)), weights]
+    files = [*lists.files, *files_of(references, "reference"), weights]
     inputs = InputFiles(files)
     check_outputs([out], files)
     kind_of(out, merged=False)

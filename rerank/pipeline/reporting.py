@@ -13,12 +13,12 @@ import numpy as np
 import rerank
 from rerank.corpus.documents import Documents
 from rerank.corpus.references import read_with_documents
-from rerank.corpus.translations import read_translation
+from rerank.corpus.translations import files_of, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
 from rerank.files.outputs import atomic, check_folder, check_outputs, to_json
-from rerank.files.paths import FilePath, display, file_of
+from rerank.files.paths import FilePath, display
 from rerank.formats.summary import read_summary
 from rerank.formats.trace import Choice, read_trace
 from rerank.formats.weights import Weights, read_weights
@@ -78,9 +78,11 @@ def report(
     """
     notices = notices or PythonWarnings()
     trace, baseline, summary = decoded.trace, decoded.baseline, decoded.summary
-    files: dict[str, FilePath] = {name: file_of(path) for name, path in decoded.files().items()}
-    files |= {} if docs is None else {"documents": docs}
-    files |= {f"reference {i}": file_of(path) for i, path in enumerate(references, 1)}
+    files: dict[str, FilePath] = {**decoded.files()}
+    if decoded.source is not None:
+        files["source"] = files_of([decoded.source], "source")[0]
+    files |= {"documents": path for path in files_of([docs] if docs else [], "documents")}
+    files |= {f"reference {i}": p for i, p in enumerate(files_of(references, "reference"), 1)}
     for path in (trace, baseline):
         if path == "-":
             raise UsageError("-: a trace is read twice; give the name of a file")

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.references import read_with_documents
+from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import FilePath, display, file_of
+from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, kind_of, read_base, read_start_weights, write_weights
 from rerank.metrics import Metric
@@ -92,7 +93,7 @@ def tune_mert(
     plan = plan or Plan()
     plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
     objective = plan.objective
-    read = list(dict.fromkeys(map(file_of, references)))
+    read = files_of(references, "reference")
     files = [*read, *weights.inputs, *objective.files.values()]
     inputs = InputFiles([*lists.files, *files])
     weights.check([*lists.files, *read, *objective.files.values()])

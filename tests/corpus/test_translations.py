@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
+from sacrebleu.dataset import DATASETS
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.references import read_references, read_with_documents
-from rerank.corpus.translations import documents_in, read_systems, read_translation
+from rerank.corpus.translations import documents_in, files_of, read_systems, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 
@@ -130,3 +131,18 @@ def test_a_set_of_other_documents_is_refused(xml: Path) -> None:
 def test_a_test_set_of_sacrebleu_is_no_translation() -> None:
     with pytest.raises(UsageError, match="expected a translation, found a test set; give a file"):
         read_translation("sacrebleu:wmt23/ru-en", None, Notices())
+
+
+def test_files_that_are_read_are_those_without_names_of_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DATASETS["wmt23"], "_outdir", str(tmp_path))
+    for field in ("src", "docid", "ref-refA", "ref-refB"):
+        (tmp_path / f"wmt23.ru-en.{field}").write_text("x\n")
+    start = f"{tmp_path}/wmt23.ru-en."
+    test_set = "sacrebleu:wmt23/ru-en"
+    assert files_of(["a.xml#x", "b"], "system") == ["a.xml", "b"]
+    assert files_of([test_set], "source") == [f"{start}src"]
+    assert files_of([test_set], "documents") == [f"{start}docid"]
+    assert files_of([test_set], "reference") == [f"{start}ref-refA", f"{start}ref-refB"]
+    assert files_of([f"{test_set}#refB"], "reference") == [f"{start}ref-refB"]

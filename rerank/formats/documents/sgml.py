@@ -25,7 +25,9 @@ from rerank.notices import Notices
 
 _ROLES: Mapping[bytes, Role] = {b"srcset": "source", b"refset": "reference", b"tstset": "system"}
 _TAG = re.compile(rb"<(/?)(srcset|refset|tstset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"""(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
+_ATTRIBUTE = re.compile(
+    rb"""(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))"""
+)
 _ENTITY = re.compile(rb"&(amp|lt|gt|quot|apos);")
 _CHARACTERS = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 _SET = re.compile(rb"\s*<(?:srcset|refset|tstset)\b", re.IGNORECASE)
