@@ -23,6 +23,7 @@ from rerank.files.paths import FilePath, display, file_of
 from rerank.notices import Notices
 
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
+_SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 _UNESCAPE = "deescape-special-chars.perl"
 _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
@@ -56,7 +57,7 @@ def read_with_documents(
         documents = Documents.chosen(None, no_docs, lambda: n_lines, notices)
         return documents, complete(texts, documents, notices)
     else:
-        most = None
+        most = None if own is None else partial(int, _SPARSEST * own.n_lines)
         if own is None and references and not _is_pipe(references):
             most = partial(count_lines, references[0])
         documents = Documents.chosen(docs, no_docs, int, notices, most=most)

@@ -81,7 +81,8 @@ def report(
     files: dict[str, FilePath] = {**decoded.files()}
     if decoded.source is not None:
         files["source"] = files_of([decoded.source], "source")[0]
-    files |= {"documents": path for path in files_of([docs] if docs else [], "documents")}
+    if docs is not None:
+        files["documents"] = files_of([docs], "documents")[0]
     files |= {f"reference {i}": p for i, p in enumerate(files_of(references, "reference"), 1)}
     for path in (trace, baseline):
         if path == "-":
