@@ -42,13 +42,13 @@ from rerank.registry import METRICS
 @no_docs_option
 @click.option("--ref", "references", multiple=True, type=FILE, help=REFERENCE_HELP)
 @click.option(
-    "--test-set",
     "-t",
+    "--test-set",
     type=TEXT,
     help="Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
     "sacrebleu; nothing is downloaded.",
 )
-@click.option("--language-pair", "-l", type=TEXT, help="Language pair of --test-set, as ru-en.")
+@click.option("-l", "--language-pair", type=TEXT, help="Language pair of --test-set, as ru-en.")
 @click.option(
     "--drop-unreferenced",
     is_flag=True,

@@ -166,7 +166,8 @@ def _plain(
     reading = read_lines(path, notices, max_bytes=most)
     allowed = n_lines if documents is None else documents.n_read + len(documents)
     lines = list(islice(reading, allowed))  # type: ignore[arg-type]
-    lines += [line.strip()[:1] for line in islice(reading, SURPLUS)]
+    more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
+    lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
     if documents is None:
         if isinstance(target, int):
             check_length(lines, target, source=display(path), model=model)

@@ -54,8 +54,8 @@ def _limited(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
     for n, line in enumerate(lines, 1):
         if len(line) > ID_BYTES:
             raise InputError(
-                f"expected a document id of at most {ID_BYTES} bytes, found more; is this a file "
-                "of document ids? `rerank list document-formats` shows the other formats",
+                f"expected at most {ID_BYTES} bytes in a line, found more; is this a file of "
+                "document ids? `rerank list document-formats` shows the other formats",
                 source=source,
                 line=n,
             )

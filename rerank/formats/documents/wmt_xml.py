@@ -15,7 +15,7 @@ Source: schema/wmt-schema.rnc of https://github.com/wmt-conference/wmt-format-to
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from rerank.corpus.documents import shown_id
@@ -35,6 +35,7 @@ _ROLES: Mapping[str, tuple[Role, str]] = {  # and the attribute with the name of
 _START = re.compile(rb"\s*<(?:\?xml\b|dataset\b|collection\b|!DOCTYPE\b|!--)")
 _ELEMENT = re.compile(rb"<(?:dataset|collection)\b|<!ENTITY\b|<!DOCTYPE\b")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
+_BLOCK_BYTES = 1 << 16
 _DEEPEST = 50  # elements in each other; the schema has 6
 _LONGEST = 16 << 20  # bytes of a segment
 
@@ -64,20 +65,35 @@ class WmtXml:
         """The documents and texts; InputError where the XML is not valid."""
         target = _Target(source, notices)
         parser = _parser(target)
+        target.line_number = lambda: int(parser.parser.CurrentLineNumber)  # type: ignore[attr-defined]
         try:
-            # the declaration may name another encoding, but the lines were read as UTF-8
-            for target.line, line in enumerate(bounded(lines, source), 1):
-                parser.feed(line + b"\n")
+            for block in _blocks(bounded(lines, source)):
+                parser.feed(block)
             parser.close()
         except InputError:
             raise
         except Exception as fault:
-            raise _located(fault, source, target.line) from None
+            raise _located(fault, source, target.line_number()) from None
         return target.finish()
 
 
+def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines in blocks of about 64 KiB: the parser is slow on many short pieces."""
+    block, size = list[bytes](), 0
+    for line in lines:
+        block.append(line)
+        size += len(line) + 1
+        if size > _BLOCK_BYTES:
+            yield b"\n".join([*block, b""])
+            block, size = [], 0
+    yield b"\n".join(block)
+
+
 def _parser(target: _Target) -> XMLParser:
-    """A parser that refuses declarations; imported here, because few commands read XML."""
+    """A parser that refuses declarations; imported here, because few commands read XML.
+
+    The declaration of a file may name another encoding, but its lines were read as UTF-8.
+    """
     from defusedxml.ElementTree import DefusedXMLParser
 
     return cast("XMLParser", DefusedXMLParser(target=target, encoding="utf-8", forbid_dtd=True))
@@ -107,10 +123,10 @@ def _located(fault: Exception, source: str, line: int) -> InputError:
 
 
 class _Target:
-    """Receives the elements from the parser; `line` is that of the line it is fed."""
+    """Receives the elements from the parser; `line_number` is set to where the parser is."""
 
     def __init__(self, source: str, notices: Notices) -> None:
-        self.line = 1
+        self.line_number: Callable[[], int] = lambda: 1
         self._source, self._notices = source, notices
         self._builder = EvaluationSetBuilder(source, sort_key=int)
         self._depth, self._collection = 0, ""
@@ -159,7 +175,7 @@ class _Target:
         if tag == "seg" and self._segment is not None and self._text and self._document:
             text = one_line("".join(self._parts).encode())
             segment = (self._document, self._segment)
-            self._builder.add(*self._text, segment, text, line=self.line)
+            self._builder.add(*self._text, segment, text, line=self.line_number())
             self._segment = None
         elif tag in _ROLES:
             self._text = None
@@ -186,10 +202,12 @@ class _Target:
                     "give it another id",
                 )
             name = f"{self._collection}/{name}"
-        self._owners[name] = self._collection, self.line
+        self._owners[name] = self._collection, self.line_number()
         return name
 
     def _fault(self, expected: str, found: str, cure: str) -> InputError:
         return InputError(
-            f"expected {expected}, found {found}; {cure}", source=self._source, line=self.line
+            f"expected {expected}, found {found}; {cure}",
+            source=self._source,
+            line=self.line_number(),
         )
