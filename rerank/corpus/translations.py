@@ -161,16 +161,16 @@ def _plain(
     It may have a separator for each document, and some more lines are counted.
     """
     documents = target if isinstance(target, Documents) else None
-    n_lines = documents.n_read if documents else target
-    most = None if n_lines is None else MAX_LINE_BYTES + int(n_lines) * MEAN_BYTES  # type: ignore[arg-type]
+    n_lines = target.n_read if isinstance(target, Documents) else target
+    most = None if n_lines is None else MAX_LINE_BYTES + n_lines * MEAN_BYTES
     reading = read_lines(path, notices, max_bytes=most)
     allowed = n_lines if documents is None else documents.n_read + len(documents)
-    lines = list(islice(reading, allowed))  # type: ignore[arg-type]
+    lines = list(islice(reading, allowed))
     more = 0 if n_lines is None else n_lines + SURPLUS - len(lines)
     lines += [line.strip()[:1] for line in islice(reading, max(0, more))]
     if documents is None:
-        if isinstance(target, int):
-            check_length(lines, target, source=display(path), model=model)
+        if n_lines is not None:
+            check_length(lines, n_lines, source=display(path), model=model)
         return Translation(display(path), lines)
     if len(lines) > documents.n_read and documents.lines is None:
         from rerank.formats.documents.separated_text import without_separators

@@ -65,7 +65,7 @@ class WmtXml:
         """The documents and texts; InputError where the XML is not valid."""
         target = _Target(source, notices)
         parser = _parser(target)
-        target.line_number = lambda: int(parser.parser.CurrentLineNumber)  # type: ignore[attr-defined]
+        target.line_number = lambda: int(parser.parser.CurrentLineNumber)
         try:
             for block in _blocks(bounded(lines, source)):
                 parser.feed(block)
