@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rerank.registry import (
     DECODERS,
+    DOCUMENT_FORMATS,
     FLAGS,
     FORMATS,
     METRICS,
@@ -226,6 +227,17 @@ def _formats() -> Iterable[Row]:
         }
 
 
+def _document_formats() -> Iterable[Row]:
+    for name in DOCUMENT_FORMATS.builtin:
+        known = DOCUMENT_FORMATS[name]()
+        yield {
+            "name": name,
+            "description": known.description,
+            "texts": "with texts" if known.has_texts else "documents only",
+            "example": known.example.decode(),
+        }
+
+
 def _plain(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
@@ -238,4 +250,5 @@ KINDS: dict[str, tuple[Registry[Any], Callable[[], Iterable[Row]]]] = {
     "decoders": (DECODERS, _decoders),
     "metrics": (METRICS, _metrics),
     "formats": (FORMATS, _formats),
+    "document-formats": (DOCUMENT_FORMATS, _document_formats),
 }

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from decoders.table import Decoder
     from lm.composition import Composition
+    from rerank.formats.documents.table import DocumentFormat
     from rerank.formats.table import KBestFormat
+    from rerank.formats.weight_formats import WeightFormat
     from rerank.metrics import TextMetric
     from rerank.scorers import PlainScorer, Scorer
 
@@ -35,7 +37,7 @@ class Registry(Mapping[str, Member], Generic[Member]):
     """
 
     def __init__(self, kind: str, table: str | Mapping[str, Any]) -> None:
-        self.kind, self.group = kind, f"rerank.{kind}s"
+        self.kind, self.group = kind, f"rerank.{kind.replace(' ', '_')}s"
         self._table = table
 
     @property
@@ -195,6 +197,31 @@ FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
         "moses": "rerank.formats.moses:Moses",
     },
 )
+DOCUMENT_FORMATS: Registry[Callable[[], DocumentFormat]] = Registry(
+    "document format",
+    {  # in the order in which they are asked
+        "wmt-xml": "rerank.formats.documents.wmt_xml:WmtXml",
+        "sgml": "rerank.formats.documents.sgml:Sgml",
+        "jsonl": "rerank.formats.documents.json_lines:JsonLines",
+        "spans": "rerank.formats.documents.spans:Spans",
+        "sizes": "rerank.formats.documents.sizes:Sizes",
+        "equals-lines": "rerank.formats.documents.separated_text:EqualsLines",
+        "blank-lines": "rerank.formats.documents.separated_text:BlankLines",
+        "docids": "rerank.formats.documents.docids:Docids",
+    },
+)
+WEIGHT_FORMATS: Registry[WeightFormat] = Registry(
+    "weight format",
+    {
+        "json": "rerank.formats.weight_formats:JSON",
+        "ini": "rerank.formats.weight_formats:INI",
+        "dense": "rerank.formats.weight_formats:DENSE",
+        "kbmira": "rerank.formats.weight_formats:KBMIRA",
+        "cdec": "rerank.formats.weight_formats:CDEC",
+        "travatar": "rerank.formats.weight_formats:TRAVATAR",
+    },
+)
+MOSES_INI = "moses-ini"  # the format of weights that are written into a moses.ini
 UTILITIES = {  # of minimum Bayes risk
     "bleu": "rerank.metrics.pairwise:PairwiseBleu",
     "aggregate-bleu": "rerank.metrics.consensus:AggregateBleu",

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import rerank
 from rerank.files.lines import digest
+from rerank.files.paths import FilePath
 
 LENGTH = 8  # hexadecimal digits of a digest
 
@@ -22,7 +23,7 @@ def signature(parts: Mapping[str, object]) -> str:
     return "|".join(["rerank", *known, f"v:{rerank.__version__}"])
 
 
-def short_digest(path: str | Path | None) -> str | None:
+def short_digest(path: FilePath | None) -> str | None:
     """First digits of a file's SHA-256; None for what cannot be read a second time."""
     if path is None or not Path(path).is_file():
         return None

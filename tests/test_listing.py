@@ -14,7 +14,7 @@ from lm.training.recipes import STRONG
 from lm.zoo import ZOO
 from rerank.cli import cli
 from rerank.listing import KINDS, Sizes, flags, listing, model_listing
-from rerank.registry import FLAGS, FORMATS, METRICS, MODELS, SCORE_FILES, SCORERS
+from rerank.registry import DOCUMENT_FORMATS, FLAGS, FORMATS, METRICS, MODELS, SCORE_FILES, SCORERS
 
 LIN = ("rnnslm", "rnnlm-lin", "hrnnlm-lin", "hrnnlm-lin-dual")  # which have sizes of their own
 every_decoder = pytest.mark.parametrize("row", DECODERS.values(), ids=DECODERS)
@@ -73,6 +73,7 @@ def test_the_text_for_people_holds_the_same_words_within_its_width(width: int) -
         ("scorers", ["lm", *SCORE_FILES, *SCORERS.builtin]),
         ("metrics", [*METRICS.builtin]),
         ("formats", [*FORMATS.builtin]),
+        ("document-formats", [*DOCUMENT_FORMATS.builtin]),
     ],
 )
 def test_built_in_members_are_listed_in_their_order(kind: str, names: list[str]) -> None:

@@ -38,6 +38,7 @@ from rerank.cli.sampling import sample
 from rerank.cli.topics import topics
 from rerank.cli.training import train_lm
 from rerank.cli.tuning import tune_mert
+from rerank.cli.weights import weights
 from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
 from rerank.files.terminal import flush_messages, say
@@ -83,6 +84,7 @@ for command in (
     convert,
     first,
     diversity,
+    weights,
     list_group,
     cache,
 ):

@@ -17,7 +17,8 @@ from rerank.files.terminal import show
 @click.option(
     "--docs",
     type=FILE,
-    help="Document ids, one line per source sentence; needed only if ids fall within documents.",
+    help="Document ids, one line per source sentence, or another format of documents; needed only "
+    "if ids fall within documents.",
 )
 @reading_options
 @click.option(

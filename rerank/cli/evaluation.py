@@ -12,17 +12,18 @@ from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import reading_options
 from rerank.cli.names import MemberName
 from rerank.cli.options import (
+    REFERENCE_HELP,
     Messages,
     by_name,
     count_option,
-    docs_option,
+    interleaved_docs_option,
     message_options,
     no_docs_option,
     paper_format_option,
     print_result,
-    reference_option,
 )
 from rerank.cli.values import FILE, SEED, TEXT, Pair
+from rerank.errors import UsageError
 from rerank.files.terminal import show
 from rerank.registry import METRICS
 
@@ -37,14 +38,27 @@ from rerank.registry import METRICS
     },
 )
 @click.argument("systems", nargs=-1, required=True, type=FILE, metavar="HYP...")
-@docs_option
+@interleaved_docs_option
 @no_docs_option
-@reference_option
+@click.option("--ref", "references", multiple=True, type=FILE, help=REFERENCE_HELP)
+@click.option(
+    "-t",
+    "--test-set",
+    type=TEXT,
+    help="Test set of sacrebleu in place of --ref and --docs, as wmt23, from the cache of "
+    "sacrebleu; nothing is downloaded.",
+)
+@click.option("-l", "--language-pair", type=TEXT, help="Language pair of --test-set, as ru-en.")
+@click.option(
+    "--drop-unreferenced",
+    is_flag=True,
+    help="Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
+)
 @click.option(
     "--baseline",
     required=True,
     type=FILE,
-    help="Translations that the others are compared with.",
+    help="Translations that the others are compared with; FILE#NAME in WMT XML.",
 )
 @click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
@@ -143,6 +157,9 @@ def evaluate(
     word_lists: tuple[tuple[str, str], ...],
     word_frequencies: str | None,
     weights: str | None,
+    test_set: str | None,
+    language_pair: str | None,
+    drop_unreferenced: bool,
     per_document: bool,
     tests: bool,
     score_only: bool,
@@ -157,12 +174,30 @@ def evaluate(
     \b
     Example:
       rerank evaluate --docs test.docids --ref test.en --baseline test.1best test.out
+
+    
+    Systems and references inside WMT XML are named as FILE#NAME:
+      wmt23.xml#GPT4-5shot
     """
     from rerank import pipeline
     from rerank.report.evaluation_tables import documents_table, score_lines
 
     lists = by_name("--word-list", word_lists)
-    more = pipeline.Additions(detokenize, scores, word_classes, lists, word_frequencies, weights)
+    if (test_set is None) != (language_pair is None):
+        raise UsageError("--test-set and --language-pair: expected both or none; give both")
+    cached = None
+    if test_set is not None and language_pair is not None:
+        cached = pipeline.CachedSet(test_set, language_pair)
+    more = pipeline.Additions(
+        detokenize,
+        scores,
+        word_classes,
+        lists,
+        word_frequencies,
+        weights,
+        drop_unreferenced,
+        cached,
+    )
     with messages.warnings() as notices:
         result = pipeline.evaluate(
             docs,

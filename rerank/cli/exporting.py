@@ -18,7 +18,12 @@ from rerank.cli.values import FILE, FOLDER, Pair
     type=Pair("NAME=FILE, for example ours=test.out", FILE),
     metavar="NAME=FILE...",
 )
-@click.option("--docs", required=True, type=FILE, help="Document ids, one line per sentence.")
+@click.option(
+    "--docs",
+    required=True,
+    type=FILE,
+    help="Document ids, one line per sentence, or another format of documents.",
+)
 @click.option("--out", required=True, type=FOLDER, metavar="DIR", help="New folder.")
 @message_options
 def export(texts: tuple[tuple[str, str], ...], docs: str, out: Path, messages: Messages) -> None:

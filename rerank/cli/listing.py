@@ -18,6 +18,7 @@ _HELP = {
     "decoders": "Show the decoders of --search: orders served, where exact, cost, options, source.",
     "metrics": "Show the metrics of --objective.",
     "formats": "Show the formats of k-best lists, which are recognised by their first lines.",
+    "document-formats": "Show the formats of --docs, which are recognised by their content.",
 }
 
 

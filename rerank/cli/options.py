@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 import click
 
+from rerank.cli.names import MemberName
 from rerank.cli.values import FILE, FOLDER, MOST, TEXT, Whole
 from rerank.errors import UsageError
 from rerank.files.terminal import say, show
 from rerank.notices import Notices
+from rerank.registry import DOCUMENT_FORMATS
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -36,11 +38,15 @@ kbest_option = click.option(
     help="K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
     "- is standard input.",
 )
-docs_option = click.option("--docs", type=FILE, help="Document ids, one line per source sentence.")
 no_docs_option = click.option(
     "--no-docs",
     type=click.Choice(["each", "one"]),
     help="In place of --docs: each sentence is a document, or all sentences are one.",
+)
+REFERENCE_HELP = (
+    "Reference translation, one line per source sentence; or WMT XML, NIST SGML or JSON lines, of "
+    "which all references are read, or one as FILE#NAME; or sacrebleu:TESTSET/PAIR, as "
+    "sacrebleu:wmt23/ru-en, from the cache of sacrebleu; repeatable."
 )
 reference_option = click.option(
     "--ref",
@@ -48,7 +54,7 @@ reference_option = click.option(
     required=True,
     multiple=True,
     type=FILE,
-    help="Reference translation, one line per source sentence; repeatable.",
+    help=REFERENCE_HELP,
 )
 documents_option = click.option(
     "--documents",
@@ -185,5 +191,63 @@ def _packed(*flags: Decorator) -> Decorator:
     return decorate
 
 
+def _documents_options(*, interleaved: bool) -> Decorator:
+    """`--docs` with its format and field; the command receives them as `docs`."""
+    flags = [
+        click.option(
+            "--docs",
+            type=FILE,
+            help="Document ids, one line per source sentence; or another format of `rerank list "
+            "document-formats`, recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, "
+            "a table DOCID START END, text with blank lines between documents.",
+        ),
+        click.option(
+            "--docs-field",
+            type=TEXT,
+            metavar="N|KEY",
+            help="Field of --docs that is the document id: a number from 1, or a key of JSON.",
+        ),
+        click.option(
+            "--docs-format",
+            type=MemberName(DOCUMENT_FORMATS),
+            help="Format of --docs [default: by content].",
+        ),
+    ]
+    if interleaved:
+        flags.append(
+            click.option(
+                "--allow-interleaved",
+                is_flag=True,
+                help="Lines of a document in --docs may stand apart.",
+            )
+        )
+
+    def decorate(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def with_documents(
+            *,
+            docs: str | None,
+            docs_field: str | None,
+            docs_format: str | None,
+            allow_interleaved: bool = False,
+            **given: Any,
+        ) -> Any:
+            said = docs_field, docs_format, allow_interleaved
+            if docs is None and any(said):
+                raise UsageError("--docs-field, --docs-format, --allow-interleaved: give --docs")
+            file: Any = docs
+            if any(said):
+                from rerank.formats.documents.table import DocumentFile
+
+                file = DocumentFile(str(docs), docs_format, docs_field, allow_interleaved)
+            return command(docs=file, **given)
+
+        return all_of(flags)(with_documents)
+
+    return decorate
+
+
+docs_option = _documents_options(interleaved=False)
+interleaved_docs_option = _documents_options(interleaved=True)
 message_options = _packed(strict_option, quiet_option)
 engine_message_options = _packed(strict_option, quiet_option, verbose_option)

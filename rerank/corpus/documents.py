@@ -1,29 +1,35 @@
-"""Documents: ranges of consecutive source sentences."""
+"""Documents: ranges of consecutive sentences, which are lines of the files of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from pathlib import Path
+from itertools import accumulate, chain, islice, pairwise
 from typing import TypeVar
 
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import read_lines
-from rerank.files.paths import display
+from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
 T = TypeVar("T")
-_ID_BYTES = 1 << 13  # of an id; all of them are in memory
+ID_BYTES = 1 << 13  # of an id; all of them are in memory
 _MANY = 1 << 16  # lines of ids that are read before the lines that need them are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """D documents; document d has the source sentences starts[d]:starts[d + 1], from 0."""
+    """D documents; document d has the sentences starts[d]:starts[d + 1], from 0.
+
+    lines: (S,) line of the files, from 0, of each sentence, if that is not its own number, since
+    lines of documents alternate or some are left out; n_file_lines: lines of the files then.
+    segments: (S,) ids of the sentences within their documents, if their file has any.
+    """
 
     ids: tuple[str, ...]  # (D,), all different; never used as file names
     starts: tuple[int, ...]  # (D+1,)
+    lines: tuple[int, ...] | None = None
+    n_file_lines: int | None = None
+    segments: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if len(self.starts) != len(self.ids) + 1 or self.starts[0] != 0:
@@ -32,24 +38,32 @@ class Documents:
             raise ValueError("expected starts that never fall")
         if len(set(self.ids)) != len(self.ids):
             raise ValueError("expected document ids that are all different")
+        if (self.lines is None) != (self.n_file_lines is None):
+            raise ValueError("expected the number of lines of the files together with the lines")
 
     @classmethod
     def from_file(
-        cls, path: str | Path, notices: Notices, *, most: Callable[[], int] | None = None
+        cls, path: FilePath, notices: Notices, *, most: Callable[[], int] | None = None
     ) -> Documents:
-        """Documents of a file with one document id per source line.
+        """Documents of a file in one of the formats of `rerank.registry.DOCUMENT_FORMATS`.
 
         most: number of ids that can be needed, which is asked for if there are many; InputError
         for more of them, before they are read.
         """
-        lines = read_lines(path, notices, max_line_bytes=_ID_BYTES)
-        if most is not None:
-            lines = _at_most(lines, most, display(path))
-        return cls.from_lines(lines, source=display(path))
+        from rerank.formats.documents.table import read_documents
+
+        return read_documents(path, notices, most=most).documents
 
     @classmethod
-    def from_lines(cls, lines: Iterable[bytes], *, source: str = "") -> Documents:
-        """Documents of lines that are document ids, one per source line."""
+    def from_lines(
+        cls, lines: Iterable[bytes], *, source: str = "", interleaved: bool = False
+    ) -> Documents:
+        """Documents of lines that are document ids, one per source line.
+
+        interleaved: whether lines of a document may stand apart; they are then put together.
+        """
+        if interleaved:
+            return cls._interleaved(lines, source)
         starts: dict[str, int] = {}
         current, n = None, 0
         for n, line in enumerate(lines, 1):
@@ -58,9 +72,10 @@ class Documents:
                 continue
             if name in starts:
                 raise InputError(
-                    f"expected each document in one run of lines, but {_shown(name)}, which began "
-                    f"on line {starts[name] + 1}, continues here; give these lines another id, or "
-                    "sort source, references and lists by document",
+                    f"expected each document in one run of lines, but {shown_id(name)}, which "
+                    f"began on line {starts[name] + 1}, continues here; give these lines another "
+                    "id, or sort source, references and lists by document, or give "
+                    "--allow-interleaved where a command has it",
                     source=source,
                     line=n,
                 )
@@ -69,6 +84,20 @@ class Documents:
         if not starts:
             raise InputError("expected one document id per source line, found none", source=source)
         return cls(tuple(starts), (*starts.values(), n))
+
+    @classmethod
+    def _interleaved(cls, lines: Iterable[bytes], source: str) -> Documents:
+        """Documents of ids, with the lines of each put together in the order of the file."""
+        found: dict[str, list[int]] = {}
+        for n, line in enumerate(lines, 1):
+            found.setdefault(_id(line, source, n), []).append(n - 1)
+        if not found:
+            raise InputError("expected one document id per source line, found none", source=source)
+        order = tuple(chain.from_iterable(found.values()))
+        starts = (0, *accumulate(map(len, found.values())))
+        if order == tuple(range(len(order))):
+            return cls(tuple(found), starts)
+        return cls(tuple(found), starts, order, len(order))
 
     @classmethod
     def each(cls, n: int) -> Documents:
@@ -83,7 +112,7 @@ class Documents:
     @classmethod
     def chosen(
         cls,
-        docs: str | Path | None,
+        docs: FilePath | None,
         no_docs: str | None,
         count_lines: Callable[[], int],
         notices: Notices,
@@ -98,7 +127,8 @@ class Documents:
         if docs is None and no_docs == "one":
             return cls.one(count_lines())
         raise UsageError(
-            "expected one of --docs FILE (a document id per source line), --no-docs each (every "
+            "expected one of --docs FILE (a document id per source line, or another format of "
+            "`rerank list document-formats`), --no-docs each (every "
             "line a document) and --no-docs one (all lines one document), found "
             f"{'none' if docs is None else 'both'}; give one"
         )
@@ -111,6 +141,30 @@ class Documents:
         """Number of source sentences."""
         return self.starts[-1]
 
+    @property
+    def n_read(self) -> int:
+        """Number of lines that files of these documents have."""
+        return self.n_lines if self.n_file_lines is None else self.n_file_lines
+
+    def in_order(self, lines: Sequence[T]) -> Sequence[T]:
+        """What is of each line of a file (n_read,), as of each sentence (S,)."""
+        return lines if self.lines is None else [lines[place] for place in self.lines]
+
+    def selected(self, kept: Sequence[bool]) -> Documents:
+        """The documents of some of the sentences (S,); documents without any are left out."""
+        places = self.lines or range(self.n_lines)
+        spans = [(name, range(*self.span(d))) for d, name in enumerate(self.ids)]
+        parts = [(name, [t for t in span if kept[t]]) for name, span in spans]
+        filled = [(name, part) for name, part in parts if part]
+        sentences = [t for _, part in filled for t in part]
+        return Documents(
+            tuple(name for name, _ in filled),
+            (0, *accumulate(len(part) for _, part in filled)),
+            tuple(places[t] for t in sentences),
+            self.n_read,
+            None if self.segments is None else tuple(self.segments[t] for t in sentences),
+        )
+
     def split(self, lines: Sequence[T]) -> list[Sequence[T]]:
         """The part of each document in a sequence of something for every source sentence."""
         return [lines[start:stop] for start, stop in pairwise(self.starts)]
@@ -120,8 +174,8 @@ class Documents:
         return self.starts[d], self.starts[d + 1]
 
 
-def _at_most(lines: Iterator[bytes], most: Callable[[], int], source: str) -> Iterator[bytes]:
-    """The lines; InputError for more than `_MANY` and than `most()`."""
+def at_most(lines: Iterator[bytes], most: Callable[[], int], source: str) -> Iterator[bytes]:
+    """The lines of ids; InputError for more than `_MANY` and than `most()`."""
     yield from islice(lines, _MANY)
     for line in lines:
         limit = max(_MANY + 1, most())
@@ -148,6 +202,6 @@ def _id(line: bytes, source: str, number: int) -> str:
     return name
 
 
-def _shown(name: str) -> str:
+def shown_id(name: str) -> str:
     """A document id for a message: quoted, printable, at most 40 characters of it."""
     return repr(name) if len(name) <= 40 else f"{name[:40]!r}…"

@@ -8,104 +8,147 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, permutations
-from pathlib import Path
+from itertools import compress, permutations
 from typing import Literal
 from unicodedata import is_normalized
 
-from rerank.corpus.documents import Documents
+from rerank.corpus.documents import Documents, shown_id
+from rerank.corpus.translations import Translation, documents_in, read_texts_of
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import MAX_LINE_BYTES, SURPLUS, count_lines, is_pipe, read_lines
-from rerank.files.paths import display
+from rerank.files.lines import count_lines, is_pipe
+from rerank.files.paths import FilePath, display, file_of
 from rerank.notices import Notices
 
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
-_MEAN_BYTES = 1 << 16  # of a line, in the mean of a file; all lines are in memory
+_SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 _UNESCAPE = "deescape-special-chars.perl"
 _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
 
 def read_with_documents(
-    docs: str | Path | None, no_docs: str | None, references: Sequence[str | Path], notices: Notices
+    docs: FilePath | None,
+    no_docs: str | None,
+    references: Sequence[FilePath],
+    notices: Notices,
+    *,
+    drop: bool = False,
 ) -> tuple[Documents, list[list[bytes]]]:
     """Documents according to the options, and the references of their sentences.
 
-    The number of sentences is that of the document ids or, without them, of the first reference.
+    Without options the documents are those of the first reference if it has any, as in WMT XML. The
+    number of sentences is that of the document file or, without one, of the first reference. drop:
+    leave out sentences that a reference does not have, which is otherwise an InputError.
     """
-    found = read_references(references, None, notices) if docs is None else []
-    most = None
-    if references and not is_pipe(references[0]):
-        most = partial(count_lines, references[0])
-    documents = Documents.chosen(docs, no_docs, lambda: len(found), notices, most=most)
-    if docs is not None:
-        found = read_references(references, documents.n_lines, notices, model=display(docs))
-    return documents, found
+    own = documents_in(references[0], notices) if references and not _is_pipe(references) else None
+    if own is not None and no_docs is not None:
+        raise UsageError(
+            f"--no-docs {no_docs}: {display(references[0])} says what the documents are; leave it "
+            "out"
+        )
+    model = display(references[0]) if docs is None and references else display(docs or "")
+    if docs is None and own is not None:
+        documents = own
+    elif docs is None:
+        texts = read_reference_texts(references, None, notices)
+        n_lines = len(texts[0].lines)
+        documents = Documents.chosen(None, no_docs, lambda: n_lines, notices)
+        return documents, complete(texts, documents, notices)
+    else:
+        most = None if own is None else partial(int, _SPARSEST * own.n_lines)
+        if own is None and references and not _is_pipe(references):
+            most = partial(count_lines, references[0])
+        documents = Documents.chosen(docs, no_docs, int, notices, most=most)
+    texts = read_reference_texts(references, documents, notices, model=model)
+    if drop:
+        kept = [all(line is not None for line in row) for row in _rows(texts)]
+        if not all(kept):
+            kind = "sentence without reference, left out (--drop-unreferenced)"
+            notices.add(kind, source=display(references[0]), count=kept.count(False))
+            documents = documents.selected(kept)
+            texts = [Translation(one.name, list(compress(one.lines, kept))) for one in texts]
+    return documents, complete(texts, documents, notices)
 
 
 def read_references(
-    paths: Sequence[str | Path],
-    n_lines: int | None,
+    paths: Sequence[FilePath],
+    target: Documents | int | None,
     notices: Notices,
     *,
     model: str = "the source",
 ) -> list[list[bytes]]:
-    """References of each of `n_lines` source sentences: [sentence][file].
+    """References of each sentence of documents, or of so many sentences: [sentence][reference].
 
-    model: the file with `n_lines` lines, for messages; if `n_lines` is None, the first reference.
-    InputError if a file has another number of lines.
+    model: the file with these sentences, for messages; if `target` is None, the first reference.
+    InputError if a file has another number of lines, or lacks a segment.
     """
+    texts = read_reference_texts(paths, target, notices, model=model)
+    return complete(texts, target if isinstance(target, Documents) else None, notices)
+
+
+def read_reference_texts(
+    paths: Sequence[FilePath],
+    target: Documents | int | None,
+    notices: Notices,
+    *,
+    model: str = "the source",
+) -> list[Translation]:
+    """The references of all files, of which one may have several."""
     if not paths:
         raise UsageError("expected a reference file, found none; name one or more")
-    files: list[list[bytes]] = []
+    found: list[Translation] = []
     for path in paths:
-        source = display(path)
-        lines = read_translation(path, n_lines, notices, model=model)
-        if n_lines is None:
-            n_lines, model = len(lines), source
+        found += read_texts_of(path, target, notices, model=model, role="reference")
+        if target is None:
+            target, model = len(found[0].lines), display(path)
+    return found
+
+
+def complete(
+    texts: Sequence[Translation], documents: Documents | None, notices: Notices
+) -> list[list[bytes]]:
+    """The references of each sentence; InputError if a text lacks a sentence."""
+    columns: list[list[bytes]] = []
+    for text in texts:
+        lines = [line for line in text.lines if line is not None]
+        if missing := len(text.lines) - len(lines):
+            first = next(n for n, line in enumerate(text.lines) if line is None)
+            raise InputError(
+                f"expected a reference of each of {len(text.lines)} sentences, found none of "
+                f"{missing}, the first {_place(documents, first)}; choose another reference with "
+                "FILE#NAME, or leave these sentences out with --drop-unreferenced, where a "
+                "command has it",
+                source=text.name,
+            )
         for n, line in enumerate(map(bytes.strip, lines), 1):
             if not line:
-                notices.add("blank reference", source=source, line=n)
+                notices.add("blank reference", source=text.name, line=n)
             elif line in _PLACEHOLDERS:
                 kind = "reference that only says there is no translation"
-                notices.add(kind, source=source, line=n)
-        files.append(lines)
-    _note_mixed_references(paths, files, notices)
-    return [list(sentence) for sentence in zip(*files, strict=True)]
+                notices.add(kind, source=text.name, line=n)
+        columns.append(lines)
+    _note_mixed_references([text.name for text in texts], columns, notices)
+    return [list(sentence) for sentence in zip(*columns, strict=True)]
 
 
-def read_translation(
-    path: str | Path, n_lines: int | None, notices: Notices, *, model: str = "the source"
-) -> list[bytes]:
-    """Lines of a translation of `n_lines` source sentences, or of any number where that is None.
-
-    InputError for another number of lines; of what is too much no more than a count is kept.
-    """
-    most = None if n_lines is None else MAX_LINE_BYTES + n_lines * _MEAN_BYTES
-    reading = read_lines(path, notices, max_bytes=most)
-    lines = list(islice(reading, n_lines))
-    lines += [line.strip()[:1] for line in islice(reading, SURPLUS)]
-    if n_lines is not None:
-        check_length(lines, n_lines, source=display(path), model=model)
-    return lines
+def _rows(texts: Sequence[Translation]) -> Iterator[tuple[bytes | None, ...]]:
+    return zip(*(text.lines for text in texts), strict=True)
 
 
-def check_length(
-    lines: Sequence[bytes], n_lines: int, *, source: str, model: str = "the source"
-) -> None:
-    """InputError unless a translation has `n_lines` lines, as `model` has."""
-    surplus = len(lines) - n_lines
-    if not surplus:
-        return
-    cure = f"line i must translate line i of {model}"
-    if surplus > 0 and not any(line.strip() for line in lines[n_lines:]):
-        some, them = ("lines", "them") if surplus > 1 else ("line", "it")
-        cure = f"{surplus} blank {some} more at the end, remove {them}"
-    more = " or more" if surplus == SURPLUS else ""
-    raise InputError(
-        f"expected {n_lines} lines as {model} has, found {len(lines)}{more}; {cure}", source=source
-    )
+def _place(documents: Documents | None, t: int) -> str:
+    """Where a sentence is, for a message."""
+    if documents is None:
+        return f"is {t + 1}"
+    d = bisect_right(documents.starts, t) - 1
+    n = t - documents.starts[d] + 1
+    number = documents.segments[t] if documents.segments else str(n)
+    return f"is segment {number} of document {shown_id(documents.ids[d])}"
+
+
+def _is_pipe(references: Sequence[FilePath]) -> bool:
+    return is_pipe(file_of(references[0]))
 
 
 def note_differences(
@@ -157,19 +200,19 @@ def note_identity(
 
 
 def _note_mixed_references(
-    paths: Sequence[str | Path], files: Sequence[Sequence[bytes]], notices: Notices
+    names: Sequence[str], files: Sequence[Sequence[bytes]], notices: Notices
 ) -> None:
     """Add a notice for each reference file with Moses' escapes, if another one has none."""
     escapes = [_escapes(lines) for lines in files]
     if all(escapes):
         return
-    for path, found in zip(paths, escapes, strict=True):
+    for name, found in zip(names, escapes, strict=True):
         if found:
             (first, (escape, *_)), *rest = found.items()
             notices.add(
                 f"mixed escaping: this reference contains {escape} and similar, another one does "
                 f"not; unescape it with Moses' {_UNESCAPE}",
-                source=display(path),
+                source=name,
                 line=first + 1,
                 count=1 + len(rest),
             )

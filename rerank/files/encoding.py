@@ -14,6 +14,21 @@ _WIDE_MARKS = {  # UTF-32 first: its little-endian mark begins with that of UTF-
     codecs.BOM_UTF16_BE: "UTF-16BE",
 }
 _ENDIAN = {"LE": "little-endian", "BE": "big-endian"}
+_EXTRACTOR = re.compile(rb"(FEATURES|SCORES)_BIN_BEGIN_")
+
+
+def binary_extractor(block: bytes, source: str) -> InputError | None:
+    """Error for a binary file of Moses' extractor, otherwise None."""
+    found = _EXTRACTOR.match(block)
+    if found is None:
+        return None
+    kind = found[1].decode().lower()
+    return InputError(
+        f"expected text, found the binary form of Moses' extractor {kind}; run extractor without "
+        "its binary option",
+        source=source,
+        line=1,
+    )
 
 
 def wide_mark(block: bytes, source: str) -> InputError | None:

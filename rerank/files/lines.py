@@ -154,7 +154,7 @@ def _blocks(chunks: Iterable[bytes], limit: int) -> Iterator[bytes]:
 
 def _without_mark(block: bytes, source: str, notices: Notices) -> bytes:
     """The first block of a file, without a byte-order mark of UTF-8."""
-    if fault := encoding.wide_mark(block, source):
+    if fault := encoding.wide_mark(block, source) or encoding.binary_extractor(block, source):
         raise fault
     if block.startswith(codecs.BOM_UTF8):
         notices.add("byte-order mark at the start, removed", source=source, line=1)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rerank.errors import RerankError, UsageError
 from rerank.files.compression import packing
-from rerank.files.paths import display, refuse_long
+from rerank.files.paths import FilePath, display, refuse_long
 from rerank.files.terminal import TerminalFile
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _DESCRIPTORS = ("/dev", "/dev/fd", "/proc/self/fd")
 
 
 @contextmanager
-def atomic(path: str | Path) -> Iterator[BinaryIO]:
+def atomic(path: FilePath) -> Iterator[BinaryIO]:
     """Binary file whose content replaces that of `path` when the block ends without an error.
 
     The suffixes `.gz`, `.xz` and `.bz2` compress; symbolic links are followed; the umask gives the
@@ -49,7 +49,7 @@ def atomic(path: str | Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def atomic_all(paths: Sequence[str | Path]) -> Iterator[list[BinaryIO]]:
+def atomic_all(paths: Sequence[FilePath]) -> Iterator[list[BinaryIO]]:
     """`atomic` for several outputs of one run: all are on disk before the first is renamed.
 
     If writing one of them fails, all keep their old content. RerankError if the reader of a pipe
@@ -79,14 +79,14 @@ def to_json(content: object) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def write_json(path: str | Path, content: object) -> None:
+def write_json(path: FilePath, content: object) -> None:
     """Write `to_json(content)` atomically."""
     data = to_json(content)
     with atomic(path) as file:
         file.write(data)
 
 
-def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
+def check_outputs(outputs: Iterable[FilePath], inputs: Iterable[FilePath]) -> None:
     """UsageError for outputs that cannot be written, or would overwrite an input or each other."""
     read: dict[object, str] = {}
     for path in inputs:
@@ -112,7 +112,7 @@ def check_outputs(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -
 
 
 @contextmanager
-def _writing(path: str | Path, pending: list[_TemporaryFile]) -> Iterator[BinaryIO]:
+def _writing(path: FilePath, pending: list[_TemporaryFile]) -> Iterator[BinaryIO]:
     """Buffered file of an output, compressing if its suffix says so."""
     with _destination(path, pending) as raw, ExitStack() as closing:
         sink = _Sink(cast(BinaryIO, TerminalFile(raw)) if raw.isatty() else raw, path)
@@ -125,9 +125,7 @@ def _writing(path: str | Path, pending: list[_TemporaryFile]) -> Iterator[Binary
             raise
 
 
-def _destination(
-    path: str | Path, pending: list[_TemporaryFile]
-) -> AbstractContextManager[BinaryIO]:
+def _destination(path: FilePath, pending: list[_TemporaryFile]) -> AbstractContextManager[BinaryIO]:
     """Unbuffered file of an output."""
     if str(path) in _STDOUT:
         if sys.stdout is None:
@@ -145,7 +143,7 @@ def _destination(
 class _TemporaryFile:
     """A file under a temporary name beside the target that it will replace."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: FilePath) -> None:
         self.path, self.target = path, _resolved(path)
         self.folder, name = os.path.split(self.target)
         prefix = f".{name[:50]}."
@@ -184,7 +182,7 @@ class _Sink(io.RawIOBase):
     dropping: discard what is written, so that buffers can be closed quietly after an error.
     """
 
-    def __init__(self, raw: BinaryIO, path: str | Path) -> None:
+    def __init__(self, raw: BinaryIO, path: FilePath) -> None:
         self._raw, self._path, self._size = raw, path, 0
         self.dropping = False
 
@@ -200,13 +198,13 @@ class _Sink(io.RawIOBase):
         return written
 
 
-def _open(file: str, mode: str, path: str | Path) -> BinaryIO:
+def _open(file: str, mode: str, path: FilePath) -> BinaryIO:
     with _naming(path):
         return cast(BinaryIO, open(file, mode, buffering=0))  # mode 0o666 less the umask
 
 
 @contextmanager
-def _naming(path: str | Path, size: int = 0) -> Iterator[None]:
+def _naming(path: FilePath, size: int = 0) -> Iterator[None]:
     """System errors as RerankErrors that name the output, of which `size` bytes are written."""
     try:
         yield
@@ -243,7 +241,7 @@ def _sweep(folder: str, prefix: str) -> None:
 # Kinds of paths
 
 
-def _identity(path: str | Path) -> object:
+def _identity(path: FilePath) -> object:
     """Key that is equal for two paths of the same file; None for pipes and devices."""
     if str(path) in _STDOUT:
         return "-"
@@ -254,24 +252,24 @@ def _identity(path: str | Path) -> object:
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
-def _is_stream(path: str | Path) -> bool:
+def _is_stream(path: FilePath) -> bool:
     """Whether an output is a pipe, a device or a file descriptor, which no rename can replace."""
     if os.path.dirname(path) in _DESCRIPTORS:
         return True
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def _resolved(path: str | Path) -> str:
+def _resolved(path: FilePath) -> str:
     """The path with symbolic links resolved."""
     target = os.path.realpath(path)
     if os.path.islink(target):
         raise UsageError(f"output {display(path)} is a symbolic link to itself")
     if os.path.isdir(target):
         raise UsageError(f"output {display(path)} is a folder; name a file in it")
-    return target
+    return str(target)
 
 
-def _check_writable(path: str | Path, name: str) -> None:
+def _check_writable(path: FilePath, name: str) -> None:
     """UsageError for an output that is not a file in a writable folder."""
     if _is_stream(path):
         if not os.access(path, os.W_OK):

@@ -16,7 +16,7 @@ STDIN = "<stdin>"
 _SHOWN = 40  # characters of a long path in a message
 
 
-def refuse_long(path: str | Path) -> None:
+def refuse_long(path: FilePath) -> None:
     """UsageError for a path of which a name, or the whole, is longer than the system allows."""
     try:
         os.lstat(path)
@@ -27,6 +27,26 @@ def refuse_long(path: str | Path) -> None:
                 f"{display(path)[:_SHOWN]}… is too long for the file system: {size} bytes, "
                 f"{longest} in one name; choose a shorter path"
             ) from None
+
+
+def file_and_name(path: FilePath) -> tuple[FilePath, str | None]:
+    """The file and the name of a text in it of `FILE#NAME`; None without a name.
+
+    A path that exists is a file whatever its name.
+    """
+    text = str(path)
+    if "#" not in text or os.path.lexists(text):
+        return path, None
+    places = [place for place, one in enumerate(text) if one == "#"]
+    for place in places:
+        if os.path.lexists(text[:place]) or text.startswith("sacrebleu:"):
+            return text[:place], text[place + 1 :]
+    return text[: places[0]], text[places[0] + 1 :]
+
+
+def file_of(path: FilePath) -> FilePath:
+    """The file of `FILE` or `FILE#NAME`."""
+    return file_and_name(path)[0]
 
 
 def display(path: FilePath) -> str:

@@ -5,6 +5,10 @@
     LM0= 0.5            # any comment
     TM0= 0.2 0.2
 
+Older files have a section for the weights of each function, `[weight-l]` for language models; their
+names here are those of the old k-best lists, `lm`. A section `[weight-file]` names a file of sparse
+weights.
+
 Alpha is in a comment before `[weight]`, because Moses refuses unknown sections and its rescore.py
 refuses other lines inside `[weight]`; both ignore such a comment.
 
@@ -30,6 +34,23 @@ _COMMENT = re.compile(rb"(?:^|\s)#.*")
 
 _number = partial(number, cure="; weights are finite numbers")
 _SCALE = re.compile(rb"#\s*(\w+):\s*(\S+)")
+_OLD_SECTIONS = {  # and their labels in k-best lists: ABBR_FULL_MAP of old mert-moses.pl
+    "weight-d": "d",
+    "weight-l": "lm",
+    "weight-t": "tm",
+    "weight-w": "w",
+    "weight-generation": "g",
+    "weight-lex": "lex",
+    "weight-i": "I",
+    "weight-dlm": "dlm",
+    "weight-pp": "pp",
+    "weight-wt": "wt",
+    "weight-pb": "pb",
+    "weight-glm": "glm",
+    "weight-lr": "lr",
+    "weight-bl": "bl",
+}
+_UNTUNEABLE = b"UNTUNEABLECOMPONENT"  # of `moses -show-weights`: k-best lists lack its value
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
 # `Name = w` or `Name w`
@@ -70,24 +91,37 @@ def read_scale(lines: Sequence[bytes], name: str = "alpha", *, source: str = "")
 
 
 def read_ini(
-    lines: Sequence[bytes], notices: Notices, *, source: str = ""
+    lines: Sequence[bytes], notices: Notices, *, source: str = "", sparse_file: bool = False
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, float], float | None]:
-    """Dense weights, sparse weights and alpha of lines `Name= w w` or `Name w w`.
+    """Dense weights, sparse weights and alpha of lines `Name= w w`, `Name w w` or numbers alone.
 
-    If the lines have sections, only those of [weight] are read.
+    If the lines have sections, only those of [weight] are read or, without it, the old ones such as
+    [weight-l]. sparse_file: whether [weight-file] is read by the caller, so that there may be no
+    weights here.
     """
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
     sections = _sections(lines)
     own = b"weight" if sections and sections[-1] is not None else None
+    old = own is not None and own not in sections
+    if own is None:
+        lines = _on_one_line(lines)
     for n, (line, section) in enumerate(zip(lines, sections, strict=True), 1):
         text = _COMMENT.sub(b"", line).strip()
         if _SECTION.fullmatch(text):
-            if section == b"weight-file":
+            if section == b"weight-file" and not sparse_file:
                 kind = "[weight-file] ignored; its weights are not read"
                 notices.add(kind, source=source, line=n)
-        elif section == own and text:
+        elif text and (section == own or (old and _old_name(section))):
+            if _UNTUNEABLE in text:
+                kind = f"{_UNTUNEABLE.decode()}, left out, as k-best lists leave it out"
+                notices.add(kind, source=source, line=n)
+                text = b" ".join(one for one in text.split() if one != _UNTUNEABLE)
+                if text.endswith(b"="):
+                    continue
             try:
+                if old:
+                    text = f"{_old_name(section)}= ".encode() + text
                 found, more = features(_labelled(text), _number)
                 for name in sparse.keys() & more:
                     raise InputError(f"expected one weight of {name!r}, found two")
@@ -96,13 +130,40 @@ def read_ini(
             sparse |= more
             for name, values in found.items():
                 dense.setdefault(name, []).extend(values)
-    if not dense and not sparse:
+    if not dense and not sparse and not sparse_file:
         raise InputError(
             "expected weights, as JSON or as lines 'Name= w w' of a section [weight], found none",
             source=source,
         )
     alpha = read_scale(lines, source=source)
     return {name: tuple(values) for name, values in dense.items()}, sparse, alpha
+
+
+def weight_file(lines: Sequence[bytes]) -> tuple[str, int] | None:
+    """The file that [weight-file] names, and its line from 1; None without such a section."""
+    for n, (line, section) in enumerate(zip(lines, _sections(lines), strict=True), 1):
+        text = _COMMENT.sub(b"", line).strip()
+        if section == b"weight-file" and text and not _SECTION.fullmatch(text):
+            return text.decode(), n
+    return None
+
+
+def _old_name(section: bytes | None) -> str | None:
+    return _OLD_SECTIONS.get((section or b"").decode())
+
+
+def _on_one_line(lines: Sequence[bytes]) -> Sequence[bytes]:
+    """Lines of numbers alone, one or several a line, as one line with all of them."""
+    texts = [_COMMENT.sub(b"", line).split() for line in lines]
+    numbers = [token for text in texts for token in text]
+    if sum(map(bool, texts)) < 2 or not all(map(NUMBER.fullmatch, numbers)):
+        return lines
+    first = next(n for n, text in enumerate(texts) if text)
+    joined = b" ".join(numbers)
+    return [
+        joined if n == first else b"" if text else line
+        for n, (line, text) in enumerate(zip(lines, texts, strict=True))
+    ]
 
 
 def _labelled(text: bytes) -> bytes:

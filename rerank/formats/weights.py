@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -16,9 +17,16 @@ from numpy.typing import NDArray
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.formats.json_weights import SCHEMA, read_json
-from rerank.formats.moses_ini import merged, read_ini, read_scale, scale_line, weight_line
+from rerank.formats.moses_ini import (
+    merged,
+    read_ini,
+    read_scale,
+    scale_line,
+    weight_file,
+    weight_line,
+)
 from rerank.formats.tokens import similar
 from rerank.notices import Notices
 
@@ -43,18 +51,43 @@ class Weights:
         return not any(any(values) for values in [*self.dense.values(), self.sparse.values()])
 
 
-def read_weights(path: str | Path, notices: Notices) -> Weights:
+def read_weights(path: FilePath, notices: Notices) -> Weights:
     """Weights of a file: our JSON, or lines `Name= w w` as in moses.ini, rescore.ini, run*.dense.
 
-    Of a file with sections only `[weight]` is read. `#` begins a comment, of which `# alpha: v` and
+    Of a file with sections `[weight]` is read or, in old files, `[weight-l]` and the like, and the
+    file of sparse weights that `[weight-file]` names, beside the file or in the current folder.
+    Lines `Name w`, as of kbmira and cdec, `name=w name=w`, as of travatar, and numbers alone are
+    read, too. `#` begins a comment, of which `# alpha: v` and
     `# mbr_spread: v` are read. A repeated label adds further values. A name with `_` is a sparse
     feature. InputError for a file without weights, and for values that are not finite numbers.
     """
-    lines = read_lines(path, notices, max_bytes=MAX_BYTES)
-    return weights_from_lines(lines, notices, source=display(path))
+    lines = list(read_lines(path, notices, max_bytes=MAX_BYTES))
+    source = display(path)
+    named = None if _is_json(lines) else weight_file(lines)
+    if named is None:
+        return weights_from_lines(lines, notices, source=source)
+    name, line = named
+    places = [Path(name), Path(path).parent / name]
+    sparse_path = next((place for place in places if os.path.isfile(place)), None)
+    if sparse_path is None:
+        raise InputError(
+            f"expected the file of [weight-file], found none at {display(name)}; write where it "
+            "is, or remove the section",
+            source=source,
+            line=line,
+        )
+    more = weights_from_lines(
+        read_lines(sparse_path, notices, max_bytes=MAX_BYTES), notices, source=display(sparse_path)
+    )
+    own = _of_ini(lines, notices, source, sparse_file=True)
+    twice = [*(more.dense.keys() & own.dense.keys()), *(more.sparse.keys() & own.sparse.keys())]
+    if twice:
+        kind = "weight in [weight] and in the file of [weight-file]; that of [weight] is used"
+        notices.add(kind, source=source, names=sorted(twice))
+    return replace(own, dense={**more.dense, **own.dense}, sparse={**more.sparse, **own.sparse})
 
 
-def read_base(path: str | Path, notices: Notices) -> list[bytes]:
+def read_base(path: FilePath, notices: Notices) -> list[bytes]:
     """Lines of a moses.ini that is written again with other weights."""
     return list(read_lines(path, notices, max_bytes=MAX_BYTES))
 
@@ -84,12 +117,25 @@ def weights_from_lines(lines: Iterable[bytes], notices: Notices, *, source: str 
             "give run*.dense",
             source=source,
         )
-    if first.startswith(b"{"):
+    if _is_json(content):
         whole = io.BytesIO()  # `join` takes 80 bytes a line
         whole.writelines(line + b"\n" for line in content)
         return Weights(*read_json(whole.getvalue(), source=source))
-    spread = read_scale(content, "mbr_spread", source=source)
-    return Weights(*read_ini(content, notices, source=source), mbr_spread=spread)
+    return _of_ini(content, notices, source)
+
+
+def _of_ini(
+    lines: Sequence[bytes], notices: Notices, source: str, *, sparse_file: bool = False
+) -> Weights:
+    """Weights of lines that are not JSON."""
+    spread = read_scale(lines, "mbr_spread", source=source)
+    found = read_ini(lines, notices, source=source, sparse_file=sparse_file)
+    return Weights(*found, mbr_spread=spread)
+
+
+def _is_json(lines: Sequence[bytes]) -> bool:
+    first = next((line.strip() for line in lines if line.strip()), b"")
+    return first.startswith(b"{")
 
 
 def write_weights(

@@ -3,6 +3,7 @@
 >>> from rerank.pipeline import train_lm, tune_mert, decode, evaluate
 """
 
+from rerank.formats.documents.sacrebleu_sets import CachedSet as CachedSet
 from rerank.pipeline.ablation import ablate as ablate
 from rerank.pipeline.cloze import Cloze as Cloze
 from rerank.pipeline.cloze import cloze as cloze
@@ -61,6 +62,9 @@ from rerank.pipeline.training_texts import TextFiles as TextFiles
 from rerank.pipeline.tuning import TunedWeights as TunedWeights
 from rerank.pipeline.tuning import tune_mert as tune_mert
 from rerank.pipeline.tuning_outcome import Tuning as Tuning
+from rerank.pipeline.weights_conversion import convert_weights as convert_weights
 from rerank.tuning.mert.mert import MertSettings as MertSettings
 from rerank.tuning.objectives.options import ObjectiveOptions as ObjectiveOptions
 from rerank.tuning.plan import Plan as Plan
+
+weights = convert_weights  # by the name of its command, `rerank weights`

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.corpus.references import read_references
+from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
@@ -56,14 +57,19 @@ def ablate(
     depends on other sentences. Memory: the chosen texts of the corpus.
     """
     notices = notices or PythonWarnings()
-    files = [*references, weights, *([null_weights] if null_weights else []), *lists.files]
+    files = [
+        *files_of(references, "reference"),
+        weights,
+        *([null_weights] if null_weights else []),
+        *lists.files,
+    ]
     check_outputs([], files)
     inputs = InputFiles(files)
     model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
     search = search.at(model.weights.alpha, model.weights.mbr_spread)
     seed = search.options.seed or 1
     with KBestSource.open(lists, notices) as source:
-        targets = read_references(references, source.documents.n_lines, notices)
+        targets = read_references(references, source.documents, notices)
         if not have_contexts(source.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
         search = choose_search(source, search, announce)

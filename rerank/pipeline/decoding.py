@@ -18,6 +18,7 @@ from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
 from rerank.files.paths import display
+from rerank.formats.documents.table import DocumentFile
 from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
@@ -152,6 +153,7 @@ def _signed(
             "w": short_digest(weights),
             "dw": default,
             "docs": lists.no_docs or short_digest(lists.docs),
+            "field": lists.docs.field if isinstance(lists.docs, DocumentFile) else None,
         }
     )
 

@@ -8,16 +8,13 @@ from pathlib import Path
 
 from rerank.corpus.detokenisation import detokenised, note_detokenised
 from rerank.corpus.documents import Documents
-from rerank.corpus.references import (
-    note_differences,
-    note_identity,
-    read_translation,
-    read_with_documents,
-)
+from rerank.corpus.references import note_differences, note_identity, read_with_documents
+from rerank.corpus.translations import files_of, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
+from rerank.formats.documents.sacrebleu_sets import CachedSet
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.line_scores import LineScores, read_line_scores
@@ -52,7 +49,8 @@ class Additions:
     classes of English words; word_lists: files of lists of words, by the name of their class, in
     place of the English ones or beside them; word_frequencies: file of counts of words, by which
     content words are divided. weights: file of a tuning, whose objective says which metrics were
-    optimised.
+    optimised. drop_unreferenced: leave out sentences that a reference does not have. test_set: of
+    sacrebleu, in place of references and documents.
     """
 
     detokenize: str | None = None
@@ -61,6 +59,8 @@ class Additions:
     word_lists: Mapping[str, str | Path] = field(default_factory=dict)
     word_frequencies: str | Path | None = None
     weights: str | Path | None = None
+    drop_unreferenced: bool = False
+    test_set: CachedSet | None = None
 
     def check(self) -> None:
         """UsageError for options that lack another one."""
@@ -137,7 +137,7 @@ class Additions:
 
 
 def evaluate(
-    docs: str | Path | None,
+    docs: FilePath | None,
     references: Sequence[str | Path],
     systems: Sequence[str | Path],
     *,
@@ -152,25 +152,42 @@ def evaluate(
     """Scores of `systems`, the baseline first, against `references`, all of them files.
 
     Without a file of document ids `no_docs` says what a document is: `each` line, or all as `one`.
-    With a k-best list its oracle is reported too. metrics: names of `rerank.registry.METRICS`,
-    beside BLEU, which is always there; more: what is reported beside them.
+    Files of references and systems may hold several texts (`rerank.corpus.translations`). With a
+    k-best list its oracle is reported. metrics: names of
+    `rerank.registry.METRICS`, beside BLEU, which is always there; more: what is reported beside
+    them.
     """
     notices = notices or PythonWarnings()
     lists = Lists(kbest) if isinstance(kbest, str | Path) else kbest
     more.check()
+    if more.test_set is not None:
+        if references:
+            raise UsageError("expected --ref or --test-set, found both; give one")
+        references = more.test_set.references()
+        docs = more.test_set.docids() if docs is None and no_docs is None else docs
     score_files = more.score_files(systems)
-    others_read = [*([docs] if docs else []), *([lists.kbest] if lists else [])]
+    others_read = [
+        *files_of([docs] if docs else [], "documents"),
+        *([lists.kbest] if lists else []),
+    ]
     others_read += [path for paths in score_files.values() for path in dict.fromkeys(paths)]
     others_read += more.files
-    files = [*references, *systems, *others_read]
+    files = [*files_of(references, "reference"), *files_of(systems, "system"), *others_read]
     inputs = InputFiles(files)
     check_outputs([], files)
     metric = Bleu(tokenize)
     others = {name: registered(name) for name in dict.fromkeys(metrics) if name != "bleu"}
-    documents, targets = read_with_documents(docs, no_docs, references, notices)
+    documents, targets = read_with_documents(
+        docs, no_docs, references, notices, drop=more.drop_unreferenced
+    )
+    if lists and documents.lines is not None:
+        raise UsageError(
+            "--kbest: the lists of documents whose lines alternate, or are left out, cannot be "
+            "read; leave out --kbest"
+        )
     model = display(references[0] if docs is None else docs)
     texts = [
-        Text(display(path), read_translation(path, documents.n_lines, notices, model=model))
+        Text(display(path), read_translation(path, documents, notices, model=model))
         for path in systems
     ]
     flat = [line for sentence in targets for line in sentence]
@@ -219,11 +236,20 @@ def _read_scores(
     for name, paths in files.items():
         named = dict(zip(paths, texts, strict=True))
         read = {
-            path: read_line_scores(path, name, documents.n_lines, notices, text=text.name)
+            path: _in_order(
+                read_line_scores(path, name, documents.n_read, notices, text=text.name), documents
+            )
             for path, text in named.items()
         }
         found[name] = [read[path] for path in paths]
     return found
+
+
+def _in_order(scores: LineScores, documents: Documents) -> LineScores:
+    """The values of the sentences of documents, from those of the lines of a file."""
+    if documents.lines is None:
+        return scores
+    return LineScores(scores.values[list(documents.lines)], scores.signature)
 
 
 def _readable(

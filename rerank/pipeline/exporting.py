@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rerank.corpus.documents import Documents
-from rerank.corpus.references import read_translation
+from rerank.corpus.translations import read_translation
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_folder
@@ -54,7 +54,7 @@ def export(
     try:
         new.mkdir()
         for name, path in texts:
-            lines = read_translation(path, documents.n_lines, notices, model=str(docs))
+            lines = read_translation(path, documents, notices, model=str(docs))
             _write(new / name, lines, documents)
         rows = (
             f"{d + 1}\t{documents.ids[d]}\t{stop - start}\n"

@@ -60,7 +60,7 @@ class Lists(ReadingOptions):
     """
 
     kbest: str | Path
-    docs: str | Path | None = None
+    docs: FilePath | None = None
     no_docs: str | None = None
     lms: tuple[Named, ...] = ()
     model_options: ModelOptions = PLAIN
@@ -75,11 +75,11 @@ class Lists(ReadingOptions):
         return {LM: self.lms, **self.score_files, SCORER: self.scorers}
 
     @property
-    def files(self) -> list[str | Path]:
+    def files(self) -> list[FilePath]:
         """All files that are read, without the models."""
         others = [path for named in self.score_files.values() for _, path in named]
-        docs = [path for path in (self.docs, self.kbest_scores) if path]
-        return [self.kbest, *map(str, docs), *self.side.values(), *others]
+        beside = [path for path in (self.docs, self.kbest_scores) if path is not None]
+        return [self.kbest, *beside, *self.side.values(), *others]
 
 
 def own_documents(lists: Lists) -> Documents | None:

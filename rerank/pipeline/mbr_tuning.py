@@ -18,6 +18,7 @@ from decoders.numerics import rng_for
 from decoders.posterior import Posterior
 from decoders.reversal import direction_of, reversed_posterior, reversed_problem
 from decoders.search import SEED
+from rerank.corpus.translations import files_of
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
@@ -82,7 +83,7 @@ def tune_mbr(
     if tokenize != "none" and metric != "bleu":
         raise UsageError("--tokenize: it is for --metric bleu")
     measure = Bleu(tokenize) if metric == "bleu" else named_metric(metric)
-    files = [*lists.files, *references, weights]
+    files = [*lists.files, *files_of(references, "reference"), weights]
     inputs = InputFiles(files)
     check_outputs([out], files)
     kind_of(out, merged=False)
@@ -120,7 +121,7 @@ def tune_mbr(
             "utility": search.options.utility or UTILITY,
             "word_reward": search.options.word_reward or 0.0,
             "objective": f"corpus {measure.name}",
-            "metric": measure.signature(len(references)),
+            "metric": measure.signature(len(lines[0]) if lines else 0),
             **choice.to_provenance(),
         },
     }

@@ -12,12 +12,13 @@ import numpy as np
 
 import rerank
 from rerank.corpus.documents import Documents
-from rerank.corpus.references import read_translation, read_with_documents
+from rerank.corpus.references import read_with_documents
+from rerank.corpus.translations import files_of, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import digest
 from rerank.files.outputs import atomic, check_folder, check_outputs, to_json
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.formats.summary import read_summary
 from rerank.formats.trace import Choice, read_trace
 from rerank.formats.weights import Weights, read_weights
@@ -60,7 +61,7 @@ def report(
     references: Sequence[str | Path],
     out: str | Path = "-",
     *,
-    docs: str | Path | None = None,
+    docs: FilePath | None = None,
     no_docs: str | None = None,
     title: str | None = None,
     shown: int | None = BEST + WORST + RANDOM,
@@ -77,8 +78,12 @@ def report(
     """
     notices = notices or PythonWarnings()
     trace, baseline, summary = decoded.trace, decoded.baseline, decoded.summary
-    files = decoded.files() | ({} if docs is None else {"documents": docs})
-    files |= {f"reference {i}": path for i, path in enumerate(references, 1)}
+    files: dict[str, FilePath] = {**decoded.files()}
+    if decoded.source is not None:
+        files["source"] = files_of([decoded.source], "source")[0]
+    if docs is not None:
+        files["documents"] = files_of([docs], "documents")[0]
+    files |= {f"reference {i}": p for i, p in enumerate(files_of(references, "reference"), 1)}
     for path in (trace, baseline):
         if path == "-":
             raise UsageError("-: a trace is read twice; give the name of a file")
@@ -99,8 +104,9 @@ def report(
     read = Weights({}) if decoded.weights is None else read_weights(decoded.weights, notices)
     sources = None
     if decoded.source is not None:
-        lines = documents.n_lines
-        sources = read_translation(decoded.source, lines, notices, model="the references")
+        sources = read_translation(
+            decoded.source, documents, notices, model="the references", role="source"
+        )
     chosen = _chosen(evaluation, shown, seed)
     result = RunReport(
         title or f"Reranking of {documents.n_lines:,} sentences",

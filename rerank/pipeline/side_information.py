@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.translations import documents_in, read_translation
 from rerank.errors import InputError, UsageError
-from rerank.files.lines import SURPLUS, read_lines
+from rerank.files.lines import SURPLUS, count_lines, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
 from rerank.registry import SIDE_INFORMATION
@@ -198,6 +199,8 @@ def given_lines(
     labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
     lines, done = read_lines(path, notices), 0
+    if kind == "source" and not _line_by_line(path, documents):
+        lines = iter(read_translation(path, documents, notices, role="source"))
     for d in range(len(documents)):
         start, stop = documents.span(d)
         found = list(islice(lines, stop - start))
@@ -218,6 +221,14 @@ def given_lines(
             "line i must belong to source line i",
             source=name,
         )
+
+
+def _line_by_line(path: FilePath, documents: Documents) -> bool:
+    """Whether a source is a plain text, without separators between its documents."""
+    if documents_in(path, Notices()) is not None:
+        return False
+    separators = count_lines(path) - documents.n_lines
+    return not len(documents) - 1 <= separators <= len(documents) or separators < 1
 
 
 def check_document(lines: Sequence[bytes], kind: str, name: str, first: int = 1) -> None:

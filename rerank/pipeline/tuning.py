@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_outputs
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import merged
 from rerank.formats.weights import Weights, kind_of, read_base, read_start_weights, write_weights
 from rerank.metrics import Metric
@@ -61,7 +62,7 @@ class TunedWeights:
         """Files that are read."""
         return [path for path in (self.start, self.base) if path]
 
-    def check(self, others: Sequence[str | Path]) -> None:
+    def check(self, others: Sequence[FilePath]) -> None:
         """UsageError where an output cannot be written, or is one of the files that are read."""
         outputs = [self.out, *([self.plot] if self.plot else [])]
         check_outputs(outputs, [*others, *self.inputs])
@@ -91,9 +92,10 @@ def tune_mert(
     plan = plan or Plan()
     plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
     objective = plan.objective
-    files = [*references, *weights.inputs, *objective.files.values()]
+    read = files_of(references, "reference")
+    files = [*read, *weights.inputs, *objective.files.values()]
     inputs = InputFiles([*lists.files, *files])
-    weights.check([*lists.files, *references, *objective.files.values()])
+    weights.check([*lists.files, *read, *objective.files.values()])
     frame = None if weights.base is None else read_base(weights.base, notices)
     given = None if weights.start is None else read_start_weights(weights.start, notices)
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
@@ -125,7 +127,7 @@ def tune_mert(
             pool, around = task.pool(result.path), task.goal.objective
             flat = surface(pool, result.weights, around, task.names, plot=weights.plot)
         source.report(announce, details)
-        scores = metric_scores(result.statistics, metrics, len(references))
+        scores = metric_scores(result.statistics, metrics, len(lines[0]) if lines else 0)
         if len(scores) > 1:
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open

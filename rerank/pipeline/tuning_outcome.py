@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import rerank
 from rerank.files.lines import digest
+from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
 from rerank.pipeline.lists import KBestSource
@@ -96,7 +97,7 @@ def surface(
 
 
 def provenance(
-    source: KBestSource, files: Sequence[str | Path], result: TuningResult, search: Search
+    source: KBestSource, files: Sequence[FilePath], result: TuningResult, search: Search
 ) -> dict[str, object]:
     """Entries of a weights file about its making: objective, seed, options, digests of inputs."""
     lists, task = source.lists, result.task
@@ -140,7 +141,7 @@ def feature_entries(
     return {"tuned": list(names), "ranges": ends}
 
 
-def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[str | Path]) -> dict[str, object]:
+def plan_entries(plan: Plan, goal: SearchGoal, files: Sequence[FilePath]) -> dict[str, object]:
     """Entries of every weights file about its making: tuner, objective, seed, inputs."""
     entries: dict[str, object] = {
         "rerank": rerank.__version__,

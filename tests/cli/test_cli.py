@@ -266,7 +266,7 @@ def test_defaults_are_those_of_the_pipeline(
                 if f.default is not dataclasses.MISSING:
                     assert getattr(value, f.name) == f.default, f.name
                     compared += 1
-    assert compared or name in ("perplexity", "cloze", "evaluate", "explain", "export")
+    assert compared or name in ("perplexity", "cloze", "evaluate", "explain", "export", "weights")
 
 
 REFUSED: dict[str, float] = {

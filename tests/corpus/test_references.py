@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.references import (
-    check_length,
     note_differences,
     note_identity,
     read_references,
-    read_translation,
     read_with_documents,
 )
+from rerank.corpus.translations import check_length, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 

@@ -20,7 +20,10 @@ from lm.scoring import after
 from lm.tiny_models import read_by_words
 from lm.trie import Candidates
 from rerank.cli import run
+from rerank.corpus.documents import Documents
 from rerank.errors import InputError
+from rerank.notices import Notices
+from rerank.pipeline.side_information import given_lines
 
 BILINGUAL = ["dclm-bilingual", "dclm-bilingual-decoupled"]
 LISTS = [["the lamp", "lamp the", "it"], ["it", "the lamp"], [], ["no one", "a lamp is lit"]]
@@ -265,3 +268,16 @@ def test_the_sources_of_a_list_are_read_where_no_file_is_given() -> None:
     write("dev.jsonl", [json.dumps(line) for line in changed])
     assert run([*given.split(), "--kbest", "dev.jsonl", "--out", "other"]) == 0
     assert read("other") != read("own")
+
+
+def test_a_source_is_read_from_what_also_says_the_documents(tmp_path: Path) -> None:
+    documents = Documents(("1", "2"), (0, 2, 3))
+    expected = [[b"it is", b"lit ."], [b"she left ."]]
+    xml = (
+        '<dataset>\n<doc id="2"><src><seg id="1">she left .</seg></src></doc>\n<doc id="1"><src>'
+        '<seg id="1">it is</seg><seg id="2">lit .</seg></src></doc></dataset>'
+    )
+    for text in ("it is\nlit .\nshe left .\n", "it is\nlit .\n\nshe left .\n", xml):
+        (tmp_path / "text").write_text(text)
+        found = given_lines(tmp_path / "text", "text", "source", documents, Notices())
+        assert list(found) == expected

@@ -1,0 +1,1 @@
+"""Formats of files that say which sentences are a document, recognised by their content."""
