@@ -43,7 +43,7 @@ class CausalContext:
     ends: tuple[int, ...] = ()
 
     def after(self, sentence: Sequence[int]) -> CausalContext:
-        """This context and one more sentence."""
+        """The context that ends with one more sentence."""
         ids = (*self.ids, *sentence)
         return CausalContext(ids, (*self.ends, len(ids)))
 
@@ -100,10 +100,10 @@ class CausalEngine:
         worst = float(np.abs(found - plain).max())
         if not worst <= (CHECK if self.backend.dtype == "float32" else 100 * CHECK):
             raise ValueError(
-                f"architecture {type(self.model.model).__name__} scores a prefix tree otherwise "
-                f"than single texts (by {worst:.3g} nats in a test): its attention takes no tree "
-                "mask, or its logits are not its output layer's; give a model such as GPT-2, Llama, "
-                "Mistral or Qwen"
+                f"{type(self.model.model).__name__} scores a prefix tree otherwise than single "
+                f"texts (by {worst:.3g} nats in a test): its attention takes no tree mask, or "
+                "its logits are not its output layer's; give a model such as GPT-2, Llama, Mistral "
+                "or Qwen"
             )
 
     def plain_score(self, context: Sequence[int], sentence: Sequence[int]) -> float:
@@ -185,6 +185,8 @@ class CausalEngine:
             rows = []
             for ids, context in missing.items():
                 breaks = [n - 1 for n in (*context.ends, len(ids) + 1) if n <= len(ids) + 1]
+                if any(ids[:n] in missing for n in breaks if n < len(ids)):
+                    continue  # read from there, in a later round
                 known = max([n for n in breaks if self._known(ids[:n])], default=0)
                 end = len(ids)
                 if self.backend.deterministic:  # a sentence at a time, so always the same way

@@ -76,8 +76,8 @@ def open_causal_model(
     except Exception as fault:  # of any kind: transformers documents none
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise CausalFolderError(
-            f"{folder}: transformers {transformers.__version__} cannot load it as a causal language "
-            f"model: {reason:.300}; give a folder written by save_pretrained, with its tokenizer"
+            f"{folder}: transformers {transformers.__version__} cannot load it as a causal "
+            f"language model: {reason:.300}; give a folder written by save_pretrained, with its tokenizer"
         ) from None
     begin = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if begin is None:
