@@ -155,7 +155,8 @@ class CausalEngine:
         self, work: Sequence[Result], size: Callable[[Result], tuple[int, int]]
     ) -> Iterator[list[Result]]:
         """Work in order, as many rows together as fit; size: past and new tokens of one."""
-        most, batch, past, new = self.backend.tokens(1), [], 0, 0
+        batch: list[Result] = []
+        most, past, new = self.backend.tokens(1), 0, 0
         for one in work:
             p, q = size(one)
             past, new = max(past, p), max(new, q)
@@ -171,8 +172,8 @@ class CausalEngine:
     def _floats(self, past: int, new: int) -> int:
         """Floats that a row of a batch takes, about: pairs, states and attention."""
         config = self.model.model.config.get_text_config()
-        width, layers = config.hidden_size, config.num_hidden_layers
-        heads = config.num_attention_heads
+        width, layers = int(config.hidden_size), int(config.num_hidden_layers)
+        heads = int(config.num_attention_heads)
         return (past + new) * (2 * width * (layers + 1) + new * heads) + 8 * new * width
 
     # Contexts
@@ -288,7 +289,7 @@ class CausalEngine:
             a, b = np.searchsorted(parents, [begin, begin + most]).tolist()
             rows = torch.from_numpy(parents[a:b] - begin).to(states.device)
             found.append(logits[rows, words[a:b]] - logits.logsumexp(dim=1)[rows])
-        return list(torch.cat(found).split([len(tree.words) for tree in trees]))
+        return list(torch.split(torch.cat(found), [len(tree.words) for tree in trees]))
 
 
 def _own(cache: Any, i: int, row: _Row, past: int) -> KeyValues:

@@ -77,9 +77,11 @@ def open_causal_model(
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         raise CausalFolderError(
             f"{folder}: transformers {transformers.__version__} cannot load it as a causal "
-            f"language model: {reason:.300}; give a folder written by save_pretrained, with its tokenizer"
+            f"language model: {reason:.300}; give a folder written by save_pretrained, with its "
+            "tokenizer"
         ) from None
-    begin = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+    begin = tokenizer.bos_token_id
+    begin = tokenizer.eos_token_id if begin is None else begin
     if begin is None:
         raise CausalFolderError(
             f"{folder}: expected a tokenizer with a bos or an eos token, which texts begin with, "

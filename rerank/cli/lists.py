@@ -77,7 +77,11 @@ _SCORER_OPTIONS = [
         multiple=True,
         type=Pair("NAME=DIR, for example codclm=models/codclm", FOLDER),
         metavar="NAME=DIR",
-        help="Language model made by train-lm, as features NAME and NAMEoov; repeatable.",
+        help="Language model made by train-lm, as features NAME and NAMEoov; or hf:DIR, a causal "
+        "language model of Hugging Face in safetensors (extra hf), as feature NAME, given the "
+        "document so far: hf:DIR,sentences=2 or hf:DIR,tokens=512 (whole sentences) give it less, "
+        "join=space joins sentences by spaces in place of newlines, detokenize=en undoes the "
+        "tokenisation of the lists; repeatable.",
     ),
     click.option(
         "--pmi",

@@ -15,6 +15,7 @@ from lm.causal.engine import VERSION, CausalEngine
 from lm.causal.folder import CausalModel
 from lm.engine import EngineCounts
 from rerank.cache import Cache
+from rerank.corpus.detokenisation import detokenised
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
@@ -138,18 +139,25 @@ class CausalLM(ContextualSource):
 
         def too_long(t: int, tokens: int) -> RerankError:
             return RerankError(
-                f"scorer {self.name!r}, document {name!r}, sentence {t} (counted from 0 among those "
-                f"with candidates): a candidate has {tokens:,} tokens, the model has positions for "
-                f"{self.model.positions:,}; leave it out, or give a model with more"
+                f"scorer {self.name!r}, document {name!r}, sentence {t} (counted from 0 among "
+                f"those with candidates): a candidate has {tokens:,} tokens, the model has "
+                f"positions for {self.model.positions:,}; leave it out, or give a model with more"
             )
 
         def cut() -> None:
             self._cut += 1
 
-        lines = [part.decode().split("\n")[:-1] for part in kept.requested.lists()]
+        lines = [self._read_by_people(part) for part in kept.requested.lists()]
         texts = CausalTexts(self.model, lines, options, too_long=too_long, cut=cut)
         order = None if self._lazy and options is self.options else options.order
         return CausalProblem(self._engine, texts, kept, memory, order=order)
+
+    def _read_by_people(self, lines: bytes) -> list[str]:
+        """The texts of LF-ended lines, detokenised if the options say so."""
+        own = lines.split(b"\n")[:-1]
+        if self.options.detokenize is not None:
+            own = detokenised(own, self.options.detokenize)
+        return [line.decode() for line in own]
 
     def _contextual(self, name: str, kbest: KBest) -> ScoredDocument:
         """The problem of a document that is scored as a search goes on."""

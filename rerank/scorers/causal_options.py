@@ -12,7 +12,7 @@ PREFIX = "hf:"
 JOINERS = ("newline", "space")
 MOST = 1_000_000  # sentences or tokens of a window
 _OPTION = re.compile(r"(.*),([a-z]+)=([^,/]*)", re.DOTALL)
-_EXPECTED = "expected sentences=N, tokens=N, join=newline or join=space"
+_EXPECTED = "expected sentences=N, tokens=N, join=newline|space or detokenize=en"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,15 @@ class CausalOptions:
 
     sentences: most sentences before it; tokens: most tokens of these, whole sentences; None for
     all of the document so far. join: `newline`, which ends every sentence and is predicted with
-    it, or `space`, which is between two sentences and begins the second one.
+    it, or `space`, which is between two sentences and begins the second one. detokenize: language
+    of tokenised lists, whose texts are given to the model detokenised, escapes undone.
     """
 
     folder: Path
     sentences: int | None = None
     tokens: int | None = None
     join: str = "newline"
+    detokenize: str | None = None
 
     @property
     def order(self) -> int | None:
@@ -37,7 +39,7 @@ class CausalOptions:
     @property
     def identity(self) -> tuple[object, ...]:
         """All but the folder."""
-        return self.sentences, self.tokens, self.join
+        return self.sentences, self.tokens, self.join, self.detokenize
 
 
 def is_causal(folder: str | Path) -> bool:
@@ -61,10 +63,13 @@ def causal_options(name: str, value: str | Path) -> CausalOptions:
     for option, text in given.items():
         if option == "join" and text in JOINERS:
             continue
+        if option == "detokenize" and re.fullmatch("[a-z]{2}", text):
+            continue
         number = re.fullmatch(r"[0-9]{1,7}", text)
         if option not in ("sentences", "tokens") or not number or int(text) > MOST:
             raise UsageError(f"{own}: {_EXPECTED} after the folder, found {option}={text}")
         numbers[option] = int(text)
     if not rest:
         raise UsageError(f"{own}: expected hf:DIR, the folder of a Hugging Face model")
-    return CausalOptions(Path(rest), **numbers, join=given.get("join", "newline"))
+    join, language = given.get("join", "newline"), given.get("detokenize")
+    return CausalOptions(Path(rest), **numbers, join=join, detokenize=language)

@@ -96,14 +96,19 @@ class CausalProblem(DocumentProblem):
         """Scores (K_t,) of sentence t; order 0 only."""
         if self.order != 0:
             return super().unary(t)
-        return self.extend([()], t)[0][0]
+        return self._list([()], t)[0]
 
     def pairwise(self, t: int) -> NDArray[np.float32]:
         """Scores (K_{t-1}, K_t) after each candidate of sentence t−1; order 0 and 1."""
         if self.order != 1:
             return self.unary(t)[None]
-        before = [(k,) for k in range(self.lengths[t - 1])] if t else [()]
-        return self.extend(before, t)[0]
+        before: Histories = [(k,) for k in range(self.lengths[t - 1])] if t else [()]
+        return self._list(before, t)
+
+    def _list(self, histories: Histories, t: int) -> NDArray[np.float32]:
+        """Scores (N, K_t), computed where they are not known."""
+        complete([(self, t, one) for one in histories])
+        return self._rows(histories, t)
 
     def keep(self) -> None:
         """Put what was scored since the last call into the cache."""
