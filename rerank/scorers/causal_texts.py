@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lm.causal.engine import CausalContext
-from lm.causal.folder import CausalModel
+from lm.causal.folder import UNLIMITED, CausalModel
 from lm.causal.trees import Tree, trees_of
 from lm.trie import Candidates
 from rerank.scorers.causal_options import CausalOptions
@@ -89,12 +89,14 @@ class CausalTexts:
         room = self.model.positions - longest  # the last token of a candidate is never read
         if room < 0:
             raise self._too_long(t, longest)
-        most = room if self.options.tokens is None else min(room, self.options.tokens)
+        window = UNLIMITED if self.options.tokens is None else self.options.tokens
         sizes = [int(self._sizes[t - 1 - i][k]) for i, k in enumerate(reversed(choices))]
-        fitting = np.searchsorted(np.cumsum(sizes), [most, room], side="right") if sizes else [0, 0]
-        if fitting[0] == fitting[1] < len(sizes):
+        wanted, fitting = np.searchsorted(
+            np.cumsum(np.array(sizes, np.int64)), [window, room], side="right"
+        ).tolist()
+        if fitting < wanted:
             self._cut()
-        begin, found = t - int(fitting[0]), CausalContext((self.model.begin,))
+        begin, found = t - min(wanted, fitting), CausalContext((self.model.begin,))
         for s in range(begin, t):
             tokens = self.sentence(s, choices[s - t], first=len(found.ids) == 1)
             found = found.after(tokens)

@@ -66,9 +66,7 @@ def expected(model: CausalModel, path: Sequence[int], t: int, **window: object) 
         (own,) = model.encode([("" if first or not space else " ") + text + "\n" * (not space)])
         return own
 
-    longest = max(
-        len(tokens(text, first)) for text in PRESENT[t] for first in (True, False)
-    )
+    longest = max(len(tokens(text, first)) for text in PRESENT[t] for first in (True, False))
     most = model.positions - longest
     if options.tokens is not None:
         most = min(most, options.tokens)
@@ -121,9 +119,7 @@ def test_moves_inside_paths_are_sums_of_these_scores(
 @pytest.mark.parametrize("sentences", [1, 2])
 def test_viterbi_is_exact_with_a_window_of_sentences(model: CausalModel, sentences: int) -> None:
     problem = problem_of(scorer(model, sentences=sentences))
-    best = max(
-        path_score(problem, path) for path in product(*(range(len(own)) for own in PRESENT))
-    )
+    best = max(path_score(problem, path) for path in product(*(range(len(own)) for own in PRESENT)))
     found = decode(problem, "viterbi")
     assert found.score == pytest.approx(best, abs=1e-4)
 

@@ -80,6 +80,4 @@ def obvious(opened: Any, context: Sequence[int], sentence: Sequence[int]) -> flo
         logits = exact(input_ids=torch.tensor([[*context, *sentence]])).logits[0]
     log_probs = torch.log(torch.softmax(logits, dim=1))
     places = range(len(context), len(context) + len(sentence))
-    return sum(
-        float(log_probs[p - 1, token]) for p, token in zip(places, sentence, strict=True)
-    )
+    return sum(float(log_probs[p - 1, token]) for p, token in zip(places, sentence, strict=True))
