@@ -17,7 +17,7 @@ from rerank.scorers.histories import digest
 from rerank.scorers.history_scores import HistoryScores
 
 Sums = NDArray[np.float64]
-Histories: TypeAlias = list[Choices]  # of each, its choices so far; at order n the last n
+Histories: TypeAlias = list[Choices]  # of each, its choices so far; within the window
 Request: TypeAlias = tuple[CausalContext, Sequence[Tree]]
 _REMEMBERED = 1 << 12  # contexts of a document
 
@@ -26,7 +26,7 @@ class CausalProblem(DocumentProblem):
     """Log-probabilities of a document's candidates in context.
 
     Histories whose contexts are equal texts are scored once: in this run and, with a cache, in
-    later ones.
+    later ones. order: that of the window, or None to have pairs scored as they are asked for.
     """
 
     lengths: tuple[int, ...] = ()

@@ -160,7 +160,7 @@ def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(
 
 def test_a_candidate_longer_than_the_positions_is_an_error(tmp_path: Path) -> None:
     small = open_causal_model(causal.save(tmp_path / "small", positions=20))
-    with pytest.raises(RerankError, match="document 'evening', sentence 1 .* positions for 20"):
+    with pytest.raises(RerankError, match=r"document 'evening', sentence 1 .* positions for 20"):
         problem_of(scorer(small, sentences=0), [["it"], ["it gives light " * 9]])
 
 
@@ -168,7 +168,7 @@ def test_a_candidate_longer_than_the_positions_is_an_error(tmp_path: Path) -> No
 def test_cached_scores_are_equal_and_nothing_is_read(
     model: CausalModel, tmp_path: Path, window: dict[str, object]
 ) -> None:
-    cache = Cache(tmp_path / "cache", Notices())
+    cache = Cache(tmp_path / "cache", Notices(), 1 << 30)
     source = scorer(model, cache, **window)
     (found,) = source.score([("evening", kbest(LISTS))])
     first = conditional_scores(found.problem, PATHS[0])
@@ -236,5 +236,5 @@ def test_a_tokenizer_without_newlines_is_refused(
     model: CausalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CausalModel, "encode", lambda self, texts: [[5] for _ in texts])
-    with pytest.raises(ValueError, match="no newline, .*; add ,join=space"):
+    with pytest.raises(ValueError, match=r"no newline, .*; add ,join=space"):
         scorer(model).check()
