@@ -34,7 +34,7 @@ class CausalOptions:
     @property
     def order(self) -> int | None:
         """Number of earlier sentences that a score depends on; None if unbounded."""
-        return 0 if self.tokens == 0 else self.sentences
+        return self.sentences
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -72,4 +72,6 @@ def causal_options(name: str, value: str | Path) -> CausalOptions:
     if not rest:
         raise UsageError(f"{own}: expected hf:DIR, the folder of a Hugging Face model")
     join, language = given.get("join", "newline"), given.get("detokenize")
+    if numbers.get("tokens") == 0:
+        numbers["sentences"] = 0  # the same, and of order 0
     return CausalOptions(Path(rest), **numbers, join=join, detokenize=language)

@@ -17,7 +17,7 @@ from rerank.scorers.histories import digest
 from rerank.scorers.history_scores import HistoryScores
 
 Sums = NDArray[np.float64]
-Histories: TypeAlias = list[Choices]  # of each, its choices so far; within the window
+Histories: TypeAlias = list[Choices]  # of each, its choices within the window
 Request: TypeAlias = tuple[CausalContext, Sequence[Tree]]
 _REMEMBERED = 1 << 12  # contexts of a document
 
@@ -83,11 +83,8 @@ class CausalProblem(DocumentProblem):
         for problem, paths, t, horizon in requests:
             lists += [(problem, t, problem._recent(tuple(path[:t].tolist()))) for path in paths]
             for s in problem._later(t, horizon):
-                befores = (problem._recent(tuple(path[:s].tolist())) for path in paths)
-                singles += [
-                    (problem, s, one, int(path[s]))
-                    for one, path in zip(befores, paths, strict=True)
-                ]
+                for path in map(tuple, paths[:, : s + 1].tolist()):
+                    singles.append((problem, s, problem._recent(path[:s]), path[s]))
         complete([one for one in lists if one[1] < len(one[0].lengths)])
         _complete_single(singles)
         return [problem._sums(paths, t, horizon) for problem, paths, t, horizon in requests]
@@ -128,11 +125,8 @@ class CausalProblem(DocumentProblem):
 
     def _recent(self, choices: Choices) -> Choices:
         """The choices that contexts depend on."""
-        return (
-            choices
-            if self.order is None
-            else choices[len(choices) - min(self.order, len(choices)) :]
-        )
+        window = self.texts.options.sentences
+        return choices if window is None else choices[max(0, len(choices) - window) :]
 
     def _later(self, t: int, horizon: int) -> range:
         """The sentences after t within a horizon."""

@@ -102,9 +102,7 @@ def test_what_is_not_possible_is_refused_in_a_line(
     assert not Path("scored").exists()
 
 
-def test_commands_for_our_own_models_say_so(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_for_our_own_models_say_so(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write("text", ["the lamp is lit"])
     assert run(["perplexity", "text", "--lm", "hf:gpt"]) == 2
     assert "this command takes models made by train-lm" in capsys.readouterr().err

@@ -15,7 +15,7 @@ FOLDER = Path("models/gpt")
     [
         ("hf:models/gpt", CausalOptions(FOLDER), None),
         ("hf:models/gpt,sentences=1", CausalOptions(FOLDER, sentences=1), 1),
-        ("hf:models/gpt,tokens=0", CausalOptions(FOLDER, tokens=0), 0),
+        ("hf:models/gpt,tokens=0", CausalOptions(FOLDER, 0, 0), 0),
         (
             "hf:models/gpt,tokens=50,sentences=3,join=space,detokenize=de",
             CausalOptions(FOLDER, 3, 50, "space", "de"),
