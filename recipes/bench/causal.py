@@ -194,9 +194,8 @@ def main() -> None:
         pairs = list(zip(own, scores, strict=True))
         worst = max(float(np.abs(a - b).max()) for a, b in pairs)
         allowed = max(1e-4, 1e-6 * max(float(np.abs(a).max()) for a, _ in pairs))
-        print(
-            f"{name:8}{seconds:9.2f}{hypotheses / seconds:14.0f}{seconds / own_seconds:8.1f}×{worst:10.1e}"
-        )
+        rate, ratio = hypotheses / seconds, seconds / own_seconds
+        print(f"{name:8}{seconds:9.2f}{rate:14.0f}{ratio:8.1f}×{worst:10.1e}")
         if worst > allowed:
             raise SystemExit(f"{name} and ours differ by {worst:.2g} nats")
 
