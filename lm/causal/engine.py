@@ -26,6 +26,8 @@ from lm.trie import Candidates
 
 VERSION = 1  # of scores: to be raised whenever they change
 STORED = 4  # times the floats of a batch that stored key–value pairs may have
+PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
+FEW = {"cpu": 256, "cuda": 16_384}
 LOGITS = 1 << 24  # held at once
 CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
 KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
@@ -136,7 +138,7 @@ class CausalEngine:
     ) -> list[NDArray[np.float64]]:
         found = [np.zeros(sum(len(t.rows) for t in trees)) for _, trees in requests]
         work = [(n, tree) for n, (_, trees) in enumerate(requests) for tree in trees]
-        work.sort(key=lambda one: (len(requests[one[0]][0].ids), len(one[1])))
+        work.sort(key=lambda one: (len(one[1]), len(requests[one[0]][0].ids)))
         for batch in self._batches(work, lambda w: (len(requests[w[0]][0].ids), len(w[1]))):
             contexts = [requests[n][0] for n, _ in batch]
             self._store(contexts)
@@ -154,17 +156,21 @@ class CausalEngine:
     def _batches(
         self, work: Sequence[Result], size: Callable[[Result], tuple[int, int]]
     ) -> Iterator[list[Result]]:
-        """Work in order, as many rows together as fit; size: past and new tokens of one."""
+        """Work in order, as many rows together as fit and are about as long.
+
+        size: past and new tokens of one, of which the new ones rise.
+        """
         batch: list[Result] = []
-        most, past, new = self.backend.tokens(1), 0, 0
+        most, past, tokens = self.backend.tokens(1), 0, 0
+        few = FEW[self.backend.device.type]
         for one in work:
             p, q = size(one)
-            past, new = max(past, p), max(new, q)
-            if batch and (
-                self.backend.deterministic or (len(batch) + 1) * self._floats(past, new) > most
-            ):
+            past, tokens, padded = max(past, p), tokens + q, (len(batch) + 1) * q
+            sparse = padded > max(few, PADDED * tokens)
+            full = (len(batch) + 1) * self._floats(past, q) > most
+            if batch and (self.backend.deterministic or full or sparse):
                 yield batch
-                batch, (past, new) = [], (p, q)
+                batch, past, tokens = [], p, q
             batch.append(one)
         if batch:
             yield batch
@@ -194,7 +200,7 @@ class CausalEngine:
                     end = min(n for n in breaks if n > known)
                 rows.append((ids[:known], ids[known:end]))
             rows = list(dict.fromkeys(rows))
-            rows.sort(key=lambda row: (len(row[0]), len(row[1])))
+            rows.sort(key=lambda row: (len(row[1]), len(row[0])))
             for batch in self._batches(rows, lambda row: (len(row[0]), len(row[1]))):
                 _, kept = self._read([_Row(past, *path_of(new)) for past, new in batch], keep=True)
                 for (past, new), own in zip(batch, kept, strict=True):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lm.trie import Candidates, Forest, build
 
-MOST_NODES = 1024  # of a tree: attention within it is quadratic
+MOST_NODES = 1536  # of a tree: attention within it is quadratic, smaller ones share less
 Indices = NDArray[np.int64]
 
 
