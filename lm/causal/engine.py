@@ -29,6 +29,7 @@ STORED = 4  # times the floats of a batch that stored key–value pairs may have
 PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
 FEW = {"cpu": 256, "cuda": 16_384}
 LOGITS = 1 << 24  # held at once
+BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
 CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
 KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
 Result = TypeVar("Result")
@@ -185,18 +186,24 @@ class CausalEngine:
     # Contexts
 
     def _store(self, contexts: Sequence[CausalContext]) -> None:
-        """Have the key–value pairs of all tokens of contexts stored, without their last ones."""
+        """Have the key–value pairs of all tokens of contexts stored, without their last ones.
+
+        Each is read from the end of the longest stored sentence on; a context that begins another
+        one that is missing, before it.
+        """
         self._trim()
         missing = {c.ids[:-1]: c for c in contexts if not self._known(c.ids[:-1])}
         while missing:
             rows = []
             for ids, context in missing.items():
-                breaks = [n - 1 for n in (*context.ends, len(ids) + 1) if n <= len(ids) + 1]
+                breaks = [n - 1 for n in context.ends]
+                if self.backend.deterministic:  # always the same way, whatever is stored
+                    breaks = [*range(BLOCK, len(ids), BLOCK), len(ids)]
                 if any(ids[:n] in missing for n in breaks if n < len(ids)):
                     continue  # read from there, in a later round
                 known = max([n for n in breaks if self._known(ids[:n])], default=0)
                 end = len(ids)
-                if self.backend.deterministic:  # a sentence at a time, so always the same way
+                if self.backend.deterministic:
                     end = min(n for n in breaks if n > known)
                 rows.append((ids[:known], ids[known:end]))
             rows = list(dict.fromkeys(rows))

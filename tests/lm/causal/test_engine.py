@@ -79,6 +79,8 @@ def test_deterministic_scores_do_not_depend_on_what_was_scored_before(tmp_path: 
     model = opened(tmp_path, "llama")
     trees = trees_of(Candidates.of([sentences(6)]))
     own = contexts()
+    two, one = CausalContext((0,)).after([40, 41]), CausalContext((0,)).after([40]).after([41])
+    own += [two, one.after([42]), two.after([42])]  # of equal tokens
     backend = Backend(deterministic=True)
     together = CausalEngine(model, backend).scores([(context, trees) for context in own])
     for context, expected in zip(own, together, strict=True):
