@@ -169,7 +169,11 @@ SCORE_FILES = {  # by option, without its dashes
 }
 
 SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry(
-    "scorer", {"document-cache": "rerank.scorers.document_cache:DocumentCache"}
+    "scorer",
+    {
+        "consistency": "rerank.scorers.consistency:Consistency",
+        "document-cache": "rerank.scorers.document_cache:DocumentCache",
+    },
 )
 DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
 METRICS: Registry[Callable[[], TextMetric]] = Registry(

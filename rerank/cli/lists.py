@@ -119,8 +119,10 @@ _SCORER_OPTIONS = [
         multiple=True,
         type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         metavar="NAME=ENTRY[:ARGUMENT]",
-        help="Scorer `document-cache`, or one of an installed package, as feature NAME; "
-        "repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to the scorer.",
+        help="Scorer `document-cache`, `consistency` (source words with several translations in a "
+        "document; needs --source, and alignments in the list), or one of an installed package, as "
+        "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
+        "the scorer.",
     ),
     *side_options(),
     device_option,

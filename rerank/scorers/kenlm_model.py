@@ -63,7 +63,7 @@ class KenlmModel:
         return self._known[word]
 
     def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-        """log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words.
+        """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words.
 
         Words before a line's first difference from the line above are not scored again.
         """

@@ -39,7 +39,7 @@ class Model(Protocol):
         ...
 
     def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-        """log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
+        """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
         ...
 
 
@@ -54,7 +54,7 @@ class ArpaModel:
         return word in self._model.vocabulary.ids
 
     def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-        """log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
+        """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
         from lm.vocabulary import UNKNOWN
 
         tokens, offsets = self._model.vocabulary.encode_lines(text)
