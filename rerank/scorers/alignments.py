@@ -36,9 +36,9 @@ def translations(kbest: KBest, row: int, source: Sequence[bytes]) -> list[Pair] 
                     return list(read(column, source, target))
                 except IndexError:
                     raise InputError(
-                        f"alignment {column.strip().decode()[:60]!r}: expected positions in a source "
-                        f"sentence of {len(source)} words and a hypothesis of {len(target)}; are "
-                        "--source and the list of the same, tokenised text?",
+                        f"alignment {column.strip().decode()[:60]!r}: expected positions in "
+                        f"a source sentence of {len(source)} words and a hypothesis of "
+                        f"{len(target)}; are --source and the list of the same, tokenised text?",
                         source=kbest.source,
                         line=kbest.line_number(row),
                     ) from None
@@ -49,8 +49,8 @@ def _aligned(column: bytes, source: Sequence[bytes], target: Sequence[bytes]) ->
     """Aligned words by source position."""
     links: dict[int, set[int]] = {}
     for link in column.split():
-        s, _, t = link.partition(b"-")
-        links.setdefault(int(s), set()).add(int(t))
+        first, _, second = link.partition(b"-")
+        links.setdefault(int(first), set()).add(int(second))
     for s, aligned in sorted(links.items()):
         yield source[s], b" ".join(target[t] for t in sorted(aligned))
 

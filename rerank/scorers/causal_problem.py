@@ -93,7 +93,8 @@ class CausalProblem(DocumentProblem):
         """Scores (K_t,) of sentence t; order 0 only."""
         if self.order != 0:
             return super().unary(t)
-        return self._list([()], t)[0]
+        scores: NDArray[np.float32] = self._list([()], t)[0]
+        return scores
 
     def pairwise(self, t: int) -> NDArray[np.float32]:
         """Scores (K_{t-1}, K_t) after each candidate of sentence t−1; order 0 and 1."""

@@ -38,8 +38,8 @@ class KenlmModel:
             import kenlm
         except ImportError:
             raise InputError(
-                "a KenLM binary needs the package kenlm: pip install 'rerank-mt[kenlm]' (with a C++ "
-                "compiler); or give the ARPA file that it was built from",
+                "a KenLM binary needs the package kenlm: pip install 'rerank-mt[kenlm]' (with a "
+                "C++ compiler); or give the ARPA file that it was built from",
                 source=source,
             ) from None
         try:
