@@ -12,7 +12,7 @@ SOURCE = b"le petit chat dort".split()
 def pairs(columns: str, text: str = "the small cat sleeps") -> list[tuple[str, str]] | None:
     kbest = kbest_of_lines([f"0 ||| {text} ||| LM0= 0 ||| -1.5{columns}"], 1)
     found = translations(kbest, 0, SOURCE)
-    return found and [(a.decode(), b.decode()) for a, b in found]
+    return None if found is None else [(a.decode(), b.decode()) for a, b in found]
 
 
 @pytest.mark.parametrize(

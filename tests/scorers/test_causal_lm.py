@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ LISTS = [
 ]
 PRESENT = [own for own in LISTS if own]
 PATHS = ((2, 0, 1, 1), (0, 1, 0, 0), (1, 2, 3, 1))
-WINDOWS = [
+WINDOWS: list[dict[str, Any]] = [
     {"sentences": 0},
     {"sentences": 1},
     {"sentences": 2},
@@ -46,18 +47,18 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> CausalModel:
     return open_causal_model(causal.save(tmp_path_factory.mktemp("models") / "gpt"))
 
 
-def scorer(model: CausalModel, cache: Cache | None = None, **window: object) -> CausalLM:
-    options = replace(CausalOptions(Path("gpt")), **window)  # type: ignore[arg-type]
+def scorer(model: CausalModel, cache: Cache | None = None, **window: Any) -> CausalLM:
+    options = replace(CausalOptions(Path("gpt")), **window)
     return CausalLM("gpt", model, options, Backend(), cache)
 
 
-def problem_of(source: CausalLM, lists: Sequence[Sequence[str]] = LISTS) -> object:
+def problem_of(source: CausalLM, lists: Sequence[Sequence[str]] = LISTS) -> Any:
     return source.score([("evening", kbest(lists))])[0].problem
 
 
-def expected(model: CausalModel, path: Sequence[int], t: int, **window: object) -> list[float]:
+def expected(model: CausalModel, path: Sequence[int], t: int, **window: Any) -> list[float]:
     """Scores of sentence t: the text of the window is put together and tokenised here."""
-    options = replace(CausalOptions(Path("gpt")), **window)  # type: ignore[arg-type]
+    options = replace(CausalOptions(Path("gpt")), **window)
     space = options.join == "space"
 
     def tokens(text: str, first: bool) -> list[int]:
@@ -86,7 +87,7 @@ def expected(model: CausalModel, path: Sequence[int], t: int, **window: object) 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("join", ["newline", "space"])
 def test_scores_are_those_of_the_obvious_loop(
-    model: CausalModel, window: dict[str, object], join: str
+    model: CausalModel, window: dict[str, Any], join: str
 ) -> None:
     source = scorer(model, **window, join=join)
     source.check()
@@ -101,7 +102,7 @@ def test_scores_are_those_of_the_obvious_loop(
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_moves_inside_paths_are_sums_of_these_scores(
-    model: CausalModel, window: dict[str, object]
+    model: CausalModel, window: dict[str, Any]
 ) -> None:
     problem = problem_of(scorer(model, **window))
     paths = np.array(PATHS)
@@ -166,7 +167,7 @@ def test_a_candidate_longer_than_the_positions_is_an_error(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("window", [{"sentences": 0}, {"sentences": 1}, {}], ids=str)
 def test_cached_scores_are_equal_and_nothing_is_read(
-    model: CausalModel, tmp_path: Path, window: dict[str, object]
+    model: CausalModel, tmp_path: Path, window: dict[str, Any]
 ) -> None:
     cache = Cache(tmp_path / "cache", Notices(), 1 << 30)
     source = scorer(model, cache, **window)
@@ -182,19 +183,24 @@ def test_cached_scores_are_equal_and_nothing_is_read(
     shorter = [own[:2] for own in LISTS]
     fewer = conditional_scores(problem_of(scorer(model, cache, **window), shorter), (1, 0, 1, 1))
     np.testing.assert_allclose(fewer[0], first[0][:2], atol=1e-5)
-    for other in ({"join": "space"}, {"tokens": 5}, {"detokenize": "en"}):
+    others: list[dict[str, Any]] = [{"join": "space"}, {"tokens": 5}, {"detokenize": "en"}]
+    for other in others:
         assert not scorer(model, cache, **{**window, **other}).remembers(kbest(LISTS))
 
 
 def test_digests_name_model_window_and_joiner(model: CausalModel) -> None:
-    windows = [{}, {"sentences": 1}, {"tokens": 1}, {"join": "space"}, {"detokenize": "en"}]
+    windows: list[dict[str, Any]] = [
+        {},
+        {"sentences": 1},
+        {"tokens": 1},
+        {"join": "space"},
+        {"detokenize": "en"},
+    ]
     assert len({scorer(model, **window).digest for window in windows}) == len(windows)
 
 
 @pytest.mark.parametrize("window", [{"sentences": 1}, {}], ids=str)
-def test_the_pmi_form_is_what_the_context_adds(
-    model: CausalModel, window: dict[str, object]
-) -> None:
+def test_the_pmi_form_is_what_the_context_adds(model: CausalModel, window: dict[str, Any]) -> None:
     form = PmiForm(scorer(model, **window))
     (found,) = form.score([("evening", kbest(LISTS))])
     null = np.concatenate([expected(model, PATHS[0], t, sentences=0) for t in range(4)])

@@ -41,7 +41,8 @@ def test_histories_of_equal_texts_are_scored_once(model: CausalModel) -> None:
 
 def test_states_are_the_last_choices_of_a_window(model: CausalModel) -> None:
     for sentences, expected in ((None, (1, 0, 1)), (2, (0, 1))):
-        own, states = problem(model, sentences), [()]
+        own = problem(model, sentences)
+        states = own.initial()
         for t, k in enumerate((1, 0, 1)):
             states = own.select((states, t), np.array([0]), np.array([k]))
         assert states == [expected]
