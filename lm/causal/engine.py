@@ -101,12 +101,12 @@ class CausalEngine:
         self._size = 0
         self.counts = EngineCounts()
         worst = float(np.abs(found - plain).max())
+        by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on one"
         if not worst <= (CHECK if self.backend.dtype == "float32" else 100 * CHECK):
             raise ValueError(
                 f"{type(self.model.model).__name__} scores a prefix tree otherwise than single "
-                f"texts (by {worst:.3g} nats in a test): its attention takes no tree mask, or "
-                "its logits are not its output layer's; give a model such as GPT-2, Llama, Mistral "
-                "or Qwen"
+                f"texts ({by}): its attention takes no tree mask, or its logits are not its output "
+                "layer's; give a model such as GPT-2, Llama, Mistral or Qwen"
             )
 
     def plain_score(self, context: Sequence[int], sentence: Sequence[int]) -> float:
