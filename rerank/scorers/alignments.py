@@ -2,7 +2,7 @@
 
 Moses writes word alignments (`0-0 1-2`, source position and target position from 0) with
 `-print-alignment-info-in-n-best`, and segmentations (`0-1=0-2 2=3`, source and target ranges of
-phrases) with `-include-segmentation-in-n-best`; Marian writes alignments with its option `alignment`.
+phrases) with `-include-segmentation-in-n-best`; Marian writes alignments with `alignment: hard`.
 """
 
 from __future__ import annotations
