@@ -171,10 +171,21 @@ def _metrics() -> Iterable[Row]:
 
 
 def _scorers() -> Iterable[Row]:
-    help = "Language model made by train-lm, as features NAME and NAMEoov."
+    help = (
+        "Language model made by train-lm, as features NAME and NAMEoov; with hf:DIR a causal "
+        "language model of Hugging Face, as feature NAME."
+    )
     yield {"name": "lm", "option": "--lm NAME=DIR", "description": help}
     for name, kind in SCORE_FILES.items():
         yield {"name": name, "option": f"--{name} [NAME=]FILE", "description": kind.help}
+    yield {
+        "name": "consistency",
+        "option": "--scorer NAME=consistency[:IGNORED]",
+        "description": "Lexical consistency: minus the number of translations that a candidate "
+        "gives to source words with another translation in the document so far, by the alignments "
+        "or segmentations of the list; needs --source. IGNORED: a file of source words that do "
+        "not count.",
+    }
     yield {
         "name": "document-cache",
         "option": "--scorer NAME=document-cache[:SHARE]",

@@ -163,14 +163,19 @@ SCORE_FILES = {  # by option, without its dashes
     "ngram": ScoreFile(
         "ngram",
         "N-gram language model in ARPA format, made by train-ngram, lmplz or SRILM, plain or "
-        "compressed, as features NAME, its log-probability in nats, and NAMEoov; repeatable.",
+        "compressed, or a KenLM binary (extra kenlm), as features NAME, its log-probability in "
+        "nats, and NAMEoov; repeatable.",
         "rerank.scorers.ngram_model:NGramScores",
         ("oov",),
     ),
 }
 
 SCORERS: Registry[Callable[..., Scorer | PlainScorer]] = Registry(
-    "scorer", {"document-cache": "rerank.scorers.document_cache:DocumentCache"}
+    "scorer",
+    {
+        "consistency": "rerank.scorers.consistency:Consistency",
+        "document-cache": "rerank.scorers.document_cache:DocumentCache",
+    },
 )
 DECODERS: Registry[Decoder] = Registry("decoder", "decoders.table:DECODERS")
 METRICS: Registry[Callable[[], TextMetric]] = Registry(

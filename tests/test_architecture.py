@@ -36,6 +36,7 @@ HEAVY = {"torch", "numpy", "scipy", "sacrebleu", "sacremoses", "numba", "tqdm"}
 _BRIDGING = (
     *("language_model", "acausal", "contextual", "following", "moves", "requests"),
     "side_rows",
+    *("causal_lm", "causal_problem", "causal_texts"),
 )
 BRIDGES = [f"rerank/scorers/{name}.py" for name in _BRIDGING]
 

@@ -90,7 +90,11 @@ _SCORER_OPTIONS = [
         multiple=True,
         type=Pair("NAME=DIR, for example codclm=models/codclm", FOLDER),
         metavar="NAME=DIR",
-        help="Language model made by train-lm, as features NAME and NAMEoov; repeatable.",
+        help="Language model made by train-lm, as features NAME and NAMEoov; or hf:DIR, a causal "
+        "language model of Hugging Face in safetensors (extra hf), as feature NAME, given the "
+        "document so far: hf:DIR,sentences=2 or hf:DIR,tokens=512 (whole sentences) give it less, "
+        "join=space joins sentences by spaces in place of newlines, detokenize=en undoes the "
+        "tokenisation of the lists; repeatable.",
     ),
     click.option(
         "--pmi",
@@ -128,8 +132,10 @@ _SCORER_OPTIONS = [
         multiple=True,
         type=Pair("NAME=ENTRY or NAME=ENTRY:ARGUMENT", TEXT),
         metavar="NAME=ENTRY[:ARGUMENT]",
-        help="Scorer `document-cache`, or one of an installed package, as feature NAME; "
-        "repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to the scorer.",
+        help="Scorer `document-cache`, `consistency` (source words with several translations in a "
+        "document; needs --source, and alignments in the list), or one of an installed package, as "
+        "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
+        "the scorer.",
     ),
     *side_options(),
     device_option,

@@ -45,6 +45,7 @@ class Document:
                 for t in range(len(kbest.counts))
             ],
             kbest,
+            side={kind: [line.decode() for line in own] for kind, own in kbest.side.items()},
         )
 
     @cached_property

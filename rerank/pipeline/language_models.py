@@ -32,6 +32,7 @@ from rerank.pipeline.source_models import begin_with, check_source_model
 from rerank.pipeline.training import validations
 from rerank.pipeline.training_texts import TextFiles, TrainingTexts, training_texts
 from rerank.registry import MODELS
+from rerank.scorers.causal_options import is_causal
 
 if TYPE_CHECKING:
     import torch
@@ -185,6 +186,11 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
     """A model folder; InputError if it is not valid."""
     from lm.checkpoint import load_model
 
+    if is_causal(folder):
+        raise UsageError(
+            f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
+            "scorers of decode, score, tune-mert and the others that read k-best lists"
+        )
     with _valid_files():
         return load_model(folder, choose_device(device, threads), MODELS)
 

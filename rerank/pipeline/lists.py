@@ -179,7 +179,8 @@ class KBestSource(DocumentSource):
         with watch.lap("models"):
             self.models = open_models(lists.lms, lists.scoring, self.cache, lists.model_options)
             self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
-        needed = {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
+        needed = {kind: f"--scorer {p.name}" for p in self.plugins for kind in p.side_information}
+        needed |= {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
         if "source" in needed and "source" not in lists.side:
             lists = self.lists = self._with_own_source(lists)
         check_files(needed, lists.side)

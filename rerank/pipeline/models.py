@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rerank.cache import Cache, cache_folder, cache_limit
-from rerank.errors import RerankError, UsageError
+from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
 from rerank.registry import SCORE_FILES, SCORERS
+from rerank.scorers.causal_options import causal_options, is_causal
 from rerank.scorers.features import TOTAL
 
 if TYPE_CHECKING:
+    from lm.backend import Backend
     from rerank.scorers import FeatureSource
+    from rerank.scorers.causal_lm import CausalLM
     from rerank.scorers.plugin import PluginScorer
 
 LM, SCORER = "lm", "scorer"  # options of language models and of scorers in other packages
@@ -146,6 +149,20 @@ def open_models(
     shares = dict(options.document_caches)
     found: list[FeatureSource] = []
     for name, folder in lms:
+        if is_causal(folder):
+            if name in shares:
+                raise UsageError(
+                    f"--document-cache {name}: {folder} is a Hugging Face model, whose tokens are "
+                    "not words; give --scorer NAME=document-cache beside it"
+                )
+            causal = open_causal_lm(name, folder, backend(), cache)
+            if name in options.pmi and causal.order == 0:
+                raise UsageError(
+                    f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; "
+                    "leave the option out, or give a window of a sentence or more"
+                )
+            found.append(PmiForm(causal) if name in options.pmi else causal)
+            continue
         saved = open_model(folder, scoring.device)
         model = LanguageModel(name, saved, backend(), cache, document_cache=shares.get(name))
         if name in options.pmi and model.order == 0:
@@ -162,6 +179,23 @@ def open_models(
         reads_reversed = saved.model.config.reverse_documents
         found.append(ReversedDocuments(source) if reads_reversed else source)
     return found
+
+
+def open_causal_lm(name: str, value: str | Path, backend: Backend, cache: Cache | None) -> CausalLM:
+    """The scorer of `--lm NAME=hf:DIR[,OPTION=VALUE …]`; InputError if the folder is not valid."""
+    from lm.causal.folder import CausalFolderError, open_causal_model
+    from rerank.scorers.causal_lm import CausalLM
+
+    options = causal_options(name, value)
+    try:
+        model = open_causal_model(options.folder, backend.device, backend.dtype)
+        scorer = CausalLM(name, model, options, backend, cache)
+        scorer.check()
+    except CausalFolderError as fault:
+        raise InputError(str(fault)) from None
+    except ValueError as fault:
+        raise InputError(f"{options.folder}: {fault}") from None
+    return scorer
 
 
 def open_scorer(name: str, entry: str, cache: Cache | None) -> PluginScorer:

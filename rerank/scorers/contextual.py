@@ -18,10 +18,9 @@ from decoders.problem import Answer, DocumentProblem, Indices
 from lm.engine import ScoringEngine
 from lm.rows import Rows
 from lm.trie import Candidates
-from rerank.scorers.cached_scores import Arrays, CachedScores, ScorerCache
+from rerank.scorers.cached_scores import CachedScores, ScorerCache
 from rerank.scorers.following import advanced, follow, read
 from rerank.scorers.histories import (
-    KEY_BYTES,
     AllKeys,
     AllSentences,
     Histories,
@@ -30,6 +29,7 @@ from rerank.scorers.histories import (
     ScoredHistories,
     digest,
 )
+from rerank.scorers.history_scores import HistoryScores
 from rerank.scorers.moves import rescored
 from rerank.scorers.requests import scored_together
 
@@ -64,9 +64,8 @@ class ContextualProblem(DocumentProblem):
         self._side = side
         self.lengths = tuple(kept.requested.counts.tolist())
         self._kept, self._encode, self._memory = kept, encode, memory
-        self._table = _table(kept)
+        self._table = HistoryScores(kept)
         self._noted: dict[tuple[int, Key], Rows] = {}
-        self._grown = False
         self._keys: AllSentences | AllKeys | LastSentences
         context = engine.model.context
         if order is None and context.merges_sentences:
@@ -211,17 +210,10 @@ class ContextualProblem(DocumentProblem):
 
     def keep(self) -> None:
         """Put what was scored since the last call into the cache."""
-        if not self._grown:
+        if not self._table.grown:
             return
-        rows = list(self._table.values())
-        arrays: Arrays = {
-            "sentence": np.array([t for t, _ in self._table], dtype=np.int32),
-            "history": np.frombuffer(b"".join(key for _, key in self._table), dtype=np.uint8),
-            "size": np.array(list(map(len, rows)), dtype=np.int32),
-            "scores": np.concatenate(rows),
-        }
-        self._memory.keep(self._kept.cached, {**self._kept.arrays, **arrays})
-        self._grown = False  # not before: a signal may end the writing
+        self._memory.keep(self._kept.cached, {**self._kept.arrays, **self._table.arrays()})
+        self._table.grown = False  # not before: a signal may end the writing
 
     def _recall(self, histories: Histories, places: Indices) -> Indices:
         """Which of some histories still lack a context, once the noted contexts are entered."""
@@ -239,27 +231,12 @@ class ContextualProblem(DocumentProblem):
 
     def has_scores(self, t: int, key: bytes) -> bool:
         """Whether the scores of sentence t after a history are in the table."""
-        found = self._table.get((t, key))
-        return found is not None and len(found) >= self.lengths[t]
+        return self._table.has(t, key)
 
     def _scores(self, histories: Histories) -> Scores:
         """Scores (N, K_t), all of them in the table."""
-        t = histories.t
-        k = self.lengths[t]
-        return np.stack([self._table[t, key][:k] for key in self.score_keys(histories)])
+        return self._table.stacked(histories.t, self.score_keys(histories))
 
     def enter(self, t: int, keys: Sequence[bytes], scores: Scores) -> None:
         """Put the scores (M, K_t) after histories with these score keys into the table."""
-        self._grown = self._grown or len(keys) > 0
-        self._table.update(zip(((t, key) for key in keys), scores, strict=True))
-
-
-def _table(kept: CachedScores) -> dict[tuple[int, bytes], Scores]:
-    """Scores by sentence and score key, of as many candidates as were cached."""
-    if "history" not in kept.arrays:
-        return {}
-    sizes, sentences = kept.arrays["size"], kept.arrays["sentence"].tolist()
-    rows = np.split(kept.arrays["scores"], np.cumsum(sizes)[:-1])
-    raw = kept.arrays["history"].tobytes()
-    keys = [raw[i : i + KEY_BYTES] for i in range(0, len(raw), KEY_BYTES)]
-    return dict(zip(zip(sentences, keys, strict=True), rows, strict=True))
+        self._table.enter(t, keys, scores)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from copy import copy
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +19,55 @@ from rerank.notices import Notices
 from rerank.scorers import ScoredDocument
 from rerank.scorers.cached_scores import ListTexts
 from rerank.scorers.file_scorer import FileScorer, ListInfo
+from rerank.scorers.kenlm_model import KenlmModel, is_kenlm_binary
 from rerank.scorers.unknown_words import UnknownWords
+
+if TYPE_CHECKING:
+    from lm.ngrams.model import NGramModel
+
+
+class Model(Protocol):
+    """An n-gram model as scores need it."""
+
+    @property
+    def unknown_share(self) -> float:
+        """Probability of `<unk>` without a context."""
+        ...
+
+    def __contains__(self, word: bytes) -> bool:
+        """Whether a word is in the vocabulary."""
+        ...
+
+    def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+        """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
+        ...
+
+
+class ArpaModel:
+    """A model of an ARPA file."""
+
+    def __init__(self, model: NGramModel) -> None:
+        self._model, self.unknown_share = model, model.unknown_share
+
+    def __contains__(self, word: bytes) -> bool:
+        """Whether a word is in the vocabulary."""
+        return word in self._model.vocabulary.ids
+
+    def scores(self, text: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+        """Log p (n,) of LF-ended lines and `</s>` in nats, their unknown words, and all words."""
+        from lm.vocabulary import UNKNOWN
+
+        tokens, offsets = self._model.vocabulary.encode_lines(text)
+        sums = self._model.scores(tokens, offsets).sum(axis=1)
+        before = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])
+        return sums, np.diff(before[offsets]), len(tokens)
 
 
 class NGramScores(FileScorer):
     """Features of order 0: log p of a candidate's words and `</s>` in nats, and its unknown words.
 
-    A model scores millions of words a second, no slower than a cache is read: nothing is cached.
+    The model is an ARPA file or, with the extra `kenlm`, a KenLM binary. It scores about a million
+    words a second or more, no slower than a cache is read: nothing is cached.
     Scores are equal to the last bit for any batch.
     """
 
@@ -33,7 +76,9 @@ class NGramScores(FileScorer):
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)
         self.columns = (f"{name}oov",)
-        self._model = read_ngrams(path, notices)
+        self._model: Model
+        binary = is_kenlm_binary(path)
+        self._model = KenlmModel(path) if binary else ArpaModel(read_ngrams(path, notices))
         self._unknown, self._seconds = UnknownWords(), 0.0
 
     @property
@@ -54,14 +99,9 @@ class NGramScores(FileScorer):
         return self._scored(kbest).problem
 
     def _scored(self, kbest: KBest) -> ScoredDocument:
-        from lm.vocabulary import UNKNOWN
-
         texts = ListTexts.of(kbest)
-        tokens, offsets = self._model.vocabulary.encode_lines(texts.text)
-        sums = self._model.scores(tokens, offsets).sum(axis=1)
-        before = np.concatenate([[0], np.cumsum(tokens == UNKNOWN)])
-        unknown = np.diff(before[offsets])
-        self._count(texts, len(tokens), unknown)
+        sums, unknown, words = self._model.scores(texts.text)
+        self._count(texts, words, unknown)
         lists = np.split(sums, texts.offsets[1:-1]) if kbest.n else []
         return ScoredDocument(Unary(lists), unknown.astype(np.float64)[:, None])
 
@@ -71,9 +111,9 @@ class NGramScores(FileScorer):
         self._unknown.oov += int(unknown.sum())
         rows = np.flatnonzero(unknown)
         owners = np.searchsorted(texts.offsets, rows, side="right")
-        lines, known = texts.text.split(b"\n"), self._model.vocabulary.ids
+        lines = texts.text.split(b"\n")
         for row in rows[np.unique(owners, return_index=True)[1]].tolist():
-            self._unknown.named.update(w for w in split_words(lines[row]) if w not in known)
+            self._unknown.named.update(w for w in split_words(lines[row]) if w not in self._model)
 
     def forgetful(self) -> NGramScores:
         """A copy for measuring time, which does not count."""

@@ -1,9 +1,11 @@
 """Anybody's scorer as a source of features: what a run needs beyond the scoring function.
 
 The author's object has `order` and `score(document)` (`rerank.scorers.Scorer`), or is a function
-of order 0. Optional attributes: `error`, the largest error of a sentence's score, and `digest`, a
-string that changes whenever the scores of the same texts change. With a digest, scores given as
-arrays are cached on disk by the texts; they must then depend on nothing but the texts.
+of order 0. Optional attributes: `error`, the largest error of a sentence's score;
+`side_information`, kinds that it needs of every sentence, such as ("source",) for `--source`, and
+finds in `Document.side`; and `digest`, a string that changes whenever the scores of the same texts
+change. With a digest, scores given as arrays are cached on disk by the texts and the side
+information; they must then depend on nothing else.
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ class PluginScorer(ProblemSource):
                 f"found {order!r:.60}"
             )
         self.order, self.error = order, float(getattr(scorer, "error", 0.0))
+        self.side_information = tuple(getattr(scorer, "side_information", ()))
         own = getattr(scorer, "digest", None)
         self._digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
         self._cache = ScorerCache(None if own is None else cache, self._digest[:32], whole=True)
@@ -84,7 +87,7 @@ class PluginScorer(ProblemSource):
 
     def problem(self, name: str, kbest: KBest) -> DocumentProblem:
         """Scores of a document, from the cache if they are there."""
-        texts = ListTexts.of(kbest)
+        texts = ListTexts.of(kbest, self.side_information)
         found = self._cache.recall(texts)
         if found is not None:
             self.cached += 1
@@ -161,7 +164,7 @@ class PluginScorer(ProblemSource):
 
     def remembers(self, kbest: KBest) -> bool:
         """Whether the scores of these lists are in the cache."""
-        return self._cache.peek(ListTexts.of(kbest)) is not None
+        return self._cache.peek(ListTexts.of(kbest, self.side_information)) is not None
 
     def forgetful(self) -> PluginScorer:
         """A copy for measuring time on the beginning of a document: no cache, no counts.

@@ -1,0 +1,315 @@
+"""Log-probabilities of candidates after contexts under a causal transformer.
+
+Each context is read once and its key–value pairs are kept (least recently used ones are dropped),
+so that longer contexts are read from where they differ; candidates are read as prefix trees, many
+contexts in one batch.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lm.backend import Backend
+from lm.causal.folder import CausalModel
+from lm.causal.trees import Tree, path_of, trees_of
+from lm.engine import EngineCounts
+from lm.trie import Candidates
+
+VERSION = 1  # of scores: to be raised whenever they change
+STORED = 4  # times the floats of a batch that stored key–value pairs may have
+PADDED = 1.1  # times the tokens of a batch that it may have with padding, beyond a few
+FEW = {"cpu": 256, "cuda": 16_384}
+LOGITS = 1 << 24  # held at once
+BLOCK = 64  # tokens of a context that are read together if the backend is deterministic
+CHECK = 3e-3  # nats that tree attention may differ from plain reading, in float32
+KeyValues = tuple[Tensor, ...]  # (H, L, D) of each layer, keys and values by turns
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class CausalContext:
+    """Tokens before a sentence: `begin`, then those of earlier sentences.
+
+    ends: number of tokens after which each sentence ends, rising.
+    """
+
+    ids: tuple[int, ...]
+    ends: tuple[int, ...] = ()
+
+    def after(self, sentence: Sequence[int]) -> CausalContext:
+        """The context that ends with one more sentence."""
+        ids = (*self.ids, *sentence)
+        return CausalContext(ids, (*self.ends, len(ids)))
+
+    @property
+    def key(self) -> bytes:
+        """The tokens in bytes."""
+        return np.array(self.ids, np.int32).tobytes()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """An input of Q tokens after past ones: a context of `past` tokens, which are stored."""
+
+    past: tuple[int, ...]
+    tokens: NDArray[np.int64]
+    depths: NDArray[np.int64]
+    ancestors: NDArray[np.bool_]
+
+    @property
+    def length(self) -> int:
+        return len(self.past) + len(self.tokens)
+
+
+@dataclass(slots=True, eq=False)
+class CausalEngine:
+    """A causal language model that scores candidates on a backend.
+
+    counts: as of the engine of our own models; `nodes` are tokens that the transformer read.
+    """
+
+    model: CausalModel
+    backend: Backend
+    counts: EngineCounts = field(default_factory=EngineCounts)
+    _stored: OrderedDict[bytes, KeyValues] = field(default_factory=OrderedDict)
+    _size: int = 0  # floats stored
+
+    def check(self) -> None:
+        """ValueError for an architecture that reads a prefix tree other than its paths.
+
+        Such as one with positions built into its attention mask, or without attention.
+        """
+        n = len(self.model.tokenizer)
+        words = [(7 * i + 3) % n for i in range(9)]
+        context = CausalContext((self.model.begin, words[0], words[1]), (3,))
+        lists = [[words[2:6], [*words[2:4], *words[6:9]], words[2:3], words[5:8]]]
+        plain = np.array([self.plain_score(context.ids, one) for one in lists[0]])
+        try:
+            (found,) = self.scores([(context, trees_of(Candidates.of(lists)))])
+        except (RuntimeError, TypeError, ValueError, AttributeError):  # masks or pairs not taken
+            found = np.full_like(plain, np.inf)
+        self._stored.clear()
+        self._size = 0
+        self.counts = EngineCounts()
+        worst = float(np.abs(found - plain).max())
+        by = f"by {worst:.3g} nats in a test" if np.isfinite(worst) else "it fails on one"
+        if not worst <= (CHECK if self.backend.dtype == "float32" else 100 * CHECK):
+            raise ValueError(
+                f"{type(self.model.model).__name__} scores a prefix tree otherwise than single "
+                f"texts ({by}): its attention takes no tree mask, or its logits are not its output "
+                "layer's; give a model such as GPT-2, Llama, Mistral or Qwen"
+            )
+
+    def plain_score(self, context: Sequence[int], sentence: Sequence[int]) -> float:
+        """Log p(sentence | context) by one forward pass over both, without any of the engine."""
+        if not sentence:
+            return 0.0
+        with torch.no_grad():
+            ids = torch.tensor([[*context, *sentence]], device=self.backend.device)
+            logits = self.model.model(input_ids=ids).logits[0, len(context) - 1 : -1].float()
+            own = logits.log_softmax(dim=1).gather(1, ids[0, len(context) :, None])
+        return float(own.double().sum())
+
+    def scores(
+        self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]
+    ) -> list[NDArray[np.float64]]:
+        """Log p (K,) of the candidates of each request's trees, after its context, in nats.
+
+        Results do not depend on other requests but for rounding, not even that if the backend is
+        `deterministic`. O(nodes · (context + nodes)) attention for each request.
+        """
+        began = perf_counter()
+        try:
+            with self.backend.inference():
+                return self.backend.with_fewer_tokens(lambda: self._scores(requests))
+        finally:
+            self.counts.seconds += perf_counter() - began
+
+    def _scores(
+        self, requests: Sequence[tuple[CausalContext, Sequence[Tree]]]
+    ) -> list[NDArray[np.float64]]:
+        found = [np.zeros(sum(len(t.rows) for t in trees)) for _, trees in requests]
+        work = [(n, tree) for n, (_, trees) in enumerate(requests) for tree in trees]
+        work.sort(key=lambda one: (len(one[1]), len(requests[one[0]][0].ids)))
+        for batch in self._batches(work, lambda w: (len(requests[w[0]][0].ids), len(w[1]))):
+            contexts = [requests[n][0] for n, _ in batch]
+            self._store(contexts)
+            rows = []
+            for context, (_, tree) in zip(contexts, batch, strict=True):
+                tokens = np.concatenate([[context.ids[-1]], tree.tokens[1:]])
+                rows.append(_Row(context.ids[:-1], tokens, tree.depths, tree.ancestors))
+            hidden, _ = self._read(rows, keep=False)
+            log_probs = self._log_probs(hidden, [tree for _, tree in batch])
+            for (n, tree), own in zip(batch, log_probs, strict=True):
+                found[n][tree.rows] = tree.sums(own)
+                self.counts.tokens += tree.n_tokens
+        return found
+
+    def _batches(
+        self, work: Sequence[Result], size: Callable[[Result], tuple[int, int]]
+    ) -> Iterator[list[Result]]:
+        """Work in order, as many rows together as fit and are about as long.
+
+        size: past and new tokens of one, of which the new ones rise.
+        """
+        batch: list[Result] = []
+        most, past, tokens = self.backend.tokens(1), 0, 0
+        few = FEW[self.backend.device.type]
+        for one in work:
+            p, q = size(one)
+            past, tokens, padded = max(past, p), tokens + q, (len(batch) + 1) * q
+            sparse = padded > max(few, PADDED * tokens)
+            full = (len(batch) + 1) * self._floats(past, q) > most
+            if batch and (self.backend.deterministic or full or sparse):
+                yield batch
+                batch, past, tokens = [], p, q
+            batch.append(one)
+        if batch:
+            yield batch
+
+    def _floats(self, past: int, new: int) -> int:
+        """Floats that a row of a batch takes, about: pairs, states and attention."""
+        config = self.model.model.config.get_text_config()
+        width, layers = int(config.hidden_size), int(config.num_hidden_layers)
+        heads = int(config.num_attention_heads)
+        return (past + new) * (2 * width * (layers + 1) + new * heads) + 8 * new * width
+
+    # Contexts
+
+    def _store(self, contexts: Sequence[CausalContext]) -> None:
+        """Have the key–value pairs of all tokens of contexts stored, without their last ones.
+
+        Each is read from the end of the longest stored sentence on; a context that begins another
+        one that is missing, before it.
+        """
+        self._trim()
+        missing = {c.ids[:-1]: c for c in contexts if not self._known(c.ids[:-1])}
+        while missing:
+            rows = []
+            for ids, context in missing.items():
+                breaks = [n - 1 for n in context.ends]
+                if self.backend.deterministic:  # always the same way, whatever is stored
+                    breaks = [*range(BLOCK, len(ids), BLOCK), len(ids)]
+                if any(ids[:n] in missing for n in breaks if n < len(ids)):
+                    continue  # read from there, in a later round
+                known = max([n for n in breaks if self._known(ids[:n])], default=0)
+                end = len(ids)
+                if self.backend.deterministic:
+                    end = min(n for n in breaks if n > known)
+                rows.append((ids[:known], ids[known:end]))
+            rows = list(dict.fromkeys(rows))
+            rows.sort(key=lambda row: (len(row[1]), len(row[0])))
+            for batch in self._batches(rows, lambda row: (len(row[0]), len(row[1]))):
+                _, kept = self._read([_Row(past, *path_of(new)) for past, new in batch], keep=True)
+                for (past, new), own in zip(batch, kept, strict=True):
+                    self._put((*past, *new), own)
+            missing = {ids: c for ids, c in missing.items() if not self._known(ids)}
+
+    def _known(self, ids: tuple[int, ...]) -> bool:
+        """Whether the pairs of these tokens are stored, which makes them recently used."""
+        name = np.array(ids, np.int32).tobytes()
+        if not ids:
+            return True
+        if name in self._stored:
+            self._stored.move_to_end(name)
+            return True
+        return False
+
+    def _put(self, ids: tuple[int, ...], pairs: KeyValues) -> None:
+        self._stored[np.array(ids, np.int32).tobytes()] = pairs
+        self._size += sum(tensor.numel() for tensor in pairs)
+
+    def _trim(self) -> None:
+        """Drop the least recently used pairs beyond the memory for them."""
+        while self._stored and self._size > STORED * self.backend.tokens(1):
+            _, dropped = self._stored.popitem(last=False)
+            self._size -= sum(tensor.numel() for tensor in dropped)
+
+    # The transformer
+
+    def _read(self, rows: Sequence[_Row], *, keep: bool) -> tuple[list[Tensor], list[KeyValues]]:
+        """Hidden states (Q, R) of each row's tokens and, if asked for, pairs of past and tokens."""
+        device = self.backend.device
+        past, new = max(len(row.past) for row in rows), max(len(row.tokens) for row in rows)
+        tokens = np.zeros((len(rows), new), np.int64)
+        positions = np.zeros((len(rows), new), np.int64)
+        seen = np.zeros((len(rows), 1, new, past + new), np.bool_)
+        seen[:, 0, np.arange(new), past + np.arange(new)] = True  # padding sees itself
+        for i, row in enumerate(rows):
+            p, q = len(row.past), len(row.tokens)
+            tokens[i, :q], positions[i, :q] = row.tokens, p + row.depths
+            seen[i, 0, :q, :p] = True
+            seen[i, 0, :q, past : past + q] = row.ancestors
+        dtype = next(self.model.model.parameters()).dtype
+        mask = torch.zeros(seen.shape, dtype=dtype, device=device)
+        mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
+        cache = self._cache(rows, past)
+        found = self.model.model.base_model(
+            input_ids=torch.from_numpy(tokens).to(device),
+            position_ids=torch.from_numpy(positions).to(device),
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+        )
+        self.counts.nodes += sum(len(row.tokens) for row in rows)
+        hidden = [found.last_hidden_state[i, : len(row.tokens)] for i, row in enumerate(rows)]
+        if not keep:
+            return hidden, []
+        pairs = found.past_key_values
+        return hidden, [_own(pairs, i, row, past) for i, row in enumerate(rows)]
+
+    def _cache(self, rows: Sequence[_Row], past: int) -> Any:
+        """Key–value pairs of the rows' past tokens in one batch, padded at the end."""
+        from transformers import DynamicCache
+
+        if not past:
+            return DynamicCache()
+        stored = [
+            self._stored[np.array(row.past, np.int32).tobytes()] if row.past else None
+            for row in rows
+        ]
+        some = next(own for own in stored if own is not None)
+        pairs = []
+        for layer, like in enumerate(some):
+            batch = like.new_zeros(len(rows), like.shape[0], past, like.shape[2])
+            for i, own in enumerate(stored):
+                if own is not None:
+                    batch[i, :, : own[layer].shape[1]] = own[layer]
+            pairs.append(batch)
+        return DynamicCache(zip(pairs[::2], pairs[1::2], strict=True))
+
+    def _log_probs(self, hidden: Sequence[Tensor], trees: Sequence[Tree]) -> list[Tensor]:
+        """Log p (M,) of each tree's predictions, a bounded number of logits at a time."""
+        head = self.model.model.get_output_embeddings()
+        states = torch.cat(list(hidden))
+        starts = np.cumsum([0, *(len(own) for own in hidden)])
+        parents = np.concatenate([t.parents + s for t, s in zip(trees, starts, strict=False)])
+        words = torch.from_numpy(np.concatenate([tree.words for tree in trees]))
+        words = words.to(states.device)
+        most = max(64, LOGITS // len(head.weight))
+        found = []
+        for begin in range(0, len(states), most):
+            logits = head(states[begin : begin + most]).float()
+            a, b = np.searchsorted(parents, [begin, begin + most]).tolist()
+            rows = torch.from_numpy(parents[a:b] - begin).to(states.device)
+            found.append(logits[rows, words[a:b]] - logits.logsumexp(dim=1)[rows])
+        return list(torch.split(torch.cat(found), [len(tree.words) for tree in trees]))
+
+
+def _own(cache: Any, i: int, row: _Row, past: int) -> KeyValues:
+    """The key–value pairs of row i of a batch, without padding, in memory of their own."""
+    p, q = len(row.past), len(row.tokens)
+    return tuple(
+        torch.cat([part[i, :, :p], part[i, :, past : past + q]], dim=1)
+        for keys, values, *_ in cache
+        for part in (keys, values)
+    )

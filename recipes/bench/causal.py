@@ -1,0 +1,204 @@
+"""Time `--lm NAME=hf:DIR` against scripts that score the same candidates with transformers.
+
+    python recipes/bench/causal.py --lm DIR --kbest LIST [--sentences 8] [--top 100]
+
+The scores are log p of every candidate after the first candidates of all earlier sentences of the
+document (the whole list is one document). *loop*: one forward pass for each candidate with its
+whole context, which is what one would write first. *padded*: batches of candidates, sorted by
+length and padded, each with its whole context; logits of the candidates' tokens alone. *cached*:
+batches of padded candidates after the key–value pairs of the context, which are computed once a
+sentence and shared: what a good engineer writes in an hour. All in one process with the same
+threads; it fails where scores differ by more than 1e-4 nats (float32 sums of long sentences: 1e-6
+of them, if that is more).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lm.backend import Backend
+from lm.causal.engine import CausalContext, CausalEngine
+from lm.causal.folder import open_causal_model
+from lm.causal.trees import trees_of
+from lm.trie import Candidates
+
+Task = tuple[tuple[int, ...], list[list[int]]]  # context and candidates of a sentence, in ids
+Scores = list[NDArray[np.float64]]
+BATCH = 25  # candidates of a padded batch
+
+
+def loop(model: Any, tasks: Sequence[Task]) -> Scores:
+    """A forward pass for each candidate."""
+    found = []
+    for context, candidates in tasks:
+        own = []
+        for candidate in candidates:
+            ids = torch.tensor([[*context, *candidate]])
+            log_probs = model(input_ids=ids).logits.log_softmax(-1)[0, len(context) - 1 : -1]
+            own.append(float(log_probs.gather(1, ids[0, len(context) :, None]).double().sum()))
+        found.append(np.array(own))
+    return found
+
+
+def padded(model: Any, tasks: Sequence[Task]) -> Scores:
+    """Batches of candidates of about the same length, each with its context, padded at the end."""
+    found = []
+    for context, candidates in tasks:
+        own, order = np.zeros(len(candidates)), np.argsort([len(c) for c in candidates])
+        for begin in range(0, len(order), BATCH):
+            rows = order[begin : begin + BATCH].tolist()
+            longest = max(len(candidates[r]) for r in rows)
+            ids = torch.zeros(len(rows), len(context) + longest, dtype=torch.long)
+            for i, r in enumerate(rows):
+                ids[i, : len(context) + len(candidates[r])] = torch.tensor(
+                    [*context, *candidates[r]]
+                )
+            hidden = model.base_model(input_ids=ids[:, :-1]).last_hidden_state
+            own[rows] = _sums(
+                model,
+                hidden[:, len(context) - 1 :],
+                ids[:, len(context) :],
+                [len(candidates[r]) for r in rows],
+            )
+        found.append(own)
+    return found
+
+
+def cached(model: Any, tasks: Sequence[Task]) -> Scores:
+    """As `padded`, after key–value pairs of the context that all candidates share."""
+    from transformers import DynamicCache
+
+    found = []
+    for context, candidates in tasks:
+        own, order = np.zeros(len(candidates)), np.argsort([len(c) for c in candidates])
+        past = None
+        if len(context) > 1:
+            past = model.base_model(input_ids=torch.tensor([context[:-1]]), use_cache=True)
+        for begin in range(0, len(order), BATCH):
+            rows = order[begin : begin + BATCH].tolist()
+            longest = max(len(candidates[r]) for r in rows)
+            ids = torch.zeros(len(rows), 1 + longest, dtype=torch.long)
+            for i, r in enumerate(rows):
+                ids[i, : 1 + len(candidates[r])] = torch.tensor([context[-1], *candidates[r]])
+            pairs = DynamicCache()
+            if past is not None:
+                size = (len(rows), -1, -1, -1)
+                pairs = DynamicCache(
+                    [(k.expand(size), v.expand(size)) for k, v, *_ in past.past_key_values]
+                )
+            hidden = model.base_model(input_ids=ids[:, :-1], past_key_values=pairs)
+            lengths = [len(candidates[r]) for r in rows]
+            own[rows] = _sums(model, hidden.last_hidden_state, ids[:, 1:], lengths)
+        found.append(own)
+    return found
+
+
+def _sums(
+    model: Any, hidden: torch.Tensor, ids: torch.Tensor, lengths: Sequence[int]
+) -> NDArray[np.float64]:
+    """Sums of log-probabilities of the first `lengths` ids of each row."""
+    mask = torch.arange(ids.shape[1]) < torch.tensor(lengths)[:, None]
+    log_probs = torch.zeros(ids.shape)
+    logits = model.get_output_embeddings()(hidden[mask])
+    words = ids[mask]
+    log_probs[mask] = logits.gather(1, words[:, None])[:, 0] - logits.logsumexp(1)
+    sums: NDArray[np.float64] = log_probs.double().sum(1).numpy()
+    return sums
+
+
+def ours(engine: CausalEngine, tasks: Sequence[Task], contexts: Sequence[CausalContext]) -> Scores:
+    """Our engine, from ids on, without anything stored before."""
+    engine._stored.clear()
+    engine._size = 0
+    requests = [
+        (context, trees_of(Candidates.of([candidates])))
+        for context, (_, candidates) in zip(contexts, tasks, strict=True)
+    ]
+    return engine.scores(requests)
+
+
+def read(path: Path, sentences: int, top: int) -> list[list[str]]:
+    """The first lists of a k-best list in Moses' format, plain or gzipped."""
+    import gzip
+
+    lists: dict[str, list[str]] = {}
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            number, text, *_ = line.split(" ||| ")
+            if number not in lists and len(lists) == sentences:
+                break
+            own = lists.setdefault(number, [])
+            if len(own) < top:
+                own.append(text.strip())
+    return list(lists.values())
+
+
+def timed(work: Callable[[], Scores], runs: int) -> tuple[float, Scores]:
+    """Seconds of CPU time of the fastest run, and its scores."""
+    seconds = []
+    for _ in range(runs):
+        began = process_time()
+        found = work()
+        seconds.append(process_time() - began)
+    return min(seconds), found
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--lm", type=Path, required=True, help="folder of the model")
+    parser.add_argument("--kbest", type=Path, required=True)
+    parser.add_argument("--sentences", type=int, default=8)
+    parser.add_argument("--top", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=3, help="of all but the loop, which runs once")
+    options = parser.parse_args()
+    opened = open_causal_model(options.lm)
+    engine = CausalEngine(opened, Backend())
+    engine.check()
+    tasks: list[Task] = []
+    contexts: list[CausalContext] = []
+    context = CausalContext((opened.begin,))
+    for texts in read(options.kbest, options.sentences, options.top):
+        candidates = opened.encode([f"{text}\n" for text in texts])
+        while context.ends and len(context.ids) + max(map(len, candidates)) > opened.positions:
+            first = context.ends[0] - 1
+            rest = tuple(end - first for end in context.ends[1:])
+            context = CausalContext((opened.begin, *context.ids[context.ends[0] :]), rest)
+        tasks.append((context.ids, candidates))
+        contexts.append(context)
+        context = context.after(candidates[0])
+    hypotheses = sum(len(candidates) for _, candidates in tasks)
+    tokens = sum(len(c) for _, candidates in tasks for c in candidates)
+    before = np.mean([len(ids) for ids, _ in tasks])
+    print(
+        f"{len(tasks)} lists, {hypotheses} candidates, {tokens / hypotheses:.1f} tokens each after "
+        f"{before:.0f} tokens of context; {torch.get_num_threads()} threads"
+    )
+    peers = {"padded": padded, "cached": cached}
+    with torch.no_grad():
+        own_seconds, own = timed(lambda: ours(engine, tasks, contexts), options.runs)
+        rows = {"ours": (own_seconds, own), "loop": timed(lambda: loop(opened.model, tasks), 1)}
+        for name, peer in peers.items():
+            rows[name] = timed(lambda peer=peer: peer(opened.model, tasks), options.runs)  # type: ignore[misc]
+    print(f"{'':8}{'CPU s':>9}{'per CPU s':>14}{'ours is':>9}{'max|Δ|':>10}")
+    for name, (seconds, scores) in rows.items():
+        pairs = list(zip(own, scores, strict=True))
+        worst = max(float(np.abs(a - b).max()) for a, b in pairs)
+        allowed = max(1e-4, 1e-6 * max(float(np.abs(a).max()) for a, _ in pairs))
+        rate, ratio = hypotheses / seconds, seconds / own_seconds
+        print(f"{name:8}{seconds:9.2f}{rate:14.0f}{ratio:8.1f}×{worst:10.1e}")
+        if worst > allowed:
+            raise SystemExit(f"{name} and ours differ by {worst:.2g} nats")
+
+
+if __name__ == "__main__":
+    main()
