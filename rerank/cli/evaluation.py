@@ -10,7 +10,7 @@ import click
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import reading_options
-from rerank.cli.names import MemberName
+from rerank.cli.measures import measure_options
 from rerank.cli.options import (
     REFERENCE_HELP,
     Messages,
@@ -22,10 +22,9 @@ from rerank.cli.options import (
     paper_format_option,
     print_result,
 )
-from rerank.cli.values import FILE, SEED, TEXT, Pair
+from rerank.cli.values import FILE, SEED, TEXT
 from rerank.errors import UsageError
 from rerank.files.terminal import show
-from rerank.registry import METRICS
 
 
 @click.command(
@@ -62,52 +61,13 @@ from rerank.registry import METRICS
 )
 @click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
-@click.option(
-    "--metric",
-    "-m",
-    "metrics",
-    multiple=True,
-    type=MemberName(METRICS),
-    help="Metric beside BLEU; repeatable [default: bleu, chrf and ter].",
-)
-@click.option(
-    "--tokenize", default="none", type=TEXT, help="Tokenizer of sacrebleu for BLEU, such as 13a."
-)
+@measure_options
 @click.option(
     "--detokenize",
     type=TEXT,
     metavar="LANGUAGE",
     help="Score the texts detokenised, too, by the rules of the Moses detokenizer for a language, "
     "such as en; BLEU with the tokenizer 13a.",
-)
-@click.option(
-    "--scores",
-    multiple=True,
-    type=Pair("NAME=HYP:FILE, for example comet=test.out:test.out.comet", TEXT),
-    metavar="NAME=HYP:FILE",
-    help="Values of metric NAME by another tool, such as COMET, for the lines of HYP: a number a "
-    "line; give one for each HYP and for --baseline. The mean of all lines is reported.",
-)
-@click.option(
-    "--word-classes",
-    is_flag=True,
-    help="Report F1 of classes of English words against the references, too: pronouns, "
-    "auxiliaries, other function words, names (capitals inside sentences) and content words.",
-)
-@click.option(
-    "--word-list",
-    "word_lists",
-    multiple=True,
-    type=Pair("NAME=FILE", FILE),
-    metavar="NAME=FILE",
-    help="A class of words, one a line, of which F1 is reported; pronouns, auxiliaries and "
-    "function take the place of the English lists; repeatable.",
-)
-@click.option(
-    "--word-frequencies",
-    type=FILE,
-    help="Lines of a word and its count, for example in the training text, by which "
-    "--word-classes divides content words.",
 )
 @click.option(
     "--weights",

@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from rerank.cli.headings import CommandWithHeadings
+from rerank.cli.measures import measure_options
 from rerank.cli.options import (
     Messages,
+    by_name,
     count_option,
     docs_option,
     message_options,
@@ -21,7 +23,13 @@ from rerank.errors import UsageError
 
 @click.command(
     cls=CommandWithHeadings,
-    headings={"trace": "Decoding", "docs": "References", "title": "Page", "strict": "Messages"},
+    headings={
+        "trace": "Decoding",
+        "docs": "References",
+        "metrics": "Measures",
+        "title": "Page",
+        "strict": "Messages",
+    },
 )
 @click.option("--trace", required=True, type=FILE, help="Trace of decode --trace.")
 @click.option(
@@ -35,6 +43,7 @@ from rerank.errors import UsageError
 @no_docs_option
 @reference_option
 @click.option("--source", type=FILE, help="Text in the source language, one sentence per line.")
+@measure_options
 @click.option("--title", type=TEXT, help="Title of the page.")
 @count_option(
     "--show-documents",
@@ -76,6 +85,12 @@ def report(
     no_docs: str | None,
     references: tuple[str, ...],
     source: str | None,
+    metrics: tuple[str, ...],
+    tokenize: str,
+    scores: tuple[tuple[str, str], ...],
+    word_classes: bool,
+    word_lists: tuple[tuple[str, str], ...],
+    word_frequencies: str | None,
     title: str | None,
     shown: int,
     seed: int,
@@ -102,6 +117,12 @@ def report(
         check_matplotlib("--figures")
     elif curves:
         raise UsageError("--curve: for the figures of --figures DIR; give it")
+    more = pipeline.Additions(
+        scores=scores,
+        word_classes=word_classes,
+        word_lists=by_name("--word-list", word_lists),
+        word_frequencies=word_frequencies,
+    )
     with messages.warnings() as notices:
         result = pipeline.report(
             pipeline.Decoded(trace, baseline, summary, weights, source),
@@ -109,10 +130,10 @@ def report(
             out,
             docs=docs,
             no_docs=no_docs,
-            title=title,
-            shown=shown,
-            form=form,
-            seed=seed,
+            page=pipeline.Page(title, shown, form, seed),
+            tokenize=tokenize,
+            metrics=metrics or pipeline.DEFAULT_METRICS,
+            more=more,
             notices=notices,
         )
         if figures is not None:

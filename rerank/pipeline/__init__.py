@@ -44,6 +44,7 @@ from rerank.pipeline.relations import RelationFigures as RelationFigures
 from rerank.pipeline.relations import label_relations as label_relations
 from rerank.pipeline.relations import train_relations as train_relations
 from rerank.pipeline.reporting import Decoded as Decoded
+from rerank.pipeline.reporting import Page as Page
 from rerank.pipeline.reporting import draw as draw
 from rerank.pipeline.reporting import report as report
 from rerank.pipeline.results import CorpusResult as CorpusResult

@@ -16,9 +16,10 @@ from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.documents.sacrebleu_sets import CachedSet
 from rerank.formats.weights import read_weights
+from rerank.metrics import TextMetric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.line_scores import LineScores, read_line_scores
-from rerank.metrics.oracle import list_extremes
+from rerank.metrics.oracle import Extremes, list_extremes
 from rerank.metrics.word_classes import (
     ListedWords,
     WordClass,
@@ -136,6 +137,9 @@ class Additions:
         return {name: [files[system] for system in names] for name, files in found.items()}
 
 
+NO_ADDITIONS = Additions()
+
+
 def evaluate(
     docs: FilePath | None,
     references: Sequence[str | Path],
@@ -147,7 +151,7 @@ def evaluate(
     tokenize: str = "none",
     metrics: Sequence[str] = DEFAULT_METRICS,
     seed: int = 1,
-    more: Additions = Additions(),
+    more: Additions = NO_ADDITIONS,
 ) -> Evaluation:
     """Scores of `systems`, the baseline first, against `references`, all of them files.
 
@@ -196,14 +200,46 @@ def evaluate(
         note_identity(text.lines, targets, notices, source=text.name)
         if tokenize == "none":
             note_detokenised(text.lines, notices, source=text.name)
-    classes = more.read_classes(notices)
-    objectives = more.read_objectives(notices)
-    scores = _read_scores(score_files, texts, documents, notices)
     extremes = None
     if lists:
         read = KBestFile(Path(lists.kbest), lists).read(documents, notices)
         extremes = list_extremes((found for _, found in read), targets, metric)
+    found = measured(
+        documents,
+        targets,
+        texts,
+        metric=metric,
+        others=others,
+        more=more,
+        score_files=score_files,
+        extremes=extremes,
+        seed=seed,
+        notices=notices,
+    )
     inputs.check()
+    return found
+
+
+def measured(
+    documents: Documents,
+    targets: Sequence[Sequence[bytes]],
+    texts: Sequence[Text],
+    *,
+    metric: Bleu,
+    others: Mapping[str, TextMetric],
+    more: Additions,
+    score_files: Mapping[str, Sequence[str]],
+    extremes: Extremes | None = None,
+    seed: int = 1,
+    notices: Notices,
+) -> Evaluation:
+    """Scores of texts, the baseline first, against [sentence][reference], with what `more` asks.
+
+    score_files: those of `Additions.score_files`.
+    """
+    classes = more.read_classes(notices)
+    objectives = more.read_objectives(notices)
+    scores = _read_scores(score_files, texts, documents, notices)
     found = judge(
         documents,
         targets,

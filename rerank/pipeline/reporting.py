@@ -25,14 +25,16 @@ from rerank.formats.weights import Weights, read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.curves import read_curve
+from rerank.pipeline.evaluation import DEFAULT_METRICS, NO_ADDITIONS, Additions, measured
 from rerank.registry import metric
 from rerank.report.evaluation import Evaluation, Text
-from rerank.report.evaluation import evaluate as judge
 from rerank.report.explanation import Explanation
 from rerank.report.page import render
 from rerank.report.paper_figures import write_figures
 from rerank.report.run_report import ChangedSentence, ReportedDocument, RunReport
+from rerank.tuning.objectives.names import metrics_of
 
+SYSTEMS = ("baseline", "decoded")
 BEST, WORST, RANDOM = 100, 100, 50  # documents whose changed sentences are shown
 SENTENCES = 5000  # that are shown at most: a page of some 5 MB
 
@@ -56,6 +58,21 @@ class Decoded:
         return {name: path for name, path in asdict(self).items() if path is not None}
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """How a report is shown: its title, its form, `html` or `json`, how much, and by what chance.
+
+    shown: of how many documents changed sentences are shown, the best, the worst and some by
+    chance; None for all; of each the first ones, so that they are at most `SENTENCES`, or one of
+    each. seed: of intervals, tests and chance.
+    """
+
+    title: str | None = None
+    shown: int | None = BEST + WORST + RANDOM
+    form: str = "html"
+    seed: int = 1
+
+
 def report(
     decoded: Decoded,
     references: Sequence[str | Path],
@@ -63,18 +80,17 @@ def report(
     *,
     docs: FilePath | None = None,
     no_docs: str | None = None,
-    title: str | None = None,
-    shown: int | None = BEST + WORST + RANDOM,
-    form: str = "html",
-    seed: int = 1,
+    page: Page = Page(),
+    tokenize: str = "none",
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    more: Additions = NO_ADDITIONS,
     notices: Notices | None = None,
 ) -> RunReport:
     """Write the report of a decoding as a page or, as form `json`, its numbers.
 
-    shown: of how many documents changed sentences are shown, the best, the worst and some by
-    chance; None for all; of each the first ones, so that they are at most `SENTENCES`, or one of
-    each. The trace is read twice. Memory: the chosen texts of the corpus, and what
-    is shown.
+    tokenize, metrics, more: as of `rerank.pipeline.evaluation.evaluate`, of the systems `baseline`
+    and `decoded`. The trace is read twice. Memory: the chosen texts of the corpus, and what is
+    shown.
     """
     notices = notices or PythonWarnings()
     trace, baseline, summary = decoded.trace, decoded.baseline, decoded.summary
@@ -83,6 +99,11 @@ def report(
         files["source"] = files_of([decoded.source], "source")[0]
     if docs is not None:
         files["documents"] = files_of([docs], "documents")[0]
+    more.check()
+    score_files = more.score_files(SYSTEMS)
+    values = dict.fromkeys(path for paths in score_files.values() for path in paths)
+    files |= {f"scores {i}": path for i, path in enumerate(values, 1)}
+    files |= {f"words {i}": path for i, path in enumerate(more.files, 1)}
     files |= {f"reference {i}": p for i, p in enumerate(files_of(references, "reference"), 1)}
     for path in (trace, baseline):
         if path == "-":
@@ -92,24 +113,29 @@ def report(
     documents, targets = read_with_documents(docs, no_docs, references, notices)
     decoding = _Decoding(trace, baseline, documents, notices)
     explanation = Explanation.of(decoding.noted())
-    evaluation = judge(
+    texts = zip(SYSTEMS, (decoding.before, decoding.after), strict=True)
+    read = Weights({}) if decoded.weights is None else read_weights(decoded.weights, notices)
+    tuned = metrics_of(str(read.provenance.get("objective", "")))
+    evaluation = measured(
         documents,
         targets,
-        [Text("baseline", decoding.before), Text("decoded", decoding.after)],
-        metric=Bleu(),
-        others={name: metric(name) for name in ("chrf", "ter")},
-        seed=seed,
+        [Text(name, lines) for name, lines in texts],
+        metric=Bleu(tokenize),
+        others={name: metric(name) for name in dict.fromkeys(metrics) if name != "bleu"},
+        more=replace(more, weights=decoded.weights) if tuned else more,
+        score_files=score_files,
+        seed=page.seed,
+        notices=notices,
     )
     found = None if summary is None else read_summary(summary, documents.ids, notices)
-    read = Weights({}) if decoded.weights is None else read_weights(decoded.weights, notices)
     sources = None
     if decoded.source is not None:
         sources = read_translation(
             decoded.source, documents, notices, model="the references", role="source"
         )
-    chosen = _chosen(evaluation, shown, seed)
+    chosen = _chosen(evaluation, page.shown, page.seed)
     result = RunReport(
-        title or f"Reranking of {documents.n_lines:,} sentences",
+        page.title or f"Reranking of {documents.n_lines:,} sentences",
         evaluation,
         explanation,
         _documents(decoding, evaluation, found, targets, sources, chosen),
@@ -123,7 +149,7 @@ def report(
         rerank.__version__,
     )
     inputs.check()
-    content = render(result).encode() if form == "html" else to_json(result.to_dict())
+    content = render(result).encode() if page.form == "html" else to_json(result.to_dict())
     with atomic(out) as file:
         file.write(content)
     return result

@@ -10,7 +10,7 @@ from support.files import read, write, write_weights
 from rerank.cli import run
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline import Decoded, Lists, Reports, decode, evaluate, report
+from rerank.pipeline import Additions, Decoded, Lists, Page, Reports, decode, evaluate, report
 from rerank.report.page import render
 
 WEIGHTS = {"LM0": [0.125], "TM0": [0.0, 0.0], "lm": [4.0], "lmoov": [-0.5]}
@@ -80,12 +80,12 @@ def test_source_sentences_stand_beside_their_translations() -> None:
 
 
 def test_of_few_documents_the_best_and_the_worst_are_shown() -> None:
-    found = made(shown=3)
+    found = made(page=Page(shown=3))
     assert sum(one.shown is not None for one in found.documents) == 3
     ranked = sorted(found.documents, key=lambda one: -one.gain)
     assert ranked[0].shown is not None
     assert ranked[-1].shown is not None
-    assert all(one.shown is None for one in made(shown=0).documents)
+    assert all(one.shown is None for one in made(page=Page(shown=0)).documents)
 
 
 def test_of_many_changed_sentences_the_first_of_each_document_are_shown(
@@ -151,3 +151,41 @@ def test_the_command_draws_figures_and_curves(capsys: pytest.CaptureFixture[str]
     }
     assert run([*command, *curve]) == 2
     assert "--figures DIR; give it" in capsys.readouterr().err
+
+
+def test_measures_beside_bleu_are_those_of_evaluate() -> None:
+    n = len(read("dev.ref"))
+    write("first.comet", [str(i % 3 / 4) for i in range(n)])
+    write("ours.comet", [str(i % 5 / 4) for i in range(n)])
+    provenance = {"schema": 1, "weights": WEIGHTS, "provenance": {"objective": "corpus BLEU"}}
+    Path("tuned.json").write_text(json.dumps(provenance))
+    words = sorted({word for line in read("dev.ref") for word in line.split()})[:4]
+    write("some", words)
+    named = {"baseline": "first", "decoded": "ours"}
+    ours, theirs = (
+        Additions(
+            scores=[("comet", f"{own[k]}:{file}.comet") for k, file in named.items()],
+            word_lists={"some": "some"},
+            weights=weights,
+        )
+        for own, weights in (
+            (dict(zip(named, named, strict=True)), None),
+            ({"baseline": "first.txt", "decoded": "ours.txt"}, "tuned.json"),
+        )
+    )
+    metrics = ("ter",)
+    found = made(Decoded("ours.trace", weights="tuned.json"), metrics=metrics, more=ours)
+    systems = ["first.txt", "ours.txt"]
+    truth = evaluate(
+        "dev.docs", ["dev.ref"], systems, metrics=metrics, more=theirs, notices=Notices()
+    )
+    for a, b in zip(found.evaluation.systems, truth.systems, strict=True):
+        assert (a.metrics, a.scores, a.word_classes) == (b.metrics, b.scores, b.word_classes)
+        assert a.metrics["bleu"].role == "optimised"
+    page = Path("out.html").read_text()
+    assert "comet, held out" in page
+    assert "F1 of classes of words" in page
+    command = "report --trace ours.trace --docs dev.docs --ref dev.ref -m ter --word-list some=some"
+    scores = ["--scores", "comet=baseline:first.comet", "--scores", "comet=decoded:ours.comet"]
+    assert run([*command.split(), *scores, "--weights", "tuned.json", "--out", "again.html"]) == 0
+    assert "comet, held out" in Path("again.html").read_text()
