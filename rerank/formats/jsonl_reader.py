@@ -103,8 +103,11 @@ class Reader:
                 self._notices.add(BLANK, source=self._source, line=number)
                 continue
             self._found.at(number)
-            one = read_object(line, source=self._source, line=number)
-            self.sentence(one, self._place, number)
+            try:
+                one = read_object(line, source=self._source, line=number)
+                self.sentence(one, self._place, number)
+            except InputError as fault:
+                self._notices.refuse(fault)
             self._place += 1
             if self._found.full:
                 yield self._found.rows()

@@ -217,7 +217,7 @@ def opened(
     if isinstance(known, TwoPassFormat):
         if is_pipe(path):
             raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
-        known = known.prepared(read_lines(path, Notices()), source=source)
+        known = known.prepared(read_lines(path, notices.unreported()), source=source)
     return known, lines
 
 
@@ -229,7 +229,7 @@ def format_of(path: FilePath, options: ReadingOptions = ALL) -> KBestFormat:
 
 
 def annotations_of(
-    path: FilePath, options: ReadingOptions = ALL
+    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
 ) -> tuple[list[bytes] | None, list[bytes] | None]:
     """Documents and sources of a k-best list, of each sentence from the first id on.
 
@@ -238,7 +238,8 @@ def annotations_of(
     known = format_of(path, options)
     if not isinstance(known, AnnotatedFormat):
         return None, None
-    found = known.beside(read_lines(path, Notices()), Notices(), source=display(path))
+    notices = notices or Notices()
+    found = known.beside(read_lines(path, notices), notices, source=display(path))
     documents: dict[int, bytes] = {}
     sources: dict[int, bytes] = {}
     for sentence, document, text in found:
@@ -269,12 +270,14 @@ class Survey:
     last_line: int
 
 
-def survey_of(path: FilePath, options: ReadingOptions = ALL) -> Survey:
+def survey_of(
+    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
+) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
     words = last_id = last_line = 0
     seen: Counter[int] = Counter()
     top = math.inf if options.top is None else options.top
-    for rows in _read(path, Notices(), options):
+    for rows in _read(path, notices or Notices(), options):
         for sentence, text in zip(rows.sentences.tolist(), rows.texts.to_list(), strict=True):
             seen[sentence] += 1
             if seen[sentence] <= top:

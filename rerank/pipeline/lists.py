@@ -102,18 +102,25 @@ def read_targets(
 
 
 class KBestFile:
-    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise."""
+    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise.
+
+    unreported: notices of readings other than `read`.
+    """
 
     def __init__(
-        self, path: FilePath, lists: Lists, side: Mapping[str, FilePath] = NO_FILES
+        self,
+        path: FilePath,
+        lists: Lists,
+        side: Mapping[str, FilePath] = NO_FILES,
+        unreported: Notices | None = None,
     ) -> None:
         self.path, self.lists, self.name = path, lists, display(lists.kbest)
-        self._side = side
+        self._side, self._unreported = side, unreported
 
     @cached_property
     def survey(self) -> Survey:
         """Figures of the list, counted at the first use."""
-        return survey_of(self.path, self.lists)
+        return survey_of(self.path, self.lists, self._unreported)
 
     @cached_property
     def format(self) -> KBestFormat:
@@ -123,7 +130,7 @@ class KBestFile:
     @cached_property
     def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
         """Documents and sources of the sentences, where the list itself has them."""
-        return annotations_of(self.path, self.lists)
+        return annotations_of(self.path, self.lists, self._unreported)
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name or, without them, that the list has."""
