@@ -252,9 +252,7 @@ class Hypotheses:
         """A value as a finite number."""
         self._line = line
         if type(value) not in (float, int):
-            self._notices.refuse(
-                self.fault(f"expected a number for {name}, found {value!r:.60}")
-            )
+            self._notices.refuse(self.fault(f"expected a number for {name}, found {value!r:.60}"))
             return 0.0
         try:
             number = float(value)  # type: ignore[arg-type]
