@@ -25,7 +25,7 @@ _CURES = {  # how a notice begins: its cure
     "blank reference": "leave such sentences out of tuning and evaluation sets",
     "reference that only says": "leave such sentences out of tuning and evaluation sets",
     "hypotheses identical to reference": "is a reference given as a system's output?",
-    "old Moses labels": "rerank convert --to moses writes labels as Moses does today",
+    "old Moses labels": "nothing to do",
     "no blank between label and value": "nothing to do, if Marian wrote the list",
     "Marian's word scores": "nothing to do",
     "features without labels": "let Moses write labels: -labeled-n-best-list true",

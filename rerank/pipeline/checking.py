@@ -141,17 +141,30 @@ def _documents(
 ) -> tuple[Documents, bool]:
     """The documents, and whether a file or an option names them; otherwise one per sentence."""
     lists = file.lists
-    try:
-        if lists.docs is not None or lists.no_docs is not None or _has_documents(file):
+    own = lists.docs is not None or (lists.no_docs is None and _has_documents(file))
+    if own:
+        try:
             return file.documents(findings), True
+        except InputError as fault:
+            findings.refuse(fault)
+    texts, n_list = _texts(lists, references), _n_by_id(file, findings)
+    n_lines = _n_lines(texts[0], n_list) if texts else n_list
+    if lists.no_docs == "one":
+        return Documents.one(n_lines), True
+    return Documents.each(n_lines), lists.no_docs is not None
+
+
+def _n_by_id(file: KBestFile, findings: Findings) -> int:
+    """Number of source lines by the highest id of the list; 0 of a list that cannot be read."""
+    try:
+        candidates = file.survey.candidates
+    except InputError:  # reported where the list is read
+        return 0
+    try:
+        return file.lines_by_id()
     except InputError as fault:
         findings.refuse(fault)
-    try:
-        n_list = max(0, file.survey.last_id - lists.first_id + 1)
-    except InputError:  # reported where the list is read
-        n_list = 0
-    texts = _texts(lists, references)
-    return Documents.each(_n_lines(texts[0], n_list) if texts else n_list), False
+        return candidates
 
 
 def _has_documents(file: KBestFile) -> bool:

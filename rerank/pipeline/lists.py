@@ -138,7 +138,7 @@ class KBestFile:
         if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
             return Documents.from_lines(self.annotations[0], source=self.name)
         return Documents.chosen(
-            lists.docs, lists.no_docs, self._lines_by_id, notices, most=self._most_lines
+            lists.docs, lists.no_docs, self.lines_by_id, notices, most=self._most_lines
         )
 
     def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
@@ -152,7 +152,7 @@ class KBestFile:
             beside = dict(zip(self._side, lines, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
 
-    def _lines_by_id(self) -> int:
+    def lines_by_id(self) -> int:
         """How many source lines there are, from the highest id of the list."""
         survey = self.survey
         n_lines = max(0, survey.last_id - self.lists.first_id + 1)
