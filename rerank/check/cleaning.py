@@ -20,6 +20,7 @@ from rerank.formats.json_objects import BLANK
 from rerank.formats.moses import Moses
 from rerank.formats.named_features import NamedFeatures
 from rerank.formats.table import opened
+from rerank.notices import Notices
 
 _MARK = "\ufeff".encode()
 _LINES = {  # how a notice about lines begins: the repair
@@ -31,17 +32,18 @@ LEFT_OUT, SKIPPED = "hypothesis that cannot be read left out", "blank line left 
 SORTED, SURPLUS = "line sorted by sentence", "surplus blank line at the end left out"
 
 
-def cleaned_text(path: FilePath, n_lines: int | None) -> tuple[Iterator[bytes], Counter[str]]:
+def cleaned_text(path: FilePath, n_lines: int) -> tuple[Iterator[bytes], Counter[str]]:
     """Lines of a text, and the repairs, counted once all lines are taken.
 
-    n_lines: of the source, if known; blank lines after as many are left out.
+    n_lines: of the source; blank lines after as many are left out. `InputError`, when the lines
+    are taken, for bytes that are not UTF-8 text.
     """
     repairs: Counter[str] = Counter()
     return _text(path, n_lines, repairs), repairs
 
 
-def _text(path: FilePath, n_lines: int | None, repairs: Counter[str]) -> Iterator[bytes]:
-    found = Findings()
+def _text(path: FilePath, n_lines: int, repairs: Counter[str]) -> Iterator[bytes]:
+    found = Notices()
     lines = _without_marks(read_lines(path, found))
     yield from islice(lines, n_lines)
     surplus = list(lines)
@@ -67,6 +69,8 @@ def cleaned_list(path: FilePath, options: ReadingOptions) -> tuple[Iterator[byte
     _count(found, repairs)
     skips = found.count_of(BLANK) > 0
     if not isinstance(known, Moses | NamedFeatures):
+        if found.first_fault is not None:
+            raise found.first_fault
         return _kept(path, set(), skips, repairs), repairs
     kept = _kept(path, found.refused, skips, repairs)
     order = np.concatenate(ids) if ids else np.zeros(0, np.int64)
@@ -101,7 +105,7 @@ def _without_marks(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield line.replace(_MARK, b"") if _MARK in line else line
 
 
-def _count(found: Findings, repairs: Counter[str]) -> None:
+def _count(found: Notices, repairs: Counter[str]) -> None:
     """Count the repairs of what notices about lines tell."""
     for notice in found:
         for start, repair in _LINES.items():

@@ -63,6 +63,7 @@ class Findings(Notices):
         super().__init__()
         self._found: dict[tuple[bool, str, str], Finding] = {}
         self.refused: set[int] = set()  # lines with errors
+        self.first_fault: InputError | None = None
 
     def add(
         self,
@@ -80,6 +81,7 @@ class Findings(Notices):
 
     def refuse(self, fault: InputError, *, count: int = 1) -> None:
         """Count an error, and let the reader go on."""
+        self.first_fault = self.first_fault or fault
         self._count(True, fault.source, fault.what, fault.line, count)
         if fault.line is not None:
             self.refused.add(fault.line)

@@ -147,7 +147,8 @@ def _documents(
             return file.documents(findings), True
         except InputError as fault:
             findings.refuse(fault)
-    texts, n_list = _texts(lists, references), _n_by_id(file, findings)
+    texts = [*([lists.docs] if lists.docs else []), *_texts(lists, references)]
+    n_list = _n_by_id(file, findings)
     n_lines = _n_lines(texts[0], n_list) if texts else n_list
     if lists.no_docs == "one":
         return Documents.one(n_lines), True
