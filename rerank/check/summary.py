@@ -188,7 +188,7 @@ class Features:
         else:
             self._least = np.minimum(self._least, low)
             self._most = np.maximum(self._most, high)
-            self._varies = np.logical_or(self._varies, varies)
+            self._varies = np.asarray(self._varies | varies, np.bool_)
 
     @property
     def sparse(self) -> int:
