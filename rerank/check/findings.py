@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rerank.check.cures import cure_of
@@ -11,7 +12,11 @@ from rerank.errors import InputError
 from rerank.notices import Notice, Notices
 
 PLACES = 5  # lines named in a finding
-_PARTICULARS = re.compile(r"'(?:[^'\\]|\\.)*'…?|\"(?:[^\"\\]|\\.)*\"…?|[0-9]+(?:[.,][0-9]+)*")
+_KINDS = 50  # findings of a file that are listed one by one
+_OTHERS = "further {} of other kinds; mend those above and check again"
+_PARTICULARS = re.compile(  # quoted text, which may be cut off, and numbers
+    r"'(?:[^'\\]|\\.)*(?:'…?|$)|\"(?:[^\"\\]|\\.)*(?:\"…?|$)|[0-9]+(?:[.,][0-9]+)*"
+)
 
 
 @dataclass(slots=True)
@@ -62,6 +67,7 @@ class Findings(Notices):
     def __init__(self) -> None:
         super().__init__()
         self._found: dict[tuple[bool, str, str], Finding] = {}
+        self._kinds: Counter[tuple[bool, str]] = Counter()  # by level and file
         self.refused: set[int] = set()  # lines with errors
         self.first_fault: InputError | None = None
 
@@ -102,6 +108,10 @@ class Findings(Notices):
 
     def _count(self, fault: bool, source: str, message: str, line: int | None, count: int) -> None:
         kind = _PARTICULARS.sub("…", message)
+        if (fault, source, kind) not in self._found:
+            self._kinds[fault, source] += 1
+            if self._kinds[fault, source] > _KINDS:
+                kind = message = _OTHERS.format("faults" if fault else "warnings")
         found = self._found.setdefault((fault, source, kind), Finding(fault, source, message))
         found.count += count
         if line is not None and len(found.lines) < PLACES and line not in found.lines:
@@ -110,6 +120,12 @@ class Findings(Notices):
     def count_of(self, kind: str) -> int:
         """How often a notice of this kind was given."""
         return sum(notice.count for notice in self if notice.kind == kind)
+
+    def about(self, sources: Collection[str]) -> Findings:
+        """The findings about some files."""
+        found = Findings()
+        found._found = {key: one for key, one in self._found.items() if one.source in sources}
+        return found
 
     @property
     def all(self) -> list[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rerank.check.findings import Findings
 from rerank.check.summary import Summary
@@ -13,17 +13,22 @@ from rerank.check.summary import Summary
 class CleanCopies:
     """Clean copies of input files that were asked for.
 
-    repairs: by copy, of each kind how many; remaining: findings about the copies if they still
-    have faults, for which none is written.
+    repairs: by copy, of each kind how many; findings: about the copies, which are not written if
+    they still have faults.
     """
 
-    repairs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    remaining: Findings | None = None
+    repairs: Mapping[str, Mapping[str, int]]
+    findings: Findings
+
+    @property
+    def written(self) -> bool:
+        """Whether the copies are written."""
+        return not any(self.findings.of_level(True))
 
     def to_text(self) -> str:
         """A line for each copy, or the faults that remain."""
-        if self.remaining is not None:
-            faults = [found.to_text() for found in self.remaining.of_level(True)]
+        if not self.written:
+            faults = [found.to_text() for found in self.findings.of_level(True)]
             return "\n".join(["no clean copy is written, since these faults remain:", *faults, ""])
         lines = []
         for copy, repairs in self.repairs.items():
@@ -33,10 +38,10 @@ class CleanCopies:
 
     def to_dict(self) -> dict[str, object]:
         """The copies as JSON values."""
-        remaining = [] if self.remaining is None else self.remaining.of_level(True)
         return {
+            "written": self.written,
             "repairs": {copy: dict(repairs) for copy, repairs in self.repairs.items()},
-            "remaining": [found.to_dict() for found in remaining],
+            "findings": [found.to_dict() for found in self.findings.all],
         }
 
 
@@ -55,10 +60,9 @@ class CheckResult:
     @property
     def exit_code(self) -> int:
         """3 if the files, or else the clean copies asked for, have faults; otherwise 0."""
-        if self.copies is not None:
-            return 0 if self.copies.remaining is None else 3
-        faults = any(self.findings.of_level(True))
-        return 3 if faults or (self.strict and self.findings.all) else 0
+        findings = self.findings if self.copies is None else self.copies.findings
+        faults = any(findings.of_level(True))
+        return 3 if faults or (self.strict and findings.all) else 0
 
     def to_dict(self) -> dict[str, object]:
         """The result as JSON values, numbers unrounded."""

@@ -20,7 +20,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
 from rerank.corpus.references import read_references, read_translation
-from rerank.errors import InputError
+from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import spool
 from rerank.files.outputs import atomic_all, check_outputs
@@ -53,6 +53,8 @@ def check(
     strict = (notices or PythonWarnings()).strict
     files = [*lists.files, *references, *([weights] if weights else [])]
     inputs = InputFiles(files)
+    if str(fix) == "-":
+        raise UsageError("--fix -: the report is on standard output; name a file or a folder")
     copies = {} if fix is None else _copies(lists, references, fix)
     check_outputs(copies.values(), files)
     with ExitStack() as opened:
@@ -260,16 +262,16 @@ def _clean(
         except InputError as fault:
             remaining = Findings()
             remaining.refuse(fault)
-            return CleanCopies(remaining=remaining)
+            return CleanCopies({}, remaining)
         docs = None if read.docs is None else copies.get(read.docs, read.docs)
         side = {kind: copies.get(path, path) for kind, path in read.side.items()}
         again = replace(read, kbest=copies[lists.kbest], docs=docs, side=side)
         findings, _ = examine(again, [copies.get(path, path) for path in references], None)
-        names = set(map(display, copies.values()))
-        if any(found.source in names for found in findings.of_level(True)):
-            return CleanCopies(remaining=findings)
+        findings = findings.about(set(map(display, copies.values())))
+        if any(findings.of_level(True)):
+            return CleanCopies({}, findings)
         with atomic_all(list(targets.values())) as files:
             for path, out in zip(targets, files, strict=True):
                 with copies[path].open("rb") as copy:
                     shutil.copyfileobj(copy, out)
-    return CleanCopies(repairs)
+    return CleanCopies(repairs, findings)

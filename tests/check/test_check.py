@@ -5,12 +5,16 @@ The same files are given to decode and tune-mert, which end as the catalogue say
 
 import os
 import re
+import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import test_faults as faults
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support.broken_files import (
     BROKEN,
     CLEAN,
@@ -24,7 +28,12 @@ from support.broken_files import (
     WARNING,
     WEIGHTS,
     Case,
+    Change,
+    as_fairseq,
+    as_jsonl,
+    as_moses,
 )
+from support.cli import start
 
 from rerank.cli import run
 
@@ -174,3 +183,64 @@ def test_check_refuses_what_other_commands_refuse(
     for pattern in faults.expected(name)[1]:
         if expected == 3 and not pattern.startswith("!") and "--strict" not in pattern:
             assert re.search(pattern, text), text
+
+
+@pytest.mark.parametrize("change", [as_moses, as_jsonl, as_fairseq])
+def test_50_lists_without_documents_are_summarised_but_not_decoded(
+    change: Change,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lay_out(CLEAN[0], tmp_path, monkeypatch)
+    Path(KBEST).write_bytes(change(Path(KBEST).read_bytes()))
+    assert run(["check", "--kbest", KBEST, "--ref", REF]) == 0
+    assert "documents   unknown; decode and tune-mert need --docs FILE" in capsys.readouterr().out
+    for command in (DECODE, TUNE):
+        assert run([word for word in command if word not in ("--docs", DOCS)]) == 2
+        message = capsys.readouterr().err
+        assert all(cure in message for cure in ("--docs FILE", "--no-docs each", "--no-docs one"))
+
+
+def test_19_the_locale_changes_no_byte_of_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(CLEAN[0], tmp_path, monkeypatch)
+    Path(DOCS).write_text("café\na\ncafé\na\n", encoding="utf-8")
+    found = []
+    for locale in (
+        {"LC_ALL": "C.UTF-8"},
+        {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+    ):
+        program = start(*CHECK, stdout=subprocess.PIPE, env=locale)
+        found.append(program.communicate()[0])
+        assert program.returncode == 3
+    assert found[0] == found[1]
+    assert "'café', which began on line 1".encode() in found[0]
+
+
+PIECES = [b"\n", b"\r", b"|||", b"\0", b"\xff", b"\xef\xbb\xbf", b"nan", b"{", b'"', b"=", b"_"]
+PIECES += [b" ", b"\t", b"9" * 12, b"", b"&apos;", b"<s>", b"\xe2\x80\xa8", b"H-9", b"null", b","]
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_damage_of_any_kind_is_reported_and_mended_or_left(data: st.DataObject) -> None:
+    """Bytes at random places: an exit code 0 or 3, no other error, and copies without faults."""
+    sound = data.draw(st.sampled_from(CLEAN))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        lay_out(sound, Path(folder), patch)
+        for name in data.draw(st.sets(st.sampled_from([KBEST, DOCS, REF, SOURCE]), min_size=1)):
+            old = Path(name).read_bytes()
+            start, size = data.draw(st.integers(0, len(old))), data.draw(st.integers(0, 9))
+            piece = data.draw(st.sampled_from(PIECES))
+            Path(name).write_bytes(old[:start] + piece + old[start + size :])
+        Path("clean").mkdir()
+        patch.setenv("RERANK_TRACEBACK", "1")
+        code = checked(sound, "--fix", "clean", "-q")
+        assert code in (0, 3)
+        assert len(list(Path("clean").iterdir())) == (0 if code else 4)
+        if code == 0:
+            for path in Path("clean").iterdir():
+                Path(path.name).write_bytes(path.read_bytes())
+            assert checked(sound) == 0

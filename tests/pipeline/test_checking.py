@@ -194,6 +194,7 @@ def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(here: Path) -> None:
     assert Path("clean.kbest").read_text() == f"{lines[1]}\n{lines[2]}\n{lines[3]}  \n"
     assert result.exit_code == 0
     assert result.copies is not None
+    assert result.copies.written
     assert result.copies.to_dict()["repairs"] == {
         "clean.kbest": {
             "byte-order mark removed": 1,
@@ -235,6 +236,20 @@ def test_a_copy_does_not_replace_its_original(here: Path) -> None:
         check(Lists("dev.kbest", "dev.docs"), fix="dev.kbest")
     with pytest.raises(UsageError, match="is also the input"):
         check(Lists("dev.kbest", "dev.docs"), fix=here)
+
+
+def test_a_copy_goes_to_a_file(here: Path) -> None:
+    with pytest.raises(UsageError, match="--fix -: the report is on standard output; name a file"):
+        check(Lists("dev.kbest", "dev.docs"), fix="-")
+
+
+def test_more_kinds_of_faults_than_people_read_are_summed_up(here: Path) -> None:
+    lines = [f"0 ||| a ||| A= 1 {'x' * n}= 1 ||| 1\n" for n in range(1, 201)]
+    Path("dev.kbest").write_text("0 ||| a ||| A= 1 ||| 1\n" + "".join(lines))
+    found = list(check(Lists("dev.kbest")).findings.of_level(True))
+    assert len(found) == 51
+    assert sum(one.count for one in found) == 200
+    assert found[-1].message.startswith("further faults of other kinds; mend those above")
 
 
 def test_a_missing_file_is_an_error_of_usage(here: Path) -> None:
