@@ -287,3 +287,48 @@ def test_an_id_far_beyond_the_list_needs_no_memory(here: Path) -> None:
     assert any("without large gaps" in one.message for one in result.findings.of_level(True))
     assert result.summary is not None
     assert len(result.summary.k) < 100
+
+
+FAIRSEQ = """\
+S-0\tx
+H-0\t-1\ta b
+P-0\t-1 -1
+H-0\tnone\ta c
+P-0\t-1 -1
+H-0\t-3
+S-1\ty
+H-1\t-2\tb
+P-1\t-1 z
+H-1\t-2\tc
+"""
+JSONL = """\
+{"candidates": [{"text": "a", "score": 1}, {"text": "b", "score": 2}]}
+{"candidates": [{"text": "a", "score": "x"}, {"text": "b", "score": 2}]}
+{"candidates": [{"text": 3, "score": 1}]}
+{"candidates": [{"text": "a"
+"""
+SOCKEYE = """\
+{"sentence_id": 0, "translations": ["a", "b"], "scores": [[1], [2]], "translation": "a"}
+{"sentence_id": 1, "translations": ["a", "b"], "scores": [[1]], "translation": "a"}
+{"sentence_id": 2, "translations": ["a", 3], "scores": [[1], [2]], "translation": "a"}
+"""
+CDEC = """\
+0 ||| a b ||| LM=-1 TM=2 ||| -1
+x ||| a c ||| LM=-1 TM=2 ||| -1
+1 ||| a d ||| LM=-1,5 TM=2 ||| -1
+1 ||| a e ||| LM=-1 TM=2 ||| -1
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [(FAIRSEQ, [4, 6, 9, 10]), (JSONL, [2, 3, 4]), (SOCKEYE, [2, 3]), (CDEC, [2, 3])],
+    ids=["fairseq", "jsonl", "sockeye", "cdec"],
+)
+def test_lists_of_other_tools_are_read_on_after_a_fault(
+    content: str, lines: list[int], here: Path
+) -> None:
+    Path("dev.out").write_text(content)
+    result = check(Lists("dev.out"))
+    found = {line for one in result.findings.of_level(True) for line in one.lines}
+    assert sorted(found) == lines
