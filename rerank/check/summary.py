@@ -179,7 +179,7 @@ class Features:
         starts = offsets_of(kbest.counts[kbest.counts > 0])[:-1]
         least = np.minimum.reduceat(kbest.dense, starts, axis=0)
         most = np.maximum.reduceat(kbest.dense, starts, axis=0)
-        varies = (least < most).any(axis=0)
+        varies = np.asarray((least < most).any(axis=0))
         self._sparse.update(kbest.sparse.names)
         low, high = least.min(axis=0), most.max(axis=0)
         if self._least is None or self._most is None or self._varies is None:
@@ -188,7 +188,7 @@ class Features:
         else:
             self._least = np.minimum(self._least, low)
             self._most = np.maximum(self._most, high)
-            self._varies = np.asarray(self._varies | varies, np.bool_)
+            self._varies = self._varies | varies
 
     @property
     def sparse(self) -> int:
