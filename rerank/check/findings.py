@@ -15,7 +15,7 @@ PLACES = 5  # lines named in a finding
 _KINDS = 50  # findings of a file that are listed one by one
 _OTHERS = "further {} of other kinds; mend those above and check again"
 _PARTICULARS = re.compile(  # quoted text, which may be cut off, and numbers
-    r"'(?:[^'\\]|\\.)*(?:'…?|$)|\"(?:[^\"\\]|\\.)*(?:\"…?|$)|[0-9]+(?:[.,][0-9]+)*"
+    r"'(?:[^'\\]|\\.)*(?:'…?|$)|\"(?:[^\"\\]|\\.)*(?:\"…?|$)|0x[0-9A-F]+|[0-9]+(?:[.,][0-9]+)*"
 )
 
 

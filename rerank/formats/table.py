@@ -221,11 +221,13 @@ def opened(
     return known, lines
 
 
-def format_of(path: FilePath, options: ReadingOptions = ALL) -> KBestFormat:
+def format_of(
+    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
+) -> KBestFormat:
     """The format of the k-best list in a file."""
     if options.kbest_format is not None:
         return chosen_format(options.kbest_format)[0]
-    return detect(read_lines(path, Notices()), source=display(path))[0]
+    return detect(read_lines(path, notices or Notices()), source=display(path))[0]
 
 
 def annotations_of(
@@ -235,10 +237,10 @@ def annotations_of(
 
     None for those that the list does not have for every sentence.
     """
-    known = format_of(path, options)
+    notices = notices or Notices()
+    known = format_of(path, options, notices)
     if not isinstance(known, AnnotatedFormat):
         return None, None
-    notices = notices or Notices()
     found = known.beside(read_lines(path, notices), notices, source=display(path))
     documents: dict[int, bytes] = {}
     sources: dict[int, bytes] = {}

@@ -125,7 +125,7 @@ class KBestFile:
     @cached_property
     def format(self) -> KBestFormat:
         """The format of the list."""
-        return format_of(self.path, self.lists)
+        return format_of(self.path, self.lists, self._unreported)
 
     @cached_property
     def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:

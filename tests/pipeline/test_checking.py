@@ -158,6 +158,15 @@ def test_a_fault_on_many_lines_is_one_finding_with_its_count(here: Path) -> None
     assert finding.to_text().endswith(" (500 times, next on lines 3, 5, 7, 9, …)")
 
 
+def test_bytes_of_another_encoding_are_one_finding(here: Path) -> None:
+    words = ("café", "rôle", "fête", "naïf")
+    lines = "".join(f"{t} ||| {word} ||| A= 1 ||| 1\n" for t, word in enumerate(words))
+    Path("dev.kbest").write_text(lines, encoding="latin-1")
+    (finding,) = check(Lists("dev.kbest")).findings.of_level(True)
+    assert (finding.count, finding.lines) == (4, [1, 2, 3, 4])
+    assert "iconv -f WINDOWS-1252 -t UTF-8 (4 times, next on lines 2, 3, 4)" in finding.to_text()
+
+
 def test_json_has_the_summary_and_every_finding(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
