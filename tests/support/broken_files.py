@@ -17,7 +17,7 @@ FAULT, WARNING, SOUND = 3, 1, 0
 Change = Callable[[bytes], bytes]
 
 OTHER_ROWS = {
-    19: "the locale is no file; a test below runs `check` in two, tests/test_faults.py decode",
+    19: "the locale is no file; a test of its own runs `check` in two, tests/test_faults.py decode",
     50: "files that are not given; a test of its own gives three lists without them",
 }
 
