@@ -33,6 +33,7 @@ class InputError(RerankError):
     def __init__(self, message: str, *, source: str = "", line: int | None = None) -> None:
         self.source = source
         self.line = line
+        self.what = printable(message)
         where = source if line is None else f"{source}:{line}"
         super().__init__(f"{where}: {message}" if where else message)
 

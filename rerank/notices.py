@@ -1,7 +1,9 @@
 """Notices: counted warnings about input that is accepted, but that its owner should know about.
 
 In the shell each kind is reported once, at the end, with its count and its first place; `strict`
-turns the first of them into an error. In Python they are warnings (`PythonWarnings`).
+turns the first of them into an error. In Python they are warnings (`PythonWarnings`). Readers hand
+the errors after which they could go on to `refuse`, which raises them, unless they are to be
+counted as well (`rerank.check.findings`).
 """
 
 from __future__ import annotations
@@ -59,6 +61,18 @@ class Notices:
         new = [name for name in names if name not in notice.names]
         notice.count += len(new) if names else count
         notice.names += new
+
+    def refuse(self, fault: InputError, *, count: int = 1) -> None:
+        """Raise the error about an entry of a file.
+
+        A subclass may count it instead: if this function returns, the reader leaves the entry out
+        and goes on. count: entries with the same error.
+        """
+        raise fault
+
+    def unreported(self) -> Notices:
+        """Notices of another reading of a file whose notices are already counted."""
+        return Notices()
 
     def __iter__(self) -> Iterator[Notice]:
         return iter(self._by_kind.values())

@@ -18,6 +18,7 @@ import click
 import rerank
 from rerank.cli.ablation import ablate
 from rerank.cli.cache import cache
+from rerank.cli.checking import check
 from rerank.cli.cloze import cloze
 from rerank.cli.converting import convert, first
 from rerank.cli.decoding import decode, score
@@ -63,6 +64,7 @@ def cli() -> None:
 
 for command in (
     demo,
+    check,
     train_lm,
     train_ngram,
     perplexity,

@@ -18,6 +18,8 @@ from rerank.errors import InputError
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
+EMPTY = "empty hypothesis"
+DUPLICATE = "duplicate hypothesis, kept"
 _NAMED = 5  # ids listed in a message
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
@@ -101,13 +103,15 @@ class _Grouping:
         latest = 0
         for rows in chunks:
             self.no_rows = rows.take(np.zeros(0, np.int64))
-            self._check_ids(rows)
+            rows = self._of_source(rows)
             owners = (
                 np.searchsorted(starts, rows.sentences - self.options.first_id, side="right") - 1
             )
             before = np.maximum.accumulate(np.append(latest, owners))
-            self._check_return(rows, owners < before[:-1])
             latest = int(before[-1])
+            rows, owners = self._without_returns(rows, owners, owners < before[:-1])
+            if not len(rows):
+                continue
             for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owners)) + 1):
                 yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
 
@@ -158,14 +162,14 @@ class _Grouping:
                 source=self.source,
             )
 
-    def _check_ids(self, rows: KBestRows) -> None:
-        """`InputError` at an id outside the range of the source sentences."""
+    def _of_source(self, rows: KBestRows) -> KBestRows:
+        """The rows; `InputError` at an id outside the range of the source sentences."""
         n = self.documents.n_lines
         self.lowest_id = min(self.lowest_id, int(rows.sentences.min()))
         places = rows.sentences - self.options.first_id
         wrong = np.flatnonzero((places < 0) | (places >= n))
         if not len(wrong):
-            return
+            return rows
         sentence, place = int(rows.sentences[wrong[0]]), int(places[wrong[0]])
         message = f"expected ids from {self.options.first_id} on, found {sentence}"
         if place >= n:
@@ -176,18 +180,24 @@ class _Grouping:
                 f"expected ids of {n} source lines, found id {sentence}, "
                 f"which needs {place + 1}; {cure}"
             )
-        raise self._error(message, rows, wrong)
+        self._refuse(message, rows, wrong)
+        return rows.take(np.flatnonzero((places >= 0) & (places < n)))
 
-    def _check_return(self, rows: KBestRows, returned: NDArray[np.bool_]) -> None:
-        """`InputError` at a row of an earlier document."""
+    def _without_returns(
+        self, rows: KBestRows, owners: NDArray[np.int64], returned: NDArray[np.bool_]
+    ) -> tuple[KBestRows, NDArray[np.int64]]:
+        """The rows and their documents; `InputError` at a row of an earlier document."""
         wrong = np.flatnonzero(returned)
         if len(wrong):
-            raise self._error(
+            self._refuse(
                 f"expected ids of this document or a later one, found {rows.sentences[wrong[0]]} "
                 "(interleaved ids); sort the list with: sort -s -t'|' -k1,1n",
                 rows,
                 wrong,
             )
+            kept = np.flatnonzero(~returned)
+            rows, owners = rows.take(kept), owners[kept]
+        return rows, owners
 
     def _check_k(self, rows: KBestRows, ranks: NDArray[np.int64]) -> None:
         """`InputError` at the first candidate of a sentence after its `max_k` first ones."""
@@ -195,15 +205,17 @@ class _Grouping:
         if len(wrong):
             whole = self.limit > self.top
             cure = "leave out --diverse" if whole else "give --top to keep the first ones"
-            raise self._error(
+            self._refuse(
                 f"expected at most {self.options.max_k} hypotheses of a sentence, found more of "
                 f"sentence {rows.sentences[wrong[0]]}; {cure}, or raise --max-k",
                 rows,
                 wrong,
             )
 
-    def _error(self, message: str, rows: KBestRows, wrong: NDArray[np.int64]) -> InputError:
-        return InputError(message, source=self.source, line=int(rows.file_lines[wrong[0]]))
+    def _refuse(self, message: str, rows: KBestRows, wrong: NDArray[np.int64]) -> None:
+        """Refuse the wrong rows, with the line of the first."""
+        line = int(rows.file_lines[wrong[0]])
+        self.notices.refuse(InputError(message, source=self.source, line=line), count=len(wrong))
 
     def _sorted(self, rows: KBestRows) -> KBestRows:
         """The rows sorted by sentence, within a sentence in the order of the file."""
@@ -232,10 +244,10 @@ class _Grouping:
     def _note_texts(self, kbest: KBest, rows: KBestRows) -> None:
         """Count empty and duplicate hypotheses, and those with special words of language models."""
         starts, stops = kbest.texts.spans.T
-        self._note("empty hypothesis", rows.file_lines[starts == stops])
+        self._note(EMPTY, rows.file_lines[starts == stops])
         texts = kbest.texts.to_list()
         repeated = [row for t in range(len(kbest)) for row in _repeated(texts, kbest.rows(t))]
-        self._note("duplicate hypothesis, kept", rows.file_lines[repeated])
+        self._note(DUPLICATE, rows.file_lines[repeated])
         blob = rows.lines.blob
         if b"<" in blob and any(word in blob for word in _SPECIAL_WORDS):
             special = [bool(_SPECIAL_WORDS & set(text.split(b" "))) for text in texts]

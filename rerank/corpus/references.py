@@ -181,8 +181,9 @@ def note_differences(
             )
             kinds[kind] = decomposed
         for kind, (first, *rest) in kinds.items():
-            number = first + 1 if numbers is None else numbers[first]
-            line = number if side == "hypotheses" else None
+            line = None
+            if side == "hypotheses":
+                line = first + 1 if numbers is None else numbers[first]
             notices.add(kind, source=source, line=line, count=1 + len(rest))
 
 

@@ -39,10 +39,14 @@ def wide_mark(block: bytes, source: str) -> InputError | None:
     return None
 
 
+def wide_text(block: bytes, source: str, first: int) -> InputError | None:
+    """Error for a block of lines that looks like UTF-16, otherwise None."""
+    encoding = _wide_by_zeros(block)
+    return _wide(encoding, source, first) if encoding else None
+
+
 def nul(block: bytes, source: str, first: int) -> InputError:
     """Error for the first NUL byte in a block of lines; `first` is the number of its first line."""
-    if encoding := _wide_by_zeros(block):
-        return _wide(encoding, source, first)
     place = block.index(0)
     column = place - block.rfind(b"\n", 0, place)
     return InputError(
@@ -55,8 +59,6 @@ def nul(block: bytes, source: str, first: int) -> InputError:
 
 def not_utf8(block: bytes, place: int, source: str, first: int) -> InputError:
     """Error for the first invalid byte of a block of lines, at index `place`."""
-    if encoding := _wide_by_zeros(block):
-        return _wide(encoding, source, first)
     start = block.rfind(b"\n", 0, place) + 1
     guess, cure = _guess(block[start:].partition(b"\n")[0])
     return InputError(

@@ -82,6 +82,7 @@ def _chunks(
     """The hypotheses in the order of the file."""
     found = Hypotheses(notices, source, clip)
     last: _Hypothesis | None = None
+    broken = False  # whether the current hypothesis has an error
     counted = -1  # sentence of lines without ids, of old versions of fairseq-interactive
     with_tokens: bool | None = None
     for number, line in enumerate(lines, 1):
@@ -95,29 +96,58 @@ def _chunks(
             counted += 1
         if kind not in b"HDP":
             continue
-        found.at(number)
-        sentence = _sentence(tag[2], source, number) if tag[2] else max(counted, 0)
-        if kind == b"H":
-            if last is not None:
+        if kind == b"H" and last is not None:
+            try:
                 with_tokens = _add(found, last, with_tokens, notices, source)
-                if found.full:
-                    yield found.rows()
-                found.at(number)
-            if len(fields) < 2:
-                raise found.fault(f"expected H-ID, score and text with TABs, found {shown(line)}")
-            score = _number(found, fields[0], "the score")
-            last = _Hypothesis(sentence, number, b"\t".join(fields[1:]), score * _LN2)
-        elif last is None or last.sentence != sentence:
-            raise found.fault(f"expected H-{sentence} before its other lines, found {shown(line)}")
-        elif kind == b"D":
-            last.text = b"\t".join(fields[1:])
-        else:
-            values = [_number(found, token, "a token") for token in fields[0].split()]
-            last.log_prob = math.fsum(values) * _LN2
-    if last is not None:
-        _add(found, last, with_tokens, notices, source)
+            except InputError as fault:
+                notices.refuse(fault)
+        found.at(number)
+        try:
+            sentence = _sentence(tag[2], source, number) if tag[2] else max(counted, 0)
+            if kind == b"H":
+                last, broken = _hypothesis(found, sentence, number, line, fields), False
+            elif not broken:
+                _complete(found, last, sentence, kind, line, fields)
+        except InputError as fault:
+            notices.refuse(fault)
+            last, broken = None, True
+        if found.full:
+            yield found.rows()
+    try:
+        if last is not None:
+            _add(found, last, with_tokens, notices, source)
+    except InputError as fault:
+        notices.refuse(fault)
     if len(found):
         yield found.rows()
+
+
+def _hypothesis(
+    found: Hypotheses, sentence: int, number: int, line: bytes, fields: Sequence[bytes]
+) -> _Hypothesis:
+    """The hypothesis of an H- line with these fields after its tag."""
+    if len(fields) < 2:
+        raise found.fault(f"expected H-ID, score and text with TABs, found {shown(line)}")
+    score = _number(found, fields[0], "the score")
+    return _Hypothesis(sentence, number, b"\t".join(fields[1:]), score * _LN2)
+
+
+def _complete(
+    found: Hypotheses,
+    last: _Hypothesis | None,
+    sentence: int,
+    kind: bytes,
+    line: bytes,
+    fields: Sequence[bytes],
+) -> None:
+    """Add the text of a D- line or the scores of a P- line to the hypothesis before it."""
+    if last is None or last.sentence != sentence:
+        raise found.fault(f"expected H-{sentence} before its other lines, found {shown(line)}")
+    if kind == b"D":
+        last.text = b"\t".join(fields[1:])
+    else:
+        values = [_number(found, token, "a token") for token in fields[0].split()]
+        last.log_prob = math.fsum(values) * _LN2
 
 
 def _add(

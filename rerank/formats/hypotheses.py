@@ -252,7 +252,8 @@ class Hypotheses:
         """A value as a finite number."""
         self._line = line
         if type(value) not in (float, int):
-            raise self.fault(f"expected a number for {name}, found {value!r:.60}")
+            self._notices.refuse(self.fault(f"expected a number for {name}, found {value!r:.60}"))
+            return 0.0
         try:
             number = float(value)  # type: ignore[arg-type]
         except OverflowError:
@@ -261,7 +262,10 @@ class Hypotheses:
             return number
         if self._clip is None or np.isnan(number):
             cure = "" if np.isnan(number) else "; give --clip-inf -1e4 to read infinities as ±1e4"
-            raise self.fault(f"expected a finite number for {name}, found {number}{cure}")
+            self._notices.refuse(
+                self.fault(f"expected a finite number for {name}, found {number}{cure}")
+            )
+            return 0.0
         self._note(CLIPPED)
         return -abs(self._clip) if number < 0 else abs(self._clip)
 

@@ -51,10 +51,15 @@ def read_objects(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line, its object) of each line that is not blank."""
     for number, line in enumerate(lines, 1):
-        if line.strip():
-            yield number, read_object(line, source=source, line=number)
-        else:
+        if not line.strip():
             notices.add(BLANK, source=source, line=number)
+            continue
+        try:
+            found = read_object(line, source=source, line=number)
+        except InputError as fault:
+            notices.refuse(fault)
+        else:
+            yield number, found
 
 
 def text_of(value: object, what: str, notices: Notices, *, source: str, line: int) -> bytes:

@@ -103,8 +103,11 @@ class Reader:
                 self._notices.add(BLANK, source=self._source, line=number)
                 continue
             self._found.at(number)
-            one = read_object(line, source=self._source, line=number)
-            self.sentence(one, self._place, number)
+            try:
+                one = read_object(line, source=self._source, line=number)
+                self.sentence(one, self._place, number)
+            except InputError as fault:
+                self._notices.refuse(fault)
             self._place += 1
             if self._found.full:
                 yield self._found.rows()
@@ -115,7 +118,10 @@ class Reader:
         """The form of the lines, if that of the first candidate is one that they may share."""
         from rerank.formats.jsonl_kernel import Template  # loads numba
 
-        one = read_object(line, source=self._source, line=self._line)
+        try:
+            one = read_object(line)
+        except InputError:  # `_general` says where
+            return None
         key = first_key(one, CANDIDATES)
         mark = re.search(rb'([{, \t]"%s":[ \t]*\[[ \t]*)\{' % (key or "").encode(), line)
         if key is None or mark is None or not isinstance(one[key], list):
@@ -132,10 +138,12 @@ class Reader:
         template = Template.of(text[:stop].encode(), of_text, of_score, "features")
         if template is None:
             return None
-        if "features" in candidate:
+        if "features" not in candidate:
+            names: tuple[str, ...] = ("score",)
+        elif isinstance(candidate["features"], dict):
             names, _ = self._features(candidate["features"])
         else:
-            names = ("score",)
+            return None
         return _LineForm(key, mark[1], template, names)
 
     def _compiled(self, lines: Sequence[bytes], first: int, form: _LineForm) -> Iterator[KBestRows]:

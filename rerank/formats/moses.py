@@ -43,7 +43,11 @@ def read_rows(
     lines = iter(lines)
     for number, line in enumerate(lines, 1):
         if line.strip():
-            reader = _Reader(line, number, notices, source, clip)
+            try:
+                reader = _Reader(line, number, notices, source, clip)
+            except InputError as fault:
+                notices.refuse(fault)
+                continue
             yield from filter(len, map(reader.rows, chunks(chain([line], lines))))
         else:
             notices.add(_BLANK, source=source, line=number)
@@ -102,8 +106,12 @@ class _Reader:
             if not lines[row].strip():
                 self._note(_BLANK)
                 continue
-            with self._placed():
-                line = grammar.parse(lines[row], layout, self._number)
+            try:
+                with self._placed():
+                    line = grammar.parse(lines[row], layout, self._number)
+            except InputError as fault:
+                self._notices.refuse(fault)
+                continue
             rows.sentences[row] = line.sentence
             rows.text_spans[row] = rows.lines.spans[row, 0] + np.array(line.text)
             rows.dense[row] = line.dense

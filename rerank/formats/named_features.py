@@ -61,11 +61,15 @@ class NamedFeatures(ReadOnlyFormat):
             try:
                 sentence, text, features, total = self._parsed(line, found.number)
             except InputError as fault:
-                raise found.fault(str(fault)) from None
+                notices.refuse(found.fault(str(fault)))
+                continue
             names = tuple(features) if names is None else names
             unknown = [name for name in features if name not in names]
             if unknown:
-                raise found.fault(f"expected the features {', '.join(names)}, found {unknown[0]!r}")
+                notices.refuse(
+                    found.fault(f"expected the features {', '.join(names)}, found {unknown[0]!r}")
+                )
+                continue
             if len(features) < len(names):
                 notices.add(ABSENT, source=source, line=number)
             values = [features.get(name, 0.0) for name in names]

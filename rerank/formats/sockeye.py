@@ -55,20 +55,10 @@ class Sockeye(ReadOnlyFormat):
         found = Hypotheses(notices, source, clip)
         for sentence, (number, one) in enumerate(read_objects(lines, notices, source=source)):
             found.at(number)
-            texts = one.get("translations", [one.get("translation")])
-            scores = one.get("scores", [one.get("score")])
-            if not (isinstance(texts, list) and isinstance(scores, list)):
-                raise found.fault("expected lists at 'translations' and 'scores'")
-            if len(texts) != len(scores):
-                raise found.fault(
-                    f"expected a score for each of {len(texts)} translations, found {len(scores)}"
-                )
-            for text, score in zip(texts, scores, strict=True):
-                costs = _costs(score, found)
-                names = ("logprob", *(f"factor{i}" for i in range(1, len(costs))))
-                written = text_of(text, "a translation", notices, source=source, line=number)
-                values = [0.0 - cost for cost in costs]
-                found.add(sentence, written, names, values, total=values[0])
+            try:
+                _add(found, sentence, one, notices, source, number)
+            except InputError as fault:
+                notices.refuse(fault)
             if found.full:
                 yield found.rows()
         if len(found):
@@ -84,6 +74,31 @@ class Sockeye(ReadOnlyFormat):
                 carried(one, DOCUMENT_KEYS, "the document", notices, source, number),
                 carried(one, SOURCE_KEYS, "the source", notices, source, number),
             )
+
+
+def _add(
+    found: Hypotheses,
+    sentence: int,
+    one: dict[str, Any],
+    notices: Notices,
+    source: str,
+    line: int,
+) -> None:
+    """Add the hypotheses of an object."""
+    texts = one.get("translations", [one.get("translation")])
+    scores = one.get("scores", [one.get("score")])
+    if not (isinstance(texts, list) and isinstance(scores, list)):
+        raise found.fault("expected lists at 'translations' and 'scores'")
+    if len(texts) != len(scores):
+        raise found.fault(
+            f"expected a score for each of {len(texts)} translations, found {len(scores)}"
+        )
+    for text, score in zip(texts, scores, strict=True):
+        costs = _costs(score, found)
+        names = ("logprob", *(f"factor{i}" for i in range(1, len(costs))))
+        written = text_of(text, "a translation", notices, source=source, line=line)
+        values = [0.0 - cost for cost in costs]
+        found.add(sentence, written, names, values, total=values[0])
 
 
 def carried(

@@ -217,28 +217,31 @@ def opened(
     if isinstance(known, TwoPassFormat):
         if is_pipe(path):
             raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
-        known = known.prepared(read_lines(path, Notices()), source=source)
+        known = known.prepared(read_lines(path, notices.unreported()), source=source)
     return known, lines
 
 
-def format_of(path: FilePath, options: ReadingOptions = ALL) -> KBestFormat:
+def format_of(
+    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
+) -> KBestFormat:
     """The format of the k-best list in a file."""
     if options.kbest_format is not None:
         return chosen_format(options.kbest_format)[0]
-    return detect(read_lines(path, Notices()), source=display(path))[0]
+    return detect(read_lines(path, notices or Notices()), source=display(path))[0]
 
 
 def annotations_of(
-    path: FilePath, options: ReadingOptions = ALL
+    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
 ) -> tuple[list[bytes] | None, list[bytes] | None]:
     """Documents and sources of a k-best list, of each sentence from the first id on.
 
     None for those that the list does not have for every sentence.
     """
-    known = format_of(path, options)
+    notices = notices or Notices()
+    known = format_of(path, options, notices)
     if not isinstance(known, AnnotatedFormat):
         return None, None
-    found = known.beside(read_lines(path, Notices()), Notices(), source=display(path))
+    found = known.beside(read_lines(path, notices), notices, source=display(path))
     documents: dict[int, bytes] = {}
     sources: dict[int, bytes] = {}
     for sentence, document, text in found:
@@ -269,12 +272,14 @@ class Survey:
     last_line: int
 
 
-def survey_of(path: FilePath, options: ReadingOptions = ALL) -> Survey:
+def survey_of(
+    path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
+) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
     words = last_id = last_line = 0
     seen: Counter[int] = Counter()
     top = math.inf if options.top is None else options.top
-    for rows in _read(path, Notices(), options):
+    for rows in _read(path, notices or Notices(), options):
         for sentence, text in zip(rows.sentences.tolist(), rows.texts.to_list(), strict=True):
             seen[sentence] += 1
             if seen[sentence] <= top:

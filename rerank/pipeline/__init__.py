@@ -5,6 +5,7 @@
 
 from rerank.formats.documents.sacrebleu_sets import CachedSet as CachedSet
 from rerank.pipeline.ablation import ablate as ablate
+from rerank.pipeline.checking import check as check
 from rerank.pipeline.cloze import Cloze as Cloze
 from rerank.pipeline.cloze import cloze as cloze
 from rerank.pipeline.converting import Conversion as Conversion

@@ -102,28 +102,35 @@ def read_targets(
 
 
 class KBestFile:
-    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise."""
+    """A k-best list on disk, which can be read as often as needed; side: `Lists.side`, likewise.
+
+    unreported: notices of readings other than `read`.
+    """
 
     def __init__(
-        self, path: FilePath, lists: Lists, side: Mapping[str, FilePath] = NO_FILES
+        self,
+        path: FilePath,
+        lists: Lists,
+        side: Mapping[str, FilePath] = NO_FILES,
+        unreported: Notices | None = None,
     ) -> None:
         self.path, self.lists, self.name = path, lists, display(lists.kbest)
-        self._side = side
+        self._side, self._unreported = side, unreported
 
     @cached_property
     def survey(self) -> Survey:
         """Figures of the list, counted at the first use."""
-        return survey_of(self.path, self.lists)
+        return survey_of(self.path, self.lists, self._unreported)
 
     @cached_property
     def format(self) -> KBestFormat:
         """The format of the list."""
-        return format_of(self.path, self.lists)
+        return format_of(self.path, self.lists, self._unreported)
 
     @cached_property
     def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
         """Documents and sources of the sentences, where the list itself has them."""
-        return annotations_of(self.path, self.lists)
+        return annotations_of(self.path, self.lists, self._unreported)
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name or, without them, that the list has."""
@@ -131,7 +138,7 @@ class KBestFile:
         if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
             return Documents.from_lines(self.annotations[0], source=self.name)
         return Documents.chosen(
-            lists.docs, lists.no_docs, self._lines_by_id, notices, most=self._most_lines
+            lists.docs, lists.no_docs, self.lines_by_id, notices, most=self._most_lines
         )
 
     def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
@@ -145,7 +152,7 @@ class KBestFile:
             beside = dict(zip(self._side, lines, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
 
-    def _lines_by_id(self) -> int:
+    def lines_by_id(self) -> int:
         """How many source lines there are, from the highest id of the list."""
         survey = self.survey
         n_lines = max(0, survey.last_id - self.lists.first_id + 1)

@@ -71,6 +71,7 @@ def called(
             "documents": None,
             "tags": None,
             "causal": True,
+            "exit_code": 0,
             **dict.fromkeys(FIGURES, 1.0),
         }
         return SimpleNamespace(to_text=lambda *_, **__: "", to_dict=dict, as_json=dict, **figures)

@@ -236,3 +236,12 @@ def test_of_a_translation_that_is_too_long_little_is_read(
         return
     with pytest.raises(InputError, match=f"ref: expected 3 lines as the source has, {message}"):
         read_translation(path, 3, Notices())
+
+
+def test_a_difference_far_down_in_the_references_needs_no_line_of_the_hypotheses() -> None:
+    notices = Notices()
+    references = [b"a", b"b", b"c", b"d &amp; e"]
+    note_differences([b"a"], references, notices, source="dev.kbest", numbers=[7])
+    (line,) = notices.lines()
+    assert line.startswith("1 x mixed escaping: references contain &amp; and similar")
+    assert line.endswith("first at dev.kbest")

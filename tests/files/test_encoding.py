@@ -3,15 +3,15 @@
 import pytest
 
 from rerank.errors import InputError
-from rerank.files.encoding import not_utf8, nul, wide_mark
+from rerank.files.encoding import not_utf8, nul, wide_mark, wide_text
 
 WESTERN = "expected UTF-8, found 0xE9 at byte 7 of the line, probably WINDOWS-1252 text"
 
 
 def refusal(block: bytes) -> InputError:
     """The error for a block of lines, of which the first has number 1."""
-    if mark := wide_mark(block, "f"):
-        return mark
+    if wide := wide_mark(block, "f") or wide_text(block, "f", 1):
+        return wide
     try:
         block.decode()
     except UnicodeDecodeError as fault:

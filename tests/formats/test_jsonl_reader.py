@@ -105,3 +105,14 @@ def test_features_of_another_order_are_not_mixed_up() -> None:
     first = '{"candidates": [{"text": "a", "features": {"x": 3, "y": 4}}]}'
     check_equal([line.encode() for line in (first, turned, turned, first)])
     check_equal([b"", b'{"candidates": []}', turned.encode(), first.encode(), b""])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"candidates": ["a"]} {}', b'{"candidates": [{"text": "a", "score": 1, "features": []}]}'],
+)
+def test_a_fault_on_the_first_line_is_reported_there(line: bytes) -> None:
+    import rerank.formats.jsonl_kernel  # noqa: F401 - so that short lists are compiled, too
+
+    with pytest.raises(InputError, match=r"^f:1: expected "):
+        list(JsonLines().read([line], Notices(), source="f", clip=None))

@@ -1,0 +1,277 @@
+"""`rerank check`: what is wrong with the files of a run, and what they hold."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from rerank.check.cleaning import cleaned_list, cleaned_text
+from rerank.check.findings import Findings
+from rerank.check.result import CheckResult, CleanCopies
+from rerank.check.summary import Summary
+from rerank.check.survey import KnownWords, ListSurvey, WeightedTotals
+from rerank.corpus.documents import Documents
+from rerank.corpus.grouping import DUPLICATE, EMPTY
+from rerank.corpus.labels import Label
+from rerank.corpus.references import read_references, read_translation
+from rerank.errors import InputError, UsageError
+from rerank.files.inputs import InputFiles
+from rerank.files.lines import spool
+from rerank.files.outputs import atomic_all, check_outputs
+from rerank.files.paths import display
+from rerank.formats.weights import read_weights
+from rerank.notices import Notices, PythonWarnings
+from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.models import check_names
+from rerank.pipeline.progress import progress
+
+SOURCE = "source"
+
+
+def check(
+    lists: Lists,
+    references: Sequence[str | Path] = (),
+    *,
+    weights: str | Path | None = None,
+    tokenize: str = "none",
+    fix: str | Path | None = None,
+    notices: Notices | None = None,
+) -> CheckResult:
+    """Find what other commands refuse or warn of in the files of a run, and summarise its lists.
+
+    tokenize: for BLEU against the references; fix: file for a clean copy of the list, or an
+    existing folder for copies of all text files, which are not written if they would have faults;
+    notices: only whether they are strict counts, since all findings are in the result.
+    UsageError for missing files. Memory: a document, the first candidates and the references.
+    """
+    strict = (notices or PythonWarnings()).strict
+    files = [*lists.files, *references, *([weights] if weights else [])]
+    inputs = InputFiles(files)
+    if str(fix) == "-":
+        raise UsageError("--fix -: the report is on standard output; name a file or a folder")
+    copies = {} if fix is None else _copies(lists, references, fix)
+    check_outputs(copies.values(), files)
+    with ExitStack() as opened:
+        read = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
+        models = _vocabularies(lists)
+        findings, summary = examine(read, references, weights, models, tokenize=tokenize)
+        cleaned = None if fix is None else _clean(lists, read, references, copies)
+        inputs.check()
+    return CheckResult(findings, summary, strict, cleaned)
+
+
+def examine(
+    lists: Lists,
+    references: Sequence[str | Path],
+    weights: str | Path | None,
+    models: Sequence[KnownWords] = (),
+    *,
+    tokenize: str = "none",
+) -> tuple[Findings, Summary | None]:
+    """Findings about files that can be read twice, and a summary of lists that can be read."""
+    findings = Findings()
+    totals = _weighted_totals(weights, models, findings)
+    file = KBestFile(lists.kbest, lists, unreported=Findings())
+    documents, known = _documents(file, references, findings)
+    targets = _targets(file, references, documents, findings)
+    survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize)
+    try:
+        form = file.format.name
+        found = file.read(documents, findings)
+        for _, kbest in progress(found, label="documents", unit="documents", total=len(documents)):
+            survey.add(kbest)
+            if totals is not None:
+                totals.add(kbest)
+    except InputError as fault:
+        findings.refuse(fault)
+    if totals is not None:
+        totals.report()
+    if not survey.k.any():
+        return findings, None
+    return findings, Summary(
+        name=file.name,
+        form=form,
+        documents=len(documents) if known else None,
+        lengths=tuple(stop - start for start, stop in pairwise(documents.starts)),
+        k=survey.k,
+        features=survey.features.ranges(),
+        sparse=survey.features.sparse,
+        duplicates=findings.count_of(DUPLICATE),
+        empty=findings.count_of(EMPTY),
+        unknown=survey.unknown(),
+        bleu=survey.bleu(),
+    )
+
+
+def _vocabularies(lists: Lists) -> list[KnownWords]:
+    """The vocabularies of the language models."""
+    check_names(lists.names)
+    if not lists.lms:
+        return []
+    from rerank.pipeline.language_models import open_model
+
+    saved = [(name, open_model(folder, "cpu")) for name, folder in lists.lms]
+    return [KnownWords(name, one.vocabulary.ids, one.about) for name, one in saved]
+
+
+def _weighted_totals(
+    weights: str | Path | None, models: Sequence[KnownWords], findings: Findings
+) -> WeightedTotals | None:
+    """The check of weights that can be read; None without any."""
+    if weights is None:
+        return None
+    try:
+        found = read_weights(weights, findings)
+    except InputError as fault:
+        findings.refuse(fault)
+        return None
+    added = [Label(name, 1) for model in models for name in (model.name, f"{model.name}oov")]
+    return WeightedTotals(found, display(weights), added, findings)
+
+
+# Which line belongs to which sentence
+
+
+def _documents(
+    file: KBestFile, references: Sequence[str | Path], findings: Findings
+) -> tuple[Documents, bool]:
+    """The documents, and whether a file or an option names them; otherwise one per sentence."""
+    lists = file.lists
+    own = lists.docs is not None or (lists.no_docs is None and _has_documents(file))
+    if own:
+        try:
+            return file.documents(findings), True
+        except InputError as fault:
+            findings.refuse(fault)
+    texts = [*([lists.docs] if lists.docs else []), *_texts(lists, references)]
+    n_list = _n_by_id(file, findings)
+    n_lines = _n_lines(texts[0], n_list) if texts else n_list
+    if lists.no_docs == "one":
+        return Documents.one(n_lines), True
+    return Documents.each(n_lines), lists.no_docs is not None
+
+
+def _n_by_id(file: KBestFile, findings: Findings) -> int:
+    """Number of source lines by the highest id of the list; 0 of a list that cannot be read."""
+    try:
+        candidates = file.survey.candidates
+    except InputError:  # reported where the list is read
+        return 0
+    try:
+        return file.lines_by_id()
+    except InputError as fault:
+        findings.refuse(fault)
+        return candidates
+
+
+def _has_documents(file: KBestFile) -> bool:
+    """Whether the list has the document of every sentence."""
+    try:
+        return file.annotations[0] is not None
+    except InputError:  # reported where the list is read
+        return False
+
+
+def _texts(lists: Lists, references: Sequence[str | Path]) -> list[str | Path]:
+    """Files with a line for each source line: the source and the references."""
+    return [*([lists.side[SOURCE]] if SOURCE in lists.side else []), *references]
+
+
+def _n_lines(path: str | Path, n_list: int) -> int:
+    """Number of source lines by a text that has a line for each, without blank lines at its end.
+
+    n_list: number by the ids of the list, up to which blank lines at the end count.
+    """
+    try:
+        lines = read_translation(path, None, Findings())
+    except InputError:  # reported where the text is read
+        return n_list
+    last = max((n for n, line in enumerate(lines, 1) if line.strip()), default=0)
+    return max(last, min(n_list, len(lines)))
+
+
+def _targets(
+    file: KBestFile,
+    references: Sequence[str | Path],
+    documents: Documents,
+    findings: Findings,
+) -> list[list[bytes]]:
+    """References [sentence][file] of the files that have as many lines as the source."""
+    docs = file.lists.docs
+    model = file.name if docs is None else display(docs)
+    sound = []
+    for path in _texts(file.lists, references):
+        found = Findings()
+        try:
+            read_translation(path, documents.n_lines, found, model=model)
+        except InputError as fault:
+            found.refuse(fault)
+        else:
+            if path in references:
+                sound.append(path)  # read once more, together with the others
+                continue
+        findings.merge(found)
+    return read_references(sound, documents.n_lines, findings, model=model) if sound else []
+
+
+# Clean copies
+
+
+def _copies(
+    lists: Lists, references: Sequence[str | Path], fix: str | Path
+) -> dict[str | Path, str | Path]:
+    """Where the clean copy of each file goes."""
+    if not Path(fix).is_dir():
+        return {lists.kbest: fix}
+    files = [lists.kbest, *([lists.docs] if lists.docs else []), *_texts(lists, references)]
+    return {path: Path(fix, Path(path).name) for path in files}
+
+
+def _clean(
+    lists: Lists,
+    read: Lists,
+    references: Sequence[str | Path],
+    targets: Mapping[str | Path, str | Path],
+) -> CleanCopies:
+    """Write clean copies to the targets, unless one of them would have faults.
+
+    read: the lists as they can be read twice.
+    """
+    file = KBestFile(read.kbest, read, unreported=Findings())
+    documents, _ = _documents(file, references, Findings())
+    repairs: dict[str, Counter[str]] = {}
+    with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
+        copies: dict[str | Path, Path] = {}
+        try:
+            for path, target in targets.items():
+                copies[path] = Path(folder, f"<clean copy of {Path(path).name}>")
+                lines, done = (
+                    cleaned_list(read.kbest, read)
+                    if path == lists.kbest
+                    else cleaned_text(path, documents.n_lines)
+                )
+                with copies[path].open("wb") as copy:
+                    copy.writelines(line + b"\n" for line in lines)
+                repairs[display(target)] = done
+        except InputError as fault:
+            remaining = Findings()
+            remaining.refuse(fault)
+            return CleanCopies({}, remaining)
+        docs = None if read.docs is None else copies.get(read.docs, read.docs)
+        side = {kind: copies.get(path, path) for kind, path in read.side.items()}
+        again = replace(read, kbest=copies[lists.kbest], docs=docs, side=side)
+        findings, _ = examine(again, [copies.get(path, path) for path in references], None)
+        findings = findings.about(set(map(display, copies.values())))
+        if any(findings.of_level(True)):
+            return CleanCopies({}, findings)
+        with atomic_all(list(targets.values())) as files:
+            for path, out in zip(targets, files, strict=True):
+                with copies[path].open("rb") as copy:
+                    shutil.copyfileobj(copy, out)
+    return CleanCopies(repairs, findings)
