@@ -17,14 +17,16 @@ from rerank.check.result import CheckResult, CleanCopies
 from rerank.check.summary import Summary
 from rerank.check.survey import KnownWords, ListSurvey, WeightedTotals
 from rerank.corpus.documents import Documents
+from rerank.corpus.evaluation_set import Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
-from rerank.corpus.references import read_references, read_translation
+from rerank.corpus.references import read_references
+from rerank.corpus.translations import read_texts_of
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import spool
 from rerank.files.outputs import atomic_all, check_outputs
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import KBestFile, Lists
@@ -151,7 +153,7 @@ def _documents(
             findings.refuse(fault)
     texts = [*([lists.docs] if lists.docs else []), *_texts(lists, references)]
     n_list = _n_by_id(file, findings)
-    n_lines = _n_lines(texts[0], n_list) if texts else n_list
+    n_lines = _n_lines(texts[0], n_list, _role(texts[0], references)) if texts else n_list
     if lists.no_docs == "one":
         return Documents.one(n_lines), True
     return Documents.each(n_lines), lists.no_docs is not None
@@ -178,22 +180,27 @@ def _has_documents(file: KBestFile) -> bool:
         return False
 
 
-def _texts(lists: Lists, references: Sequence[str | Path]) -> list[str | Path]:
+def _texts(lists: Lists, references: Sequence[str | Path]) -> list[FilePath]:
     """Files with a line for each source line: the source and the references."""
     return [*([lists.side[SOURCE]] if SOURCE in lists.side else []), *references]
 
 
-def _n_lines(path: str | Path, n_list: int) -> int:
+def _role(path: FilePath, references: Sequence[str | Path]) -> Role:
+    """Which text of a file with several is meant."""
+    return "reference" if path in references else "source"
+
+
+def _n_lines(path: FilePath, n_list: int, role: Role) -> int:
     """Number of source lines by a text that has a line for each, without blank lines at its end.
 
     n_list: number by the ids of the list, up to which blank lines at the end count.
     """
     try:
-        lines = read_translation(path, None, Findings())
+        (text, *_) = read_texts_of(path, None, Findings(), role=role)
     except InputError:  # reported where the text is read
         return n_list
-    last = max((n for n, line in enumerate(lines, 1) if line.strip()), default=0)
-    return max(last, min(n_list, len(lines)))
+    last = max((n for n, line in enumerate(text.lines, 1) if line and line.strip()), default=0)
+    return max(last, min(n_list, len(text.lines)))
 
 
 def _targets(
@@ -209,7 +216,7 @@ def _targets(
     for path in _texts(file.lists, references):
         found = Findings()
         try:
-            read_translation(path, documents.n_lines, found, model=model)
+            read_texts_of(path, documents, found, model=model, role=_role(path, references))
         except InputError as fault:
             found.refuse(fault)
         else:
@@ -217,7 +224,7 @@ def _targets(
                 sound.append(path)  # read once more, together with the others
                 continue
         findings.merge(found)
-    return read_references(sound, documents.n_lines, findings, model=model) if sound else []
+    return read_references(sound, documents, findings, model=model) if sound else []
 
 
 # Clean copies
@@ -225,7 +232,7 @@ def _targets(
 
 def _copies(
     lists: Lists, references: Sequence[str | Path], fix: str | Path
-) -> dict[str | Path, str | Path]:
+) -> dict[FilePath, str | Path]:
     """Where the clean copy of each file goes."""
     if not Path(fix).is_dir():
         return {lists.kbest: fix}
@@ -237,7 +244,7 @@ def _clean(
     lists: Lists,
     read: Lists,
     references: Sequence[str | Path],
-    targets: Mapping[str | Path, str | Path],
+    targets: Mapping[FilePath, str | Path],
 ) -> CleanCopies:
     """Write clean copies to the targets, unless one of them would have faults.
 
@@ -247,7 +254,7 @@ def _clean(
     documents, _ = _documents(file, references, Findings())
     repairs: dict[str, Counter[str]] = {}
     with tempfile.TemporaryDirectory(prefix="rerank-") as folder:
-        copies: dict[str | Path, Path] = {}
+        copies: dict[FilePath, Path] = {}
         try:
             for path, target in targets.items():
                 copies[path] = Path(folder, f"<clean copy of {Path(path).name}>")

@@ -349,7 +349,7 @@ BROKEN = [
     ),
     case(18, "kbest", FAULT, r"dev\.kbest:3: expected at most 16777216 bytes in a line",
          kbest(line(3, "light", _LONG))),
-    case(18, "reference", FAULT, r"dev\.ref: expected a file of at most [\d,]+ bytes, unpacked",
+    case(18, "reference", FAULT, r"dev\.ref:4: expected at most [\d,]+ bytes in a line, found more",
          {REF: line(4, "coming", _LONG)}),
     case(18, "docs", FAULT, r"dev\.docs:2: expected at most 8192 bytes in a line",
          {DOCS: line(2, "evening", "e" * 8193)}),
