@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -87,10 +87,13 @@ def tune_mert(
 ) -> Tuning:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
+    For lists of systems' outputs the start is the best system, unless start weights are given.
+
     Memory: see `TuningSet`.
     """
     plan = plan or Plan()
-    plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
+    started = weights.start is not None or bool(lists.systems)
+    plan.check(ranges=bool(weights.ranges), start=started)
     objective = plan.objective
     read = files_of(references, "reference")
     files = [*read, *weights.inputs, *objective.files.values()]
@@ -103,6 +106,7 @@ def tune_mert(
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
+        features = replace(features, alternatives=source.systems if given is None else {})
         search = choose_search(source, search, announce)
         if source.scorers:
             estimate(source, search, announce)

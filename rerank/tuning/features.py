@@ -21,7 +21,9 @@ class TunedFeatures:
 
     names: of the tuned features, empty for all; given: start weights, 0 for features
     without one, and `source`, where they come from; ranges: least and greatest weight, by the name
-    of a feature or of one of its columns; option: of the shell that names them, for messages
+    of a feature or of one of its columns; option: of the shell that names them, for messages;
+    alternatives: name of each system by its indicator feature: the start is the feature that is
+    best alone, where no weights are given (`rerank.tuning.best_alone`)
     """
 
     names: Sequence[str] = ()
@@ -29,6 +31,7 @@ class TunedFeatures:
     source: str = "start"
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     option: str = "--features"
+    alternatives: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> bool:

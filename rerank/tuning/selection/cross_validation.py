@@ -39,13 +39,14 @@ class PoolTuning:
     goal: SearchGoal
     bounds: Bounds
     names: Sequence[str]
+    start_name: str = "start weights"
 
     def anchor(self, pool: Pool) -> Anchor:
         """The start weights, or the best single feature of a pool where there are none."""
         spreads = Axes.of(pool).scale
         settled = bool(pool.fixed.any()) or not self.bounds.free_of_scale
         if settled or (self.start * spreads).any():
-            return Anchor(self.start, spreads, settled)
+            return Anchor(self.start, spreads, settled, self.start_name)
         feature, name = best_feature(pool, self.goal, self.bounds, self.names)
         return Anchor(feature, spreads, settled, name)
 
