@@ -155,7 +155,7 @@ systems_option = click.option(
     type=Pair("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
     metavar="[NAME=]FILE",
     help="In place of --kbest, whose lists are then made of the outputs of several systems: a line "
-    "per source sentence, or FILE.xml#SYSTEM; a FILE of WMT XML without NAME gives all its systems; "
+    "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its systems; "
     "repeatable. Features: sysNAME of each system, votes, consensusbleu, consensuschrf.",
 )
 list_options = all_of(

@@ -136,6 +136,9 @@ def tune_mert(
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open
         made = provenance(source, files, result, search)
+        if features.alternatives:
+            (system,) = result.task.features.started.dense
+            made["start"] = {system: source.systems[system]}
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)

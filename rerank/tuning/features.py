@@ -34,6 +34,11 @@ class TunedFeatures:
     alternatives: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def started(self) -> Weights:
+        """The start weights that are given, none without any."""
+        return self.given or Weights({})
+
+    @property
     def total(self) -> bool:
         """Whether the list's total is a feature."""
         return TOTAL in self.names or (self.given is not None and TOTAL in self.given.dense)
