@@ -24,6 +24,7 @@ from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log
+from rerank.pipeline.systems import CONSENSUS
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -34,6 +35,7 @@ from rerank.pipeline.tuning_outcome import (
 )
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures
+from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import refuse_orders
@@ -87,7 +89,8 @@ def tune_mert(
 ) -> Tuning:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
-    For lists of systems' outputs the start is the best system, unless start weights are given.
+    For lists of systems' outputs the start is that of `rerank.tuning.best_alone`, unless weights
+    are given.
 
     Memory: see `TuningSet`.
     """
@@ -106,7 +109,9 @@ def tune_mert(
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
-        features = replace(features, alternatives=source.systems if given is None else {})
+        if given is None and source.systems:
+            consensus = CONSENSUS[[name for name, _ in objective.metrics] == ["chrf"]]
+            features = replace(features, alternatives=Alternatives(source.systems, consensus))
         search = choose_search(source, search, announce)
         if source.scorers:
             estimate(source, search, announce)
@@ -136,9 +141,9 @@ def tune_mert(
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open
         made = provenance(source, files, result, search)
-        if features.alternatives:
-            (system,) = result.task.features.started.dense
-            made["start"] = {system: source.systems[system]}
+        if features.alternatives.systems:
+            made["start"] = result.task.features.source
+            made["systems"] = values_of_systems(result.task)
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)

@@ -128,14 +128,14 @@ def tune(
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
     and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
     With `select` of the plan, cross-validation then chooses weights between the start and these.
-    Where the features have alternatives and no start weights, the start is the best alternative.
+    Where the features have alternatives and no start weights, one of these is the start.
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
     objective = plan.objective_options.objective(metrics)
     whole = Task(corpus, features, objective, plan, decode, notices)
     task, rest = _divided(whole)
-    if features.alternatives and features.given is None:
+    if features.alternatives.systems and features.given is None:
         started = start_alone(task, announce)
         task = replace(task, features=started)
         rest = rest and replace(rest, features=started)
@@ -171,7 +171,7 @@ def _selected(task: Task, announce: Announce) -> Selection | None:
     if task.contextual and task.full(start).any():
         path = task.decode(start)[0]
     tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names)
-    if task.features.alternatives:
+    if task.features.alternatives.systems:
         tuning = replace(tuning, start_name=task.features.source)
     return cross_validate(task.pool(path), tuning, task.notices, announce)
 
