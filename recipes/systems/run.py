@@ -17,6 +17,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rerank.corpus.documents import Documents
 from rerank.corpus.translations import documents_in
@@ -83,13 +84,12 @@ class Recipe:
     def compare(self, tuning: Half, test: Half) -> None:
         """Print the rows of a tuning half and the other half."""
         weights = self.tuned(tuning, "tuned")
-        start = json.loads(weights.read_text())["provenance"]["start"]
-        ((feature, system),) = start.items()
+        made = json.loads(weights.read_text())["provenance"]
+        best = max(made["systems"], key=made["systems"].get)
         nothing = ("--default-weight", "0")
+        alone = self.alone(made["indicators"][best])
         rows = {
-            f"best system of the tuning half, {system}": self.decode(
-                test, "best", self.alone(feature), *nothing
-            ),
+            f"best system there: {best}": self.decode(test, "best", alone, *nothing),
             "uniform MBR": self.decode(test, "mbr", self.alone("consensusbleu"), *nothing),
             "tuned combination": self.decode(test, "tuned", weights),
         }
@@ -103,11 +103,18 @@ class Recipe:
             *("--baseline", *map(str, rows.values())),
         )
         for name, one in zip(rows, json.loads(found)["systems"], strict=True):
-            print(f"| {test.name} | {name} | {_cells(one)} |", flush=True)
+            print(f"| {tuning.name} | {test.name} | {name} | {_cells(one)} |", flush=True)
 
 
-def _cells(system: dict[str, object]) -> str:
-    return json.dumps(system)
+def _cells(system: dict[str, Any]) -> str:
+    """BLEU, its gain over the first row, chrF, documents and p of a row."""
+    bleu, chrf = system["bleu"], system["metrics"]["chrf"]["score"]
+    if system["difference"] is None:
+        return f"{bleu:.2f} | | {chrf:.2f} | | "
+    documents = system["documents"]
+    counts = "/".join(str(documents[name]) for name in ("better", "equal", "worse"))
+    p = f"{system['p_value']:.4f}"
+    return f"{bleu:.2f} | {system['difference']:+.2f} | {chrf:.2f} | {counts} | {p}"
 
 
 def halves_of_xml(xml: Path, work: Path, name: str) -> tuple[Half, Half]:
@@ -175,8 +182,8 @@ def main() -> None:
             sets.append((halves_of_nmt(given.data, given.work), "none"))
     else:
         parser.error("expected --data DATA or --xml FILE")
-    print("| tested on | output | BLEU | gain | chrF | better/equal/worse | p |")
-    print("|---|---|---|---|---|---|---|", flush=True)
+    print("| tuned on | tested on | output | BLEU | gain | chrF | better/equal/worse | p |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     for (first, second), tokenize in sets:
         recipe = Recipe(given.work, given.lm, tokenize)
         recipe.compare(first, second)

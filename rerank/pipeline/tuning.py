@@ -144,6 +144,7 @@ def tune_mert(
         if features.alternatives.systems:
             made["start"] = result.task.features.source
             made["systems"] = values_of_systems(result.task)
+            made["indicators"] = {name: label for label, name in source.systems.items()}
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)

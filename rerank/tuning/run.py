@@ -172,7 +172,7 @@ def _selected(task: Task, announce: Announce) -> Selection | None:
         path = task.decode(start)[0]
     tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names)
     if task.features.alternatives.systems:
-        tuning = replace(tuning, start_name=task.features.source)
+        tuning = replace(tuning, start_name=task.features.source, margin=1.0)
     return cross_validate(task.pool(path), tuning, task.notices, announce)
 
 

@@ -32,7 +32,11 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolTuning:
-    """What the tuning of a pool needs besides the pool: start (F,), plan, goal and bounds."""
+    """What the tuning of a pool needs besides the pool: start (F,), plan, goal and bounds.
+
+    start_name: what the start weights are, for people; margin: standard errors by which tuned
+    weights must be better than these (`choose`).
+    """
 
     start: NDArray[np.float64]
     plan: Plan
@@ -40,6 +44,7 @@ class PoolTuning:
     bounds: Bounds
     names: Sequence[str]
     start_name: str = "start weights"
+    margin: float = 0.0
 
     def anchor(self, pool: Pool) -> Anchor:
         """The start weights, or the best single feature of a pool where there are none."""
@@ -103,6 +108,7 @@ def cross_validate(
         tuned=anchor.mean(tuned),
         unit=folds.unit,
         n_folds=len(folds.parts),
+        margin=tuning.margin,
     )
     for line in selection.table():
         announce(line)
