@@ -15,7 +15,7 @@ import json
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Recipe:
 
     work: Path
     model: Path | None
-    tokenize: str = field(default="none")
+    tokenize: str
 
     def run(self, *command: str) -> str:
         """What a command prints; all of it ends if the command fails."""
@@ -113,7 +113,7 @@ def _cells(system: dict[str, Any]) -> str:
         return f"{bleu:.2f} | | {chrf:.2f} | | "
     documents = system["documents"]
     counts = "/".join(str(documents[name]) for name in ("better", "equal", "worse"))
-    p = f"{system['p_value']:.4f}"
+    p = "" if system["p_value"] is None else f"{system['p_value']:.4f}"
     return f"{bleu:.2f} | {system['difference']:+.2f} | {chrf:.2f} | {counts} | {p}"
 
 

@@ -37,6 +37,7 @@ from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import refuse_orders
 from rerank.tuning.run import TuningResult, tune
@@ -109,9 +110,7 @@ def tune_mert(
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
-        if given is None and source.systems:
-            consensus = CONSENSUS[[name for name, _ in objective.metrics] == ["chrf"]]
-            features = replace(features, alternatives=Alternatives(source.systems, consensus))
+        features = _with_alternatives(features, source, objective)
         search = choose_search(source, search, announce)
         if source.scorers:
             estimate(source, search, announce)
@@ -141,10 +140,7 @@ def tune_mert(
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open
         made = provenance(source, files, result, search)
-        if features.alternatives.systems:
-            made["start"] = result.task.features.source
-            made["systems"] = values_of_systems(result.task)
-            made["indicators"] = {name: label for label, name in source.systems.items()}
+        made |= _of_systems(result, source)
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)
@@ -159,6 +155,27 @@ def tune_mert(
     written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
     write_weights(weights.out, written, base=frame, notices=notices)
     return Tuning(written, result)
+
+
+def _with_alternatives(
+    features: TunedFeatures, source: KBestSource, objective: ObjectiveOptions
+) -> TunedFeatures:
+    """The features, with the alternatives for a start where there are systems, but no weights."""
+    if features.given is not None or not source.systems:
+        return features
+    consensus = CONSENSUS[[name for name, _ in objective.metrics] == ["chrf"]]
+    return replace(features, alternatives=Alternatives(source.systems, consensus))
+
+
+def _of_systems(result: TuningResult, source: KBestSource) -> dict[str, object]:
+    """Entries of a weights file about systems: start, value of each, names of their features."""
+    if not result.task.features.alternatives.systems:
+        return {}
+    return {
+        "start": result.task.features.source,
+        "systems": values_of_systems(result.task),
+        "indicators": {name: label for label, name in source.systems.items()},
+    }
 
 
 def tune_source(

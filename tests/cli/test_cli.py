@@ -375,10 +375,11 @@ def test_outputs_of_systems_stand_in_place_of_a_list(
 ) -> None:
     given = ["--systems", "a=x=y", "--systems", "t.xml#B", "--systems", "./c=d.xml"]
     code, seen = called(monkeypatch, "decode", ["--weights", "w.json", *given, "-q"])
-    assert (code, seen["kbest"]) == (0, "")
+    (lists,) = (value for value in seen["all"] if isinstance(value, pipeline.Lists))
     everything = ALL_SYSTEMS
     named = (("a", "x=y"), (everything, "t.xml#B"), (everything, "c=d.xml"))
-    assert seen["systems"] == tuple((name, Path(path)) for name, path in named)
+    systems = tuple((name, Path(path)) for name, path in named)
+    assert (code, lists.kbest, lists.systems) == (0, "", systems)
 
 
 @pytest.mark.parametrize(
