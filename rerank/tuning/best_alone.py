@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
 from rerank.formats.weights import Weights
@@ -66,12 +67,13 @@ def values_of_systems(task: Task) -> dict[str, float]:
 
 def _held_out(objective: Objective, sums: Mapping[str, Sums]) -> Sums:
     """Statistics (D, W): of each document, those of the system that is best on the other folds."""
-    every = np.array(list(sums.values()))  # (M, D, W)
+    every: NDArray[Any] = np.array(list(sums.values()))  # (M, D, W)
     n_documents = every.shape[1]
     if n_documents == 1:
-        return max(sums.values(), key=objective.value)
+        every[0] = every[int(np.argmax([objective.value(one) for one in every]))]
+        return np.asarray(every[0])
     fold = np.arange(n_documents) % FOLDS
-    found = np.empty_like(every[0])
+    found: Sums = np.empty_like(every[0])
     for held in range(fold.max() + 1):
         best = int(np.argmax([objective.value(one[fold != held]) for one in every]))
         found[fold == held] = every[best, fold == held]

@@ -4,6 +4,7 @@ Features are counted by hand or by sacrebleu; lists written by hand are the trut
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from rerank.errors import InputError, UsageError
 from rerank.formats.trace import read_trace
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices
-from rerank.pipeline import Lists, Plan, Reports, TunedWeights, decode, score, tune_mert
+from rerank.pipeline import Lists, Plan, Reports, Scoring, TunedWeights, decode, score, tune_mert
 from rerank.pipeline.lists import KBestSource, read_targets
 from rerank.pipeline.systems import kbest_of
 from rerank.registry import ALL_SYSTEMS
@@ -117,8 +118,8 @@ def test_the_lists_are_searched_and_written_as_the_same_lists_of_a_file() -> Non
     score(made, "lists", notices=Notices())
     found = {}
     for name, lists in (("made", made), ("file", Lists("lists", "docs"))):
-        outputs = Reports(f"{name}.kbest", f"{name}.json", f"{name}.trace")
-        decode(lists, "w.json", name, default_weight=0.0, reports=outputs, notices=Notices())
+        reports = Reports(f"{name}.kbest", f"{name}.json", f"{name}.trace")
+        decode(lists, "w.json", name, default_weight=0.0, reports=reports, notices=Notices())
         summary = json.loads(Path(f"{name}.json").read_text())
         found[name] = (read(name), read(f"{name}.kbest"), summary["documents"])
     assert found["made"] == found["file"]
@@ -232,6 +233,31 @@ def test_a_tuning_begins_with_one_of_the_systems_or_their_consensus_and_names_th
     assert any(line.startswith("corpus BLEU of each system on these documents: ") for line in said)
     assert made["start"] in ("the system A", "the consensus of the systems (uniform MBR)")
     assert [one["file"] for one in made["inputs"]][:3] == ["a", "b", "c"]  # type: ignore[attr-defined]
+
+
+def test_language_models_stand_beside_with_their_context(
+    model_folders: Mapping[str, Path],
+) -> None:
+    """As on the same lists in a file; documents are those of the options."""
+    score(Lists("", "docs", systems=SYSTEMS), "lists", notices=Notices())
+    write_weights("w.json", {"votes": 0.5, "consensusbleu": 0.01, "lm": 1.0})
+    scoring, lms = Scoring(cache=Path("cache")), (("lm", model_folders["codclm"]),)
+    for name, lists in (
+        ("made", Lists("", "docs", systems=SYSTEMS, lms=lms, scoring=scoring)),
+        ("file", Lists("lists", "docs", lms=lms, scoring=scoring)),
+    ):
+        result = decode(
+            lists,
+            "w.json",
+            name,
+            default_weight=0.0,
+            reports=Reports(f"{name}.kbest"),
+            notices=Notices(),
+        )
+        assert result is not None
+        assert "ctx:1" in result.signature
+    assert read("made") == read("file")
+    assert read("made.kbest") == read("file.kbest")
 
 
 def test_start_weights_that_are_given_are_the_start() -> None:
