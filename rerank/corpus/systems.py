@@ -134,7 +134,7 @@ def _texts(
     if documents.lines is None and _is_plain(path) and _has_lines(path, documents.n_read):
         yield given, path
         return
-    found = read_texts_of(path, documents, notices, model="the documents", role="system")
+    found = read_texts_of(path, documents, notices, model="the source", role="system")
     if len(found) > 1:
         names = ", ".join(text.name for text in found[:30])
         raise UsageError(

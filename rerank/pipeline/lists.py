@@ -92,7 +92,7 @@ class Lists(ReadingOptions):
     @property
     def name(self) -> str:
         """What messages call the lists."""
-        return display(self.kbest) if self.kbest else "the outputs of the systems"
+        return display(self.kbest) if self.kbest else "the list of the systems"
 
     def check(self) -> None:
         """UsageError unless there is one kind of input, and for options that it does not use."""
