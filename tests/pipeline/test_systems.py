@@ -12,6 +12,7 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from support.files import read, write, write_weights
+from support.models import save_models
 
 from rerank.errors import InputError, UsageError
 from rerank.formats.trace import read_trace
@@ -171,6 +172,26 @@ def test_xml_brings_systems_documents_and_references() -> None:
             found.append([(name, k.texts.to_list(), k.dense.tolist()) for name, k in source.read()])
             assert source.systems == {"sysA": "A", "sysB1": "B-1", "sysC": "C"}
     assert found[0] == found[1]
+
+
+def test_xml_brings_the_sources_that_a_model_needs() -> None:
+    words = sorted({word for lines in (A, B, C) for line in lines for word in line.split()})
+    save_models({"dclm-bilingual": Path("lm")}, words, 6, 8, oov_rate=0.0)
+    Path("t.xml").write_text(xml({"A": A, "B": B}))
+    write("source", ("s",) * 4)
+    found = []
+    for systems, side in (
+        (((ALL_SYSTEMS, Path("t.xml")),), {}),
+        ((("A", Path("a")), ("B", Path("b"))), {"source": Path("source")}),
+    ):
+        scoring = Scoring(cache=Path("cache"))
+        lists = Lists(
+            "", "docs", systems=systems, lms=(("lm", Path("lm")),), scoring=scoring, side=side
+        )
+        score(lists, "out", notices=Notices())
+        found.append(read("out"))
+    assert found[0] == found[1]
+    assert all(" lm= -" in line for line in found[0])
 
 
 def test_documents_of_a_file_choose_those_of_xml() -> None:
