@@ -145,7 +145,8 @@ def read_targets(
     documents = own_documents(lists)
     if documents is None:
         return read_with_documents(lists.docs, lists.no_docs, references, notices)
-    return documents, read_references(references, documents.n_lines, notices, model=lists.name)
+    target = documents if lists.systems else documents.n_lines  # segments of XML have names
+    return documents, read_references(references, target, notices, model=lists.name)
 
 
 class KBestFile:

@@ -174,6 +174,17 @@ def test_xml_brings_systems_documents_and_references() -> None:
     assert found[0] == found[1]
 
 
+def test_references_are_matched_with_the_systems_by_document_and_segment() -> None:
+    Path("t.xml").write_text(xml({"A": A, "B": B}))
+    head, first, last = xml({}).split("<doc ")
+    last, end = last.split("</dataset>")
+    Path("swapped.xml").write_text(f"{head}<doc {last}<doc {first}</dataset>{end}")
+    lists = Lists("", systems=((ALL_SYSTEMS, Path("t.xml")),))
+    found, references = read_targets(lists, ["swapped.xml"], Notices())
+    assert found.ids == ("x", "y")
+    assert references == [[line.encode()] for line in REFERENCE]
+
+
 def test_xml_brings_the_sources_that_a_model_needs() -> None:
     words = sorted({word for lines in (A, B, C) for line in lines for word in line.split()})
     save_models({"dclm-bilingual": Path("lm")}, words, 6, 8, oov_rate=0.0)
