@@ -145,6 +145,7 @@ class ScoreFile:
     columns: tuple[str, ...] = ()
 
 
+ALL_SYSTEMS = "*"  # of `--systems FILE`, in place of a name: all systems of the file
 SCORE_FILES = {  # by option, without its dashes
     "scores": ScoreFile(
         "scores",

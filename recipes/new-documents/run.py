@@ -9,21 +9,21 @@ of `tune-mert --select none` and `--select cv`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import click
 import numpy as np
 from numpy.typing import NDArray
-from systems import nmt, wmt23, write_halves
+from systems import nmt_halves, wmt23_halves
 
-from rerank.corpus.references import read_with_documents
+from rerank.corpus.systems import PREFIX
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline import Plan, TunedWeights, tune_mert
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import bleu_of
@@ -34,18 +34,12 @@ TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
 MOSES = "moses.rescore.ini"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Set:
-    """K-best lists with their documents and references."""
+    """K-best lists, or systems of whose outputs they are made, with documents and references."""
 
-    kbest: Path
-    docs: Path
+    lists: Lists
     references: tuple[Path, ...]
-
-    @property
-    def lists(self) -> Lists:
-        """The lists, for a run."""
-        return Lists(self.kbest, self.docs)
 
 
 @dataclass(frozen=True)
@@ -70,16 +64,12 @@ def sets(data: Path, work: Path) -> dict[str, Set]:
         stem = data / folder / name
         several = tuple(stem.parent / f"{name}.en.{i}" for i in range(3))
         references = several if several[0].exists() else (stem.with_suffix(".en"),)
-        found[name] = Set(Path(f"{stem}.nbest.{form}"), stem.with_suffix(".docids"), references)
+        lists = Lists(Path(f"{stem}.nbest.{form}"), stem.with_suffix(".docids"))
+        found[name] = Set(lists, references)
     work.mkdir(parents=True, exist_ok=True)
-    for name, read in (("nmt", nmt), ("wmt23", wmt23)):
-        if not (work / f"{name}.1.en").exists():
-            write_halves(work, name, read(data))
-        for half in (0, 1):
-            stem = str(work / f"{name}.{half}")
-            found[f"{name}.{half}"] = Set(
-                Path(f"{stem}.nbest"), Path(f"{stem}.docids"), (Path(f"{stem}.en"),)
-            )
+    for name, halves in (("nmt", nmt_halves), ("wmt23", wmt23_halves)):
+        for half, (lists, reference) in enumerate(halves(data, work)):
+            found[f"{name}.{half}"] = Set(lists, (reference,))
     return found
 
 
@@ -104,7 +94,7 @@ def pairs(data: Path, work: Path) -> dict[str, Pair]:
 def pool(of: Set) -> tuple[Pool, tuple[str, ...]]:
     """All candidates of a set with their statistics, and the names of the features."""
     notices = Notices()
-    documents, lines = read_with_documents(of.docs, None, of.references, notices)
+    documents, lines = read_targets(of.lists, of.references, notices)
     with KBestSource.open(of.lists, notices, documents=documents) as source:
         features, references = TunedFeatures(), documents.split(lines)
         corpus = read_set(source, references, [Bleu()], features, lambda line: None)
@@ -119,7 +109,7 @@ def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
     with KBestSource.open(of.lists, Notices()) as source:
         first = source.first_with_candidates()
     if first is None:
-        raise click.ClickException(f"{of.kbest}: no candidates")
+        raise click.ClickException(f"{of.lists.name}: no candidates")
     return vector(read_weights(path, Notices()), first[1].labels, source=str(path))
 
 
@@ -133,7 +123,7 @@ def start_of(pair: Pair) -> tuple[str, NDArray[np.float64]]:
     if pair.start is not None:
         return "start weights", weights_of(pair.start, pair.tuning)
     found, names = pool(pair.tuning)
-    systems = [f for f, name in enumerate(names) if name.startswith("S")]
+    systems = [f for f, name in enumerate(names) if name.startswith(PREFIX)]
     best = max(np.eye(len(names))[systems], key=lambda one: bleu_of(found.decode(one)))
     return names[int(best.argmax())], best
 
@@ -142,7 +132,7 @@ def tuned(pair: Pair, out: Path, select: str, seed: int) -> NDArray[np.float64]:
     """Weights (F,) of `tune-mert --select SELECT --seed SEED`."""
     plan = Plan(select=select).seeded(seed)
     tune_mert(
-        replace(pair.tuning.lists),
+        pair.tuning.lists,
         pair.tuning.references,
         TunedWeights(out, start=pair.start),
         plan=plan,

@@ -13,13 +13,13 @@ from rerank.cli.options import (
     count_option,
     device_option,
     docs_option,
-    kbest_option,
+    kbest_or_systems_option,
     no_docs_option,
 )
 from rerank.cli.searching import search_of
 from rerank.cli.side_information import side_of, side_options
 from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT, WEIGHT, Pair, Whole
-from rerank.registry import SCORE_FILES
+from rerank.registry import ALL_SYSTEMS, SCORE_FILES
 
 if TYPE_CHECKING:
     from rerank.pipeline import Lists, Search
@@ -155,9 +155,19 @@ _SCORER_OPTIONS = [
     cache_option,
     click.option("--no-cache", is_flag=True, help="Neither read nor write the score cache."),
 ]
+systems_option = click.option(
+    "--systems",
+    multiple=True,
+    type=Pair("[NAME=]FILE, for example A=a.txt or wmt23.xml", FILE, label=ALL_SYSTEMS),
+    metavar="[NAME=]FILE",
+    help="In place of --kbest, whose lists are then made of the outputs of several systems: a line "
+    "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its systems; "
+    "repeatable. Features: sysNAME of each system, votes, consensusbleu, consensuschrf.",
+)
 list_options = all_of(
     [
-        kbest_option,
+        kbest_or_systems_option,
+        systems_option,
         docs_option,
         no_docs_option,
         *_READING_OPTIONS,
@@ -187,7 +197,14 @@ def split(options: dict[str, Any]) -> tuple[Lists, Search]:
     }
     of_models = ModelOptions(options.pop("pmi"), options.pop("document_caches"))
     side = side_of(options)
+    systems = tuple((name, Path(file)) for name, file in options.pop("systems"))
     lists = Lists(
-        **options, score_files=score_files, scoring=scoring, model_options=of_models, side=side
+        options.pop("kbest") or "",
+        systems=systems,
+        **options,
+        score_files=score_files,
+        scoring=scoring,
+        model_options=of_models,
+        side=side,
     )
     return lists, search

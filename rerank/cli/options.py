@@ -31,13 +31,12 @@ def count_option(
     return click.option(*names, type=Whole(least, most), default=default, help=help)
 
 
-kbest_option = click.option(
-    "--kbest",
-    required=True,
-    type=FILE,
-    help="K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
-    "- is standard input.",
+KBEST_HELP = (
+    "K-best list of Moses, Marian, fairseq and others, plain or compressed (gzip, xz, bzip2); "
+    "- is standard input."
 )
+kbest_option = click.option("--kbest", required=True, type=FILE, help=KBEST_HELP)
+kbest_or_systems_option = click.option("--kbest", type=FILE, help=KBEST_HELP)
 no_docs_option = click.option(
     "--no-docs",
     type=click.Choice(["each", "one"]),

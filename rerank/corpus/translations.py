@@ -90,15 +90,16 @@ def read_texts_of(
 
 def read_systems(
     path: FilePath, documents: Documents | None, notices: Notices
-) -> tuple[Documents, dict[str, list[bytes]]]:
-    """Documents, and the lines of each system by name, of WMT XML or another file of systems.
+) -> tuple[Documents, dict[str, Translation]]:
+    """Documents, and the text of each system by name, of WMT XML or another file of systems.
 
     documents: with which the segments are matched [default: those of the file]. A segment that a
-    system lacks is an empty line, with a notice. InputError for a file without systems.
+    system lacks is None. InputError for a file without systems.
     """
     file, name = file_and_name(path)
     found = _evaluation_set(file, notices)
     if found is None:
+        next(read_lines(file, Notices()), None)  # the fault of a file that cannot be read
         raise InputError(
             "expected outputs of systems in WMT XML or NIST SGML, found a plain text; give "
             "NAME=FILE for each system",
@@ -106,7 +107,7 @@ def read_systems(
         )
     target = found.documents if documents is None else documents
     return target, {
-        one: _filled(Translation(f"{display(file)}#{one}", aligned(lines, found, target)), notices)
+        one: Translation(f"{display(file)}#{one}", aligned(lines, found, target))
         for one, lines in found.text("system", name).items()
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ class Choice:
     over_runner_up: Mapping[str, float | None] | None
     margin: float | None
     alone: Mapping[str, Any] | None
+    systems: Sequence[str] | None = None
 
     @property
     def changed(self) -> bool:
@@ -43,14 +44,15 @@ class Choice:
     def of(cls, line: dict[str, Any]) -> Self:
         """A line of a trace; KeyError or TypeError for something else."""
         texts = {name: line["texts"][name] for name in ("chosen", "first", "runner_up")}
-        found = cls(**{name: line[name] for name in cls.__slots__ if name != "texts"}, texts=texts)
+        others = {name: line[name] for name in cls.__slots__ if name not in ("texts", "systems")}
+        found = cls(**others, texts=texts, systems=line.get("systems"))
         numbers = [
             *found.weighted.values(),
             *found.over_first.values(),
             found.margin,
             *(found.over_runner_up or {}).values(),
         ]
-        strings = [found.document, texts["chosen"], texts["first"]]
+        strings = [found.document, texts["chosen"], texts["first"], *(found.systems or ())]
         if found.alone is not None:
             strings.append(found.alone["text"])
             numbers.append(found.alone["lead"])

@@ -174,14 +174,14 @@ def score(
     announce: Printer = log.info,
     details: Printer = log.debug,
 ) -> None:
-    """Write the list back with the features of the language models appended.
+    """Write the list back, or that made of systems, with the scorers' features appended.
 
     All candidates of a sentence are scored in the same context: the first candidates of its
     document's earlier sentences (later ones, for models that read documents from the last
     sentence), or the decoded path where weights are given.
     """
     notices = notices or PythonWarnings()
-    if not any(lists.names.values()):
+    if not any(lists.names.values()) and not lists.systems:
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     unused = replace(search, options=replace(search.options, alpha=None, seed=None))
     if weights is None and (unused != Search() or default_weight is not None):
@@ -197,7 +197,8 @@ def score(
         model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
         search = search.at(model.weights.alpha, model.weights.mbr_spread)
     prefix = "first candidates" if model is None else "decoded path"
-    announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
+    if any(lists.names.values()):
+        announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
     with KBestSource.open(lists, notices) as source:
         for scorer in source.scorers:
             if scorer.given_later:
@@ -212,7 +213,8 @@ def score(
                 )
         if model is not None:
             search = choose_search(source, search, announce)
-        estimate(source, search if model else None, announce)
+        if source.scorers:
+            estimate(source, search if model else None, announce)
         with atomic(out) as file:
             batches = model.run(source, search) if model else run_loop(source, lambda space: None)
             for batch in batches:
@@ -250,7 +252,9 @@ def _written(
                         trace = trace.with_totals_alone(
                             document, batch.weights, source.scorers, kbest
                         )
-                        lines = list(trace_lines(kbest, document, batch.weights, trace))
+                        lines = [
+                            *trace_lines(kbest, document, batch.weights, trace, source.systems)
+                        ]
                         if "trace" in files:
                             files["trace"].writelines(lines)
                         if name in explained:

@@ -12,11 +12,14 @@ from pathlib import Path
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.references import read_references, read_with_documents
-from rerank.errors import InputError, StoppedEarly
+from rerank.corpus.systems import Named as NamedSystem
+from rerank.corpus.systems import documents_of_systems
+from rerank.corpus.translations import documents_in
+from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import count_lines, is_pipe, spool
-from rerank.files.paths import FilePath, display
+from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.table import (
     KBestFormat,
     Survey,
@@ -43,6 +46,7 @@ from rerank.pipeline.progress import progress
 from rerank.pipeline.side_information import NO_FILES, Files, check_files, given_lines
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.stopwatch import Stopwatch
+from rerank.pipeline.systems import SystemLists, lists_of_systems
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import FileScorer, ListInfo
 
@@ -53,6 +57,8 @@ SPARSEST = 1000  # lines without candidates for one with, beyond which ids are n
 class Lists(ReadingOptions):
     """Input of a run, as the options name it: k-best lists, documents, and what scores them.
 
+    kbest: the file of the lists, empty with systems: (NAME, file) of each system of whose outputs
+    lists are made, or (`rerank.corpus.systems.ALL`, file) for all of a file.
     lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
     ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
     of scores of other tools, by their kind in `rerank.registry`; side: files of side information
@@ -62,6 +68,7 @@ class Lists(ReadingOptions):
     kbest: str | Path
     docs: FilePath | None = None
     no_docs: str | None = None
+    systems: tuple[NamedSystem, ...] = ()
     lms: tuple[Named, ...] = ()
     model_options: ModelOptions = PLAIN
     scorers: tuple[tuple[str, str], ...] = ()
@@ -79,12 +86,53 @@ class Lists(ReadingOptions):
         """All files that are read, without the models."""
         others = [path for named in self.score_files.values() for _, path in named]
         beside = [path for path in (self.docs, self.kbest_scores) if path is not None]
-        return [self.kbest, *beside, *self.side.values(), *others]
+        lists = [file_of(path) for _, path in self.systems] if self.systems else [self.kbest]
+        return [*dict.fromkeys(lists), *beside, *self.side.values(), *others]
+
+    @property
+    def name(self) -> str:
+        """What messages call the lists."""
+        return display(self.kbest) if self.kbest else "the list of the systems"
+
+    def check(self) -> None:
+        """UsageError unless there is one kind of input, and for options that it does not use."""
+        if bool(self.kbest) == bool(self.systems):
+            found = "both" if self.kbest else "neither"
+            raise UsageError(
+                f"expected --kbest FILE or --systems NAME=FILE, found {found}; give one of them"
+            )
+        if self.systems and (self.kbest_format or self.kbest_scores):
+            option = "--kbest-format" if self.kbest_format else "--kbest-scores"
+            raise UsageError(f"{option}: not for the lists of --systems; leave it out")
+        check_options(self)
+
+
+def made_lists(
+    lists: Lists, notices: Notices, copies: ExitStack, documents: Documents | None = None
+) -> tuple[Lists, SystemLists | None]:
+    """The lists, those of systems in a temporary file, which is deleted with `copies`.
+
+    documents: of the run [default: those that the options or the files name]. UsageError as
+    `Lists.check`; for faults of systems see `rerank.corpus.systems.read_outputs`.
+    """
+    lists.check()
+    if not lists.systems:
+        return lists, None
+    docs, no_docs, first_id = lists.docs, lists.no_docs, lists.first_id
+    made = lists_of_systems(
+        lists.systems, documents, notices, copies, docs=docs, no_docs=no_docs, first_id=first_id
+    )
+    docs = made.docids() if docs is None and no_docs is None else docs
+    return replace(lists, kbest=made.path, kbest_format=made.format, docs=docs), made
 
 
 def own_documents(lists: Lists) -> Documents | None:
     """Documents that the list itself has; None if it has none, or options name others."""
-    if lists.docs is not None or lists.no_docs is not None or is_pipe(lists.kbest):
+    if lists.docs is not None or lists.no_docs is not None:
+        return None
+    if lists.systems:
+        return documents_of_systems(lists.systems, Notices())
+    if is_pipe(lists.kbest):
         return None
     ids, _ = annotations_of(lists.kbest, lists)
     return None if ids is None else Documents.from_lines(ids, source=display(lists.kbest))
@@ -97,8 +145,8 @@ def read_targets(
     documents = own_documents(lists)
     if documents is None:
         return read_with_documents(lists.docs, lists.no_docs, references, notices)
-    model = display(lists.kbest)
-    return documents, read_references(references, documents.n_lines, notices, model=model)
+    target = documents if lists.systems else documents.n_lines  # segments of XML have names
+    return documents, read_references(references, target, notices, model=lists.name)
 
 
 class KBestFile:
@@ -172,7 +220,8 @@ class KBestFile:
 class KBestSource(DocumentSource):
     """Documents whose k-best lists are in a file, with their scorers; made by `KBestSource.open`.
 
-    models, score_files, plugins: the scorers by kind, in the order of their features.
+    models, score_files, plugins: the scorers by kind, in the order of their features; systems: name
+    of each system by the label of its indicator feature, if the lists are made of their outputs.
     """
 
     def __init__(
@@ -180,7 +229,10 @@ class KBestSource(DocumentSource):
     ) -> None:
         watch, options = Stopwatch(), lists.names
         check_names(options, lists.model_options.pmi)
-        check_options(lists)
+        with watch.lap("lists"):
+            lists, made = made_lists(lists, notices, copies, documents)
+        self.systems: Mapping[str, str] = {} if made is None else made.systems
+        documents = documents if made is None else made.documents
         self.lists, self._copies = lists, copies
         self.cache = lists.scoring.open_cache(notices) if lists.lms or lists.scorers else None
         with watch.lap("models"):
@@ -255,6 +307,11 @@ class KBestSource(DocumentSource):
 
     def _with_own_source(self, lists: Lists) -> Lists:
         """The lists with the sources that their own file has, if it has those of all sentences."""
+        if lists.systems:
+            texts = (file_of(path) for _, path in lists.systems)
+            stating = (Path(path) for path in texts if documents_in(path, Notices()))
+            own = next(stating, None)
+            return lists if own is None else replace(lists, side={**lists.side, "source": own})
         kbest = self.copied(lists.kbest)
         _, sources = annotations_of(kbest, lists)
         if sources is None:

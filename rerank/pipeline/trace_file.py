@@ -13,6 +13,7 @@
   path through any other; only where scores depend on one sentence before at most;
 - `alone`: the choice without context, `chosen` and `text`, and its `lead`, how much larger its
   total is there than that of the decoded choice; only where scores depend on other sentences;
+- `systems`: names of those whose output the choice is; only of lists made by `--systems`;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.
 
@@ -23,7 +24,8 @@ without a possible path. Scores and margins are in natural logarithms, weighted.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -36,13 +38,26 @@ from rerank.pipeline.tracing import Trace
 from rerank.scorers.features import DocumentFeatures
 
 Array = NDArray[np.float64]
+NO_SYSTEMS: Mapping[str, str] = MappingProxyType({})
 
 
 def trace_lines(
-    kbest: KBest, document: DocumentFeatures, weights: Array, trace: Trace
+    kbest: KBest,
+    document: DocumentFeatures,
+    weights: Array,
+    trace: Trace,
+    systems: Mapping[str, str] = NO_SYSTEMS,
 ) -> Iterator[bytes]:
-    """A line of JSON for each sentence with candidates."""
-    for choice in _choices(kbest, document, weights, trace):
+    """A line of JSON for each sentence with candidates.
+
+    systems: name of each system by the label of its indicator feature.
+    """
+    columns = list(zip(column_names(document.space.labels), trace.features.T, strict=True))
+    indicators = [(systems[label], values) for label, values in columns if label in systems]
+    rows = document.rows(trace.result.choices).tolist()
+    for row, choice in zip(rows, _choices(kbest, document, weights, trace), strict=True):
+        if systems:
+            choice["systems"] = [name for name, values in indicators if values[row]]
         yield json.dumps(choice, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 

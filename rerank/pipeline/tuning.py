@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log
+from rerank.pipeline.systems import CONSENSUS
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -34,7 +35,9 @@ from rerank.pipeline.tuning_outcome import (
 )
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures
+from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
+from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import refuse_orders
 from rerank.tuning.run import TuningResult, tune
@@ -87,10 +90,14 @@ def tune_mert(
 ) -> Tuning:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
+    For lists of systems' outputs the start is that of `rerank.tuning.best_alone`, unless weights
+    are given.
+
     Memory: see `TuningSet`.
     """
     plan = plan or Plan()
-    plan.check(ranges=bool(weights.ranges), start=weights.start is not None)
+    started = weights.start is not None or bool(lists.systems)
+    plan.check(ranges=bool(weights.ranges), start=started)
     objective = plan.objective
     read = files_of(references, "reference")
     files = [*read, *weights.inputs, *objective.files.values()]
@@ -103,6 +110,7 @@ def tune_mert(
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
+        features = _with_alternatives(features, source, objective)
         search = choose_search(source, search, announce)
         if source.scorers:
             estimate(source, search, announce)
@@ -132,6 +140,7 @@ def tune_mert(
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open
         made = provenance(source, files, result, search)
+        made |= _of_systems(result, source)
         made |= score_entries(result.statistics, scores)
     if result.replicates:
         made["replicates"] = result.replicates.to_dict(task.names)
@@ -146,6 +155,27 @@ def tune_mert(
     written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
     write_weights(weights.out, written, base=frame, notices=notices)
     return Tuning(written, result)
+
+
+def _with_alternatives(
+    features: TunedFeatures, source: KBestSource, objective: ObjectiveOptions
+) -> TunedFeatures:
+    """The features, with the alternatives for a start where there are systems, but no weights."""
+    if features.given is not None or not source.systems:
+        return features
+    consensus = CONSENSUS[[name for name, _ in objective.metrics] == ["chrf"]]
+    return replace(features, alternatives=Alternatives(source.systems, consensus))
+
+
+def _of_systems(result: TuningResult, source: KBestSource) -> dict[str, object]:
+    """Entries of a weights file about systems: start, value of each, names of their features."""
+    if not result.task.features.alternatives.systems:
+        return {}
+    return {
+        "start": result.task.features.source,
+        "systems": values_of_systems(result.task),
+        "indicators": {name: label for label, name in source.systems.items()},
+    }
 
 
 def tune_source(

@@ -144,6 +144,7 @@ def sentence_text(before: Choice | None, choice: Choice) -> str:
     lines += _row("before", None if before is None else before.texts["chosen"])
     lines += _row("first", first)
     lines += _row("chosen", marked_changes(first, chosen) if choice.changed else "the same")
+    lines += _row("systems", ", ".join(choice.systems) if choice.systems else None)
     if other is not None:
         lead = "" if choice.margin is None else f"   ({-choice.margin:+.3f})"
         lines += _row("runner-up", marked_changes(chosen, other) + lead)

@@ -12,6 +12,7 @@ from rerank.corpus.labels import column_names
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights, by_place, vector
 from rerank.scorers.features import TOTAL, FeatureSpace
+from rerank.tuning.best_alone import Alternatives
 from rerank.tuning.bounds import Bounds
 
 
@@ -21,7 +22,8 @@ class TunedFeatures:
 
     names: of the tuned features, empty for all; given: start weights, 0 for features
     without one, and `source`, where they come from; ranges: least and greatest weight, by the name
-    of a feature or of one of its columns; option: of the shell that names them, for messages
+    of a feature or of one of its columns; option: of the shell that names them, for messages;
+    alternatives: features one of which alone is the start, where no weights are given
     """
 
     names: Sequence[str] = ()
@@ -29,6 +31,7 @@ class TunedFeatures:
     source: str = "start"
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     option: str = "--features"
+    alternatives: Alternatives = field(default_factory=Alternatives)
 
     @property
     def total(self) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rerank.errors import RerankError, UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices
+from rerank.tuning.best_alone import start_alone
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.mert import report_features
@@ -127,12 +128,17 @@ def tune(
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
     and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
     With `select` of the plan, cross-validation then chooses weights between the start and these.
+    Where the features have alternatives and no start weights, one of these is the start.
     The scale of the weights is fitted by likelihood under the path that they decode.
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
     objective = plan.objective_options.objective(metrics)
     whole = Task(corpus, features, objective, plan, decode, notices)
     task, rest = _divided(whole)
+    if features.alternatives.systems and features.given is None:
+        started = start_alone(task, announce)
+        task = replace(task, features=started)
+        rest = rest and replace(rest, features=started)
     announce(f"maximised: {task.goal.name}")
     announce(describe_bleu("first candidates", task.corpus.sums(task.corpus.first)))
     selection = None if plan.select == NONE else _selected(task, announce)
@@ -165,6 +171,8 @@ def _selected(task: Task, announce: Announce) -> Selection | None:
     if task.contextual and task.full(start).any():
         path = task.decode(start)[0]
     tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names)
+    if task.features.alternatives.systems:
+        tuning = replace(tuning, start_name=task.features.source, margin=1.0)
     return cross_validate(task.pool(path), tuning, task.notices, announce)
 
 

@@ -25,7 +25,7 @@ from rerank.cli import cli, run
 from rerank.cli.values import FolderName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.pipeline import TextFiles
-from rerank.registry import SCORE_FILES
+from rerank.registry import ALL_SYSTEMS, SCORE_FILES
 
 ROOT = Path(__file__).parents[2]
 GROUPS = {"cache", "list", "lm-eval", "relations", "topics"}
@@ -93,7 +93,9 @@ FIGURES = (
     *("perplexity", "perplexity_without_eos", "nats_per_token", "tokens", "oov", "sentences"),
     *("predicts_end", "normalised"),
 )
-ALTERNATIVES = {"perplexity": "ngram"}  # options that stand in place of the first of the command
+# options that stand in place of the first of the command
+ALTERNATIVES = {"perplexity": "ngram"}
+ALTERNATIVES |= dict.fromkeys(("ablate", "decode", "score", "tune-mbr", "tune-mert"), "systems")
 PRINTING = {
     "evaluate": ("per_document", "tests", "score_only", "digits"),
     "report": ("figures", "curves"),
@@ -369,6 +371,34 @@ def test_a_diverse_top_is_asked_for_in_any_order(
     assert (code, seen["top"], seen["diverse"]) == (0, 5, True)
 
 
+def test_outputs_of_systems_stand_in_place_of_a_list(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ["--systems", "a=x=y", "--systems", "t.xml#B", "--systems", "./c=d.xml"]
+    code, seen = called(monkeypatch, "decode", ["--weights", "w.json", *given, "-q"])
+    (lists,) = (value for value in seen["all"] if isinstance(value, pipeline.Lists))
+    everything = ALL_SYSTEMS
+    named = (("a", "x=y"), (everything, "t.xml#B"), (everything, "c=d.xml"))
+    systems = tuple((name, Path(path)) for name, path in named)
+    assert (code, lists.kbest, lists.systems) == (0, "", systems)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "expected --kbest FILE or --systems NAME=FILE, found neither; give one of them"),
+        ("--kbest dev.kbest --systems a=base.txt", "NAME=FILE, found both; give one of them"),
+        ("--systems a=base.txt --kbest-format moses", "--kbest-format: not for the lists of --sy"),
+    ],
+    ids=["neither", "both", "format"],
+)
+def test_a_command_reads_one_kind_of_lists(
+    words: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["decode", "--docs", "dev.docs", "--weights", "w.json", *words.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
 # Exit codes
 
 
@@ -478,7 +508,7 @@ def test_the_script_ends_with_the_exit_code_and_a_reader_that_leaves_is_no_fault
     _, words = left.communicate()
     assert (left.returncode, b"Traceback" in words, b"rror" in words) == (0, False, False)
     assert code == 2
-    assert "Missing option '--kbest'" in message
+    assert "Missing option '--weights'" in message
 
 
 @pytest.mark.parametrize(("when", "code"), [("flush_messages", 3), ("run", 143)])

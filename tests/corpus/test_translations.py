@@ -37,15 +37,16 @@ def xml(tmp_path: Path) -> Path:
 
 def test_the_systems_of_a_file_are_had_with_its_documents(xml: Path) -> None:
     """What makes lists of several systems (`--systems`) calls."""
-    notices = Notices()
-    documents, systems = read_systems(xml, None, notices)
+    documents, systems = read_systems(xml, None, Notices())
     assert documents == Documents(("d1", "d2"), (0, 2, 3), segments=("1", "2", "1"))
-    assert systems == {"X": [b"1", b"2", b"3"], "Y": [b"I", b"", b""]}
-    assert notices.lines() == [
-        f"2 x segment without translation, read as an empty one, first at {xml}#Y"
-    ]
+    assert {name: text.lines for name, text in systems.items()} == {
+        "X": [b"1", b"2", b"3"],
+        "Y": [b"I", None, None],
+    }
+    assert systems["Y"].name == f"{xml}#Y"
     chosen = Documents(("d2", "d1"), (0, 1, 3))
-    assert read_systems(f"{xml}#X", chosen, Notices()) == (chosen, {"X": [b"3", b"1", b"2"]})
+    target, systems = read_systems(f"{xml}#X", chosen, Notices())
+    assert (target, systems["X"].lines) == (chosen, [b"3", b"1", b"2"])
 
 
 def test_a_plain_text_has_no_systems(tmp_path: Path) -> None:

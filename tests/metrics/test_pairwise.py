@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from support.lists import kbest
 
-from rerank.metrics.pairwise import PairwiseBleu, PairwiseChrf
+from rerank.metrics.pairwise import PairwiseBleu, PairwiseChrf, leave_one_out
 
 SENTENCE_BLEU = BLEU(tokenize="none", effective_order=True)
 WORDS = st.sampled_from(["a", "b", "ab", "ba", "é", "中文", "\U0001f600"])
@@ -45,6 +45,28 @@ def test_the_utility_is_the_expectation_of_sacrebleus_score_over_all_pairs(
     texts: list[str], seed: int
 ) -> None:
     check(texts, seed)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.lists(WORDS, max_size=9).map(" ".join), min_size=2, max_size=7))
+def test_left_out_of_its_own_expectation_each_system_has_its_mean_score_against_the_others(
+    outputs: list[str],
+) -> None:
+    texts = list(dict.fromkeys(outputs))
+    votes = np.array([float(outputs.count(text)) for text in texts])
+    for utility, metric in ((PairwiseBleu, SENTENCE_BLEU), (PairwiseChrf, CHRF())):
+        truth = []
+        for text in texts:
+            others = list(outputs)
+            others.remove(text)
+            scores = [metric.sentence_score(text, [other]).score for other in others]
+            truth.append(sum(scores) / len(scores))
+        found = leave_one_out(utility(kbest([texts])), 0, votes)
+        assert found == pytest.approx(truth, rel=1e-11, abs=1e-10)
+
+
+def test_a_single_output_has_no_others_to_agree_with() -> None:
+    assert leave_one_out(PairwiseBleu(kbest([["a b"]])), 0, np.ones(1)).tolist() == [0.0]
 
 
 def test_many_ngrams_fill_several_words_of_bits() -> None:

@@ -32,20 +32,26 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolTuning:
-    """What the tuning of a pool needs besides the pool: start (F,), plan, goal and bounds."""
+    """What the tuning of a pool needs besides the pool: start (F,), plan, goal and bounds.
+
+    start_name: what the start weights are, for people; margin: standard errors by which tuned
+    weights must be better than these (`choose`), twice as many on blocks of lines.
+    """
 
     start: NDArray[np.float64]
     plan: Plan
     goal: SearchGoal
     bounds: Bounds
     names: Sequence[str]
+    start_name: str = "start weights"
+    margin: float = 0.0
 
     def anchor(self, pool: Pool) -> Anchor:
         """The start weights, or the best single feature of a pool where there are none."""
         spreads = Axes.of(pool).scale
         settled = bool(pool.fixed.any()) or not self.bounds.free_of_scale
         if settled or (self.start * spreads).any():
-            return Anchor(self.start, spreads, settled)
+            return Anchor(self.start, spreads, settled, self.start_name)
         feature, name = best_feature(pool, self.goal, self.bounds, self.names)
         return Anchor(feature, spreads, settled, name)
 
@@ -102,6 +108,8 @@ def cross_validate(
         tuned=anchor.mean(tuned),
         unit=folds.unit,
         n_folds=len(folds.parts),
+        # blocks of few documents are alike: they say little of other documents
+        margin=tuning.margin * (1 if folds.unit == "documents" else 2),
     )
     for line in selection.table():
         announce(line)

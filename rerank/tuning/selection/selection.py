@@ -134,10 +134,12 @@ def choose(
     tuned: NDArray[np.float64],
     unit: str,
     n_folds: int,
+    margin: float = 0.0,
 ) -> Selection:
     """The start where no candidate is better, else the one chosen within one standard error.
 
-    candidates: by share, the start first; for the other arguments see `Selection`. O(C G U W) for C
+    candidates: by share, the start first; margin: standard errors by which one must be better than
+    the start; for the other arguments see `Selection`. O(C G U W) for C
     candidates and G ≤ 50 groups of the jackknife.
     """
     values = np.array([objective.value(one.statistics) for one in candidates])
@@ -156,7 +158,8 @@ def choose(
     near = [
         c
         for c in range(1, len(candidates))
-        if values[c] > values[0] and values[c] >= values[best] - _error(without[best] - without[c])
+        if values[c] - values[0] > margin * _error(without[c] - without[0])
+        and values[c] >= values[best] - _error(without[best] - without[c])
     ]
     chosen = min(near, key=lambda c: abs(candidates[c].share - USUAL), default=0)
     return Selection(compared, compared[chosen], objective.name, anchor, tuned, unit, n_folds)

@@ -28,13 +28,29 @@ class Mean:
         raise AssertionError
 
 
-def chosen(table: NDArray[np.float64]) -> Selection:
+def chosen(table: NDArray[np.float64], margin: float = 0.0) -> Selection:
     """The selection for values (C, U) of candidates and units."""
     statistics = np.zeros((*table.shape, 9))
     statistics[:, :, 0] = table
     anchor = Anchor(np.ones(2), np.ones(2), settled=False)
     candidates = [Candidate(share, own) for share, own in zip(SHARES, statistics, strict=True)]
-    return choose(candidates, Mean(), anchor=anchor, tuned=np.ones(2), unit="documents", n_folds=5)
+    return choose(
+        candidates,
+        Mean(),
+        anchor=anchor,
+        tuned=np.ones(2),
+        unit="documents",
+        n_folds=5,
+        margin=margin,
+    )
+
+
+def test_a_margin_asks_for_a_gain_of_so_many_standard_errors() -> None:
+    gains = np.array([3.0, 0.0, 1.0, 0.0])  # mean 1, standard error 0.707
+    table = np.zeros((5, 4))
+    table[2] = gains
+    shares = [chosen(table, margin).chosen.candidate.share for margin in (0.0, 1.4, 1.42)]
+    assert shares == [0.3, 0.3, 0.0]
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
