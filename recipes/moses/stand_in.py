@@ -27,7 +27,7 @@ def parsed(words: Sequence[str]) -> dict[str, list[str]]:
     """Values of each option."""
     found: dict[str, list[str]] = {}
     for word in words:
-        if word.startswith("-") and word[1:2] not in set("0123456789"):
+        if word.startswith("-") and word[1:2] not in set("0123456789") and word != "-":
             values = found.setdefault(word.lstrip("-"), [])
         else:
             values.append(word)
