@@ -209,6 +209,11 @@ class Session:
             + ["--kbest-out", str(scored), "--first-id", self._first_id(), "--quiet", *reranking]
         )
         if status:
+            print(
+                "decoder.py: rerank decode failed on the list of Moses, with the weights of "
+                "-config, -weight-overwrite and --weight",
+                file=sys.stderr,
+            )
             raise SystemExit(status)
         self._check_names(plain, scored)
         sentences, lines = first_best.read_bytes().count(b"\n"), out.read_bytes().count(b"\n")

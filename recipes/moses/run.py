@@ -69,7 +69,9 @@ def prepare(shell: Shell, name: str, found: Set, failed: int | None = None) -> N
     kept = [line for line in lists if failed is None or not line.startswith(f"{failed} |||")]
     shell.write(f"{name}.candidates", "".join(kept))
     weights = EMBEDDED.weights.read_text(encoding="utf-8")
-    shell.write(f"{name}.ini", f"[candidates]\n{name}.candidates\n\n{weights}UnknownWordPenalty0= 1\n")
+    shell.write(
+        f"{name}.ini", f"[candidates]\n{name}.candidates\n\n{weights}UnknownWordPenalty0= 1\n"
+    )
 
 
 def programs(shell: Shell) -> None:
@@ -143,9 +145,7 @@ def ini(weights: Mapping[str, list[float]]) -> str:
 def bleu(shell: Shell, out: str, ref: str) -> float:
     """BLEU of sacrebleu, the words as they are."""
     hypotheses, references = shell.lines(out), shell.lines(ref)
-    return float(
-        sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True).score
-    )
+    return float(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True).score)
 
 
 def translate(shell: Shell) -> list[tuple[str, float]]:
