@@ -19,8 +19,8 @@ Features of ours that none of them has begin at their --weight.
 from __future__ import annotations
 
 import argparse
-import gzip
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +30,7 @@ from pathlib import Path
 
 from rerank.cli import run
 from rerank.errors import InputError, RerankError, UsageError
+from rerank.files.outputs import atomic
 from rerank.formats.moses_grammar import layout
 from rerank.formats.weights import Weights, read_weights, to_json, weights_from_lines
 from rerank.notices import Notices
@@ -204,10 +205,9 @@ class Session:
         weights = self.folder / "weights.json"
         weights.write_bytes(to_json(self._of_list(plain)))
         out, scored = self.folder / "out", self.folder / "rerank.nbest"
-        status = run(
-            ["decode", "--kbest", str(plain), "--weights", str(weights), "--out", str(out)]
-            + ["--kbest-out", str(scored), "--first-id", self._first_id(), "--quiet", *reranking]
-        )
+        files = {"kbest": plain, "weights": weights, "out": out, "kbest-out": scored}
+        given = [word for name, path in files.items() for word in (f"--{name}", str(path))]
+        status = run(["decode", *given, "--first-id", self._first_id(), "--quiet", *reranking])
         if status:
             print(
                 "decoder.py: rerank decode failed on the list of Moses, with the weights of "
@@ -219,15 +219,13 @@ class Session:
         sentences, lines = first_best.read_bytes().count(b"\n"), out.read_bytes().count(b"\n")
         if lines != sentences:
             raise UsageError(
-                f"expected documents of {sentences:,} sentences, as Moses translated, found "
+                f"expected documents of the {sentences:,} sentences that Moses translated, found "
                 f"{lines:,}; give the --docs of this input"
             )
-        if asked.file is not None and asked.file != "-":
-            content = scored.read_bytes()
-            packed = asked.file.endswith(".gz")
-            Path(asked.file).write_bytes(gzip.compress(content) if packed else content)
-        sys.stdout.buffer.write((scored if asked.file == "-" else out).read_bytes())
-        sys.stdout.flush()
+        if asked.file is not None:
+            copy(scored, asked.file)
+        if asked.file != "-":  # Moses, too, prints no translations after a list
+            copy(out, "-")
 
     def _first_id(self) -> str:
         """Id of the first sentence in lists of Moses."""
@@ -255,6 +253,12 @@ class Session:
                 f"expected the features {', '.join(new)}, as rerank appends them, found those of "
                 f"--weight: {', '.join(self.own)}; give {cure}"
             )
+
+
+def copy(source: Path, target: str) -> None:
+    """Copy a file; a target .gz is packed, - is standard output."""
+    with source.open("rb") as file, atomic(target) as copied:
+        shutil.copyfileobj(file, copied)
 
 
 def features_of(kbest: Path) -> list[str]:

@@ -2,9 +2,9 @@
 
     python recipes/moses/run.py [--work WORK] [--iterations 3]
 
-1. `decoder.py` around `stand_in.py` is tuned as mert-moses.pl does it: show the weights, decode with
-   `-weight-overwrite`, tune on the lists of all runs so far, and again. rerank tune-mert
-   takes the part of Moses' `mert`: it sees the columns of the lists, and no documents.
+1. `decoder.py` around `stand_in.py` is tuned as mert-moses.pl does it: show the weights, decode
+   with `-weight-overwrite`, tune on the lists of all runs so far, and again. rerank tune-mert takes
+   the part of Moses' `mert`: it sees the columns of the lists, and no documents.
 2. The test set is translated by Moses alone, by `decoder.py` with the tuned weights, and by
    `moses | rerank decode | detokenizer`; the last two must agree.
 
@@ -85,8 +85,8 @@ def programs(shell: Shell) -> None:
         shell.write(
             f"decoder.{name}",
             f"#!/bin/sh\nexec {PYTHON} {shlex.quote(str(HERE / 'decoder.py'))} --moses ./moses \\\n"
-            f"  --weight {FEATURE}={START} --docs {name}.docids --scorer {FEATURE}=document-cache \\\n"
-            '  -- "$@"\n',
+            f"  --weight {FEATURE}={START} --docs {name}.docids \\\n"
+            f'  --scorer {FEATURE}=document-cache -- "$@"\n',
             program=True,
         )
 
@@ -121,7 +121,8 @@ def tune(shell: Shell, iterations: int) -> list[tuple[str, float]]:
     weights = shown(shell.lines("features.list"))
     for run in range(1, iterations + 1):
         shell.run(
-            f"./decoder.tune -config tune.ini -inputtype 0 -weight-overwrite '{overwrite(weights)}' "
+            "./decoder.tune -config tune.ini -inputtype 0 "
+            f"-weight-overwrite '{overwrite(weights)}' "
             f"-n-best-list run{run}.best100.out 100 distinct -input-file tune.src > run{run}.out"
         )
         rows.append((f"tuning set, run {run}", bleu(shell, f"run{run}.out", "tune.ref")))

@@ -4,19 +4,22 @@
     stand_in.py -config FILE [-weight-overwrite 'Name= v …'] [-weight-file FILE] [-show-weights]
                 [-input-file FILE] [-n-best-list FILE N [distinct]] [-start-translation-id N]
 
-FILE of -config is a moses.ini of two sections: [weight], and [candidates] with the path of an n-best
-list, whose totals do not count. It translates nothing: line t of the input gets the candidates with
-id t, sorted by the current weights, of equal ones the first first. Like Moses it refuses weights of
-features that it does not have, leaves UnknownWordPenalty0 out of lists, writes two blanks after a
-hypothesis, and neither a list nor words for a sentence without candidates.
+The FILE of -config is a moses.ini of two sections: [weight], and [candidates] with the path of an
+n-best list, whose totals do not count. It translates nothing: line t of the input, from 0, gets the
+candidates with id t, sorted by the current weights, of equal ones the first first. Like Moses it
+refuses weights of features that it does not have, leaves UnknownWordPenalty0 out of lists, writes
+two blanks after a hypothesis, and for a sentence without candidates an empty line and no list.
 """
 
 from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+Features = dict[str, list[float]]
+Candidate = tuple[str, Features]
 
 UNTUNED = "UnknownWordPenalty0"
 KNOWN = {"config", "weight-overwrite", "weight-file", "show-weights", "input-file", "n-best-list"}
@@ -49,9 +52,9 @@ def sections(path: str) -> dict[str, list[str]]:
     return found
 
 
-def values_of(text: str) -> dict[str, list[float]]:
+def values_of(text: str) -> Features:
     """Values of each feature of `Name= v v Other= v`."""
-    found: dict[str, list[float]] = {}
+    found: Features = {}
     values: list[float] = []
     for word in text.split():
         if word.endswith("="):
@@ -67,52 +70,72 @@ def text_of(path: str) -> str:
         return str(file.read())
 
 
-def main(words: Sequence[str]) -> None:
-    """Decode, or show the weights."""
-    options = parsed(words)
-    ini = sections((options.get("config") or options["f"])[0])
+def current_weights(
+    options: Mapping[str, list[str]], ini: Mapping[str, list[str]], row: Features
+) -> Features:
+    """The weights of the ini, over these those of the command line; row: that of a candidate."""
+    dense = [name for name in row if "_" not in name]
     weights = values_of(" ".join(ini["weight"]))
-    lists: dict[int, list[tuple[str, dict[str, list[float]]]]] = {}
-    for line in text_of(ini["candidates"][0]).splitlines():
-        sentence, text, features, *_ = line.split("|||")
-        lists.setdefault(int(sentence), []).append((text.strip(), values_of(features)))
-    features = next(iter(lists.values()))[0][1]
-    dense = [name for name in features if "_" not in name]
     if unknown := weights.keys() - {*dense, UNTUNED}:
         sys.exit(f"stand_in: The following weights have no feature function: {sorted(unknown)}")
     for name, values in values_of(" ".join(options.get("weight-overwrite", []))).items():
-        if name not in dense or len(values) != len(features[name]):
+        if name not in dense or len(values) != len(row[name]):
             sys.exit(f"stand_in: weight-overwrite: no such feature: {name}")
         weights[name] = values
     for file in options.get("weight-file", []):
         for line in text_of(file).splitlines():
             weights[line.split()[0]] = [float(line.split()[1])]
+    return weights
+
+
+def ranked(rows: Sequence[Candidate], weights: Features) -> list[tuple[Candidate, float]]:
+    """Candidates with their totals, the best first."""
+    totals = [
+        sum(w * v for name in row for w, v in zip(weights.get(name, [0]), row[name], strict=True))
+        for _, row in rows
+    ]
+    order = sorted(range(len(rows)), key=lambda n: -totals[n])
+    return [(rows[n], totals[n]) for n in order]
+
+
+def listed(
+    t: int, rows: Sequence[tuple[Candidate, float]], size: int, *, distinct: bool
+) -> Iterator[str]:
+    """Lines of the list of a sentence."""
+    texts: list[str] = []
+    for (text, row), total in rows:
+        if len(texts) < size and not (distinct and text in texts):
+            texts.append(text)
+            features = (" ".join([f"{name}=", *(f"{v:g}" for v in row[name])]) for name in row)
+            yield f"{t} ||| {text}  ||| {' '.join(features)} ||| {total:.6g}\n"
+
+
+def main(words: Sequence[str]) -> None:
+    """Decode, or show the weights."""
+    options = parsed(words)
+    ini = sections((options.get("config") or options["f"])[0])
+    lists: dict[int, list[Candidate]] = {}
+    for line in text_of(ini["candidates"][0]).splitlines():
+        sentence, text, features, *_ = line.split("|||")
+        lists.setdefault(int(sentence), []).append((text.strip(), values_of(features)))
+    row = next(iter(lists.values()))[0][1]
+    weights = current_weights(options, ini, row)
     if "show-weights" in options:
-        for name in dense:
-            print(f"{name}=", *(f"{value:g}" for value in weights[name]))
+        for name in row:
+            if "_" not in name:
+                print(f"{name}=", *(f"{value:g}" for value in weights[name]))
         print(UNTUNED, "UNTUNEABLE")
         return
     source = options.get("input-file") or options.get("i")
     n_lines = len((text_of(source[0]) if source else sys.stdin.read()).splitlines())
     (first,) = map(int, options.get("start-translation-id", ["0"]))
     path, size, *distinct = options.get("n-best-list", ["", "0"])
-    listing: list[str] = []
-    best: list[str] = []
-    for t in range(n_lines):
-        scored = [
-            (-sum(w * v for name in row for w, v in zip(weights.get(name, ()), row[name])), n)
-            for n, (_, row) in enumerate(lists.get(t, []))
-        ]
-        ranked = [(lists[t][n], -score) for score, n in sorted(scored)]
-        best.append(ranked[0][0][0] if ranked else "")
-        seen: set[str] = set()
-        for (text, row), total in ranked:
-            if len(seen) < int(size) and not (distinct and text in seen):
-                seen.add(text if distinct else str(len(seen)))
-                column = " ".join(
-                    word for name in row for word in (f"{name}=", *(f"{v:g}" for v in row[name]))
-                )
-                listing.append(f"{first + t} ||| {text}  ||| {column} ||| {total:.6g}\n")
+    found = [ranked(lists.get(t, []), weights) for t in range(n_lines)]
+    listing = [
+        line
+        for t, rows in enumerate(found)
+        for line in listed(first + t, rows, int(size), distinct=bool(distinct))
+    ]
     if path == "-":
         print(end="".join(listing))
         return
@@ -120,7 +143,7 @@ def main(words: Sequence[str]) -> None:
         packed = gzip.open if path.endswith(".gz") else open
         with packed(path, "wt", encoding="utf-8") as file:
             file.writelines(listing)
-    print(end="".join(text + "\n" for text in best))
+    print(end="".join(f"{rows[0][0][0] if rows else ''}\n" for rows in found))
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def lists(sentences: int = 12, k: int = 8, *, seed: int = 3) -> list[str]:
     """Lists with the blanks of Moses; integer features, so that many totals are equal."""
     rng = np.random.default_rng(seed)
-    words = np.array("a red blue house tree is near here".split())
+    words = np.array(["a", "red", "blue", "house", "tree", "is", "near", "here"])
     return [
         f"{t} ||| {' '.join(rng.choice(words, 5))} {n}  ||| TM0= {a} {b} LM0= {c} WordPenalty0= -6 "
         "||| -1 ||| 0-0 "

@@ -1,8 +1,8 @@
 """What scripts/nbest-rescore of Moses does, written from a description of its behaviour.
 
-rescore.py: column 4 is the sum of weights · features, by the first section [weight], a line for each
-label; unknown labels and sparse features are KeyErrors; the order of lines stays. topbest.py: of
-the lines of one id in a row the first with the largest column 4.
+rescore.py: column 4 is the sum of weights · features, by the first section [weight], a line for
+each label; unknown labels and sparse features are KeyErrors; the order of lines stays. topbest.py:
+of the lines of one id in a row the first with the largest column 4.
 """
 
 from collections.abc import Iterator, Sequence
