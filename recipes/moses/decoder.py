@@ -325,6 +325,8 @@ def main(argv: Sequence[str]) -> int:
     except OSError as fault:
         print(f"decoder.py: {fault.filename}: {fault.strerror}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 1
     return 0

@@ -4,7 +4,9 @@ What mert-moses.pl and extractor do is written here from a description. No Moses
 """
 
 import gzip
+import os
 import re
+import subprocess
 import sys
 from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
@@ -328,3 +330,15 @@ def test_the_loop_of_mert_moses_tunes_our_feature(
     assert values[-1] > 0.05
     assert found[-1] > found[0] + 5
     assert read("tuned.ini")[-1].startswith("used= ")
+
+
+@pytest.mark.slow
+def test_the_recipe_tunes_and_reranks_the_embedded_example(folder: Path) -> None:
+    command = [sys.executable, str(RECIPE / "run.py"), "--work", str(folder / "w")]
+    environment = {**os.environ, "PYTHONPATH": str(RECIPE.parents[1])}
+    done = subprocess.run(
+        [*command, "--iterations", "1"], env=environment, stdout=subprocess.PIPE, check=True
+    )
+    table = [line.split(" | ") for line in done.stdout.decode().splitlines() if "BLEU" not in line]
+    scores = {row[0]: float(row[1].rstrip(" |")) for row in table if row[0].startswith("| t")}
+    assert scores["| test set, reranked"] > scores["| test set, Moses alone"] + 2
