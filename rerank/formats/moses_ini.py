@@ -9,6 +9,9 @@ Older files have a section for the weights of each function, `[weight-l]` for la
 names here are those of the old k-best lists, `lm`. A section `[weight-file]` names a file of sparse
 weights.
 
+Functions that are never tuned are in no k-best list, so their weights are left out: those that the
+section `[feature]` calls `tuneable=false`, and lines `Name UNTUNEABLE` of `moses -show-weights`.
+
 Alpha is in a comment before `[weight]`, because Moses refuses unknown sections and its rescore.py
 refuses other lines inside `[weight]`; both ignore such a comment.
 
@@ -20,7 +23,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from rerank.corpus import LARGEST
@@ -51,6 +55,8 @@ _OLD_SECTIONS = {  # and their labels in k-best lists: ABBR_FULL_MAP of old mert
     "weight-bl": "bl",
 }
 _UNTUNEABLE = b"UNTUNEABLECOMPONENT"  # of `moses -show-weights`: k-best lists lack its value
+_NEVER_TUNED = "weight of a feature that is never tuned, left out, as k-best lists leave it out"
+_FALSE = (b"false", b"no", b"0")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
 # `Name = w` or `Name w`
@@ -96,8 +102,8 @@ def read_ini(
     """Dense weights, sparse weights and alpha of lines `Name= w w`, `Name w w` or numbers alone.
 
     If the lines have sections, only those of [weight] are read or, without it, the old ones such as
-    [weight-l]. sparse_file: whether [weight-file] is read by the caller, so that there may be no
-    weights here.
+    [weight-l]. Weights of functions that are never tuned are left out, with a notice. sparse_file:
+    whether [weight-file] is read by the caller, so that there may be no weights here.
     """
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
@@ -106,6 +112,7 @@ def read_ini(
     old = own is not None and own not in sections
     if own is None:
         lines = _on_one_line(lines)
+    untuned = _untuned(lines, sections)
     for n, (line, section) in enumerate(zip(lines, sections, strict=True), 1):
         text = _COMMENT.sub(b"", line).strip()
         if _SECTION.fullmatch(text):
@@ -113,6 +120,9 @@ def read_ini(
                 kind = "[weight-file] ignored; its weights are not read"
                 notices.add(kind, source=source, line=n)
         elif text and (section == own or (old and _old_name(section))):
+            if _is_untuned(text, untuned):
+                notices.add(_NEVER_TUNED, source=source, line=n)
+                continue
             if _UNTUNEABLE in text:
                 kind = f"{_UNTUNEABLE.decode()}, left out, as k-best lists leave it out"
                 notices.add(kind, source=source, line=n)
@@ -146,6 +156,32 @@ def weight_file(lines: Sequence[bytes]) -> tuple[str, int] | None:
         if section == b"weight-file" and text and not _SECTION.fullmatch(text):
             return text.decode(), n
     return None
+
+
+def _untuned(lines: Sequence[bytes], sections: Sequence[bytes | None]) -> set[bytes]:
+    """Names of the functions of [feature] that are `tuneable=false`.
+
+    One without `name=` is called by its class and a number, as in moses/FF/FeatureFunction.cpp.
+    """
+    found: set[bytes] = set()
+    unnamed: Counter[bytes] = Counter()
+    for line, section in zip(lines, sections, strict=True):
+        words = _COMMENT.sub(b"", line).split()
+        if section == b"feature" and words and not words[0].startswith(b"["):
+            options = dict(word.split(b"=", 1) for word in words[1:] if b"=" in word)
+            name = options.get(b"name")
+            if name is None:
+                name = words[0] + b"%d" % unnamed[words[0]]
+                unnamed[words[0]] += 1
+            if options.get(b"tuneable") in _FALSE:
+                found.add(name)
+    return found
+
+
+def _is_untuned(text: bytes, untuned: Collection[bytes]) -> bool:
+    """Whether a line of [weight] is of a function that is never tuned."""
+    words = text.replace(b"=", b" ", 1).split()
+    return bool(words) and (words[0] in untuned or words[1:] == [b"UNTUNEABLE"])
 
 
 def _old_name(section: bytes | None) -> str | None:

@@ -164,6 +164,34 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
     ]
 
 
+def test_weights_of_functions_that_are_never_tuned_are_left_out_with_a_notice() -> None:
+    notices = Notices()
+    content = b"""[feature]
+KENLM name=LM0 order=5
+KENLM tuneable=false order=3
+WordPenalty
+Distortion tuneable=true
+PhraseDictionary tuneable=false name=Names num-features=2 # of names
+[weight]
+LM0= 0.5
+KENLM0= 0.1
+WordPenalty0= -1
+Distortion0= 0.2
+Names= 0.2 0.2
+"""
+    found = weights_from_lines(content.split(b"\n"), notices, source="moses.ini")
+    assert found.dense == {"LM0": (0.5,), "WordPenalty0": (-1.0,), "Distortion0": (0.2,)}
+    kind = "weight of a feature that is never tuned, left out, as k-best lists leave it out"
+    assert notices.lines() == [f"2 x {kind}, first at moses.ini:9"]
+
+
+def test_what_show_weights_prints_is_read() -> None:
+    notices = Notices()
+    found = weights_from_lines([b"LM0= 0.5", b"UnknownWordPenalty0 UNTUNEABLE"], notices)
+    assert found.dense == {"LM0": (0.5,)}
+    assert "never tuned" in notices.lines()[0]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -173,6 +201,7 @@ def test_a_file_of_sparse_weights_that_is_not_read_is_named() -> None:
         (b"[weight]\nLM0= 1e999\n", "w.ini:2: expected a finite number"),
         (b"[weight]\nTM0= UNTUNEABLECOMPONENT\n", "section .weight., found none"),
         (b"[weight]\nLM0=\n", "w.ini:2: expected a number after 'LM0='"),
+        (b"[weight]\n=\n", "w.ini:2: expected"),
         (b"a_b= 1\na_b= 2\n", "w.ini:2: expected one weight of 'a_b', found two"),
         (b"not used\n", "w.ini: expected weights, found 'not used', which mert-moses.pl writes"),
         (b"# alpha: -1\n[weight]\nLM0= 1\n", "w.ini:1: expected alpha above 0, found '-1'"),
