@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import reading_options
+from rerank.cli.lists import reading_options, systems_option
 from rerank.cli.options import (
     Messages,
     docs_option,
     format_option,
-    kbest_option,
+    kbest_or_systems_option,
     message_options,
     no_docs_option,
     print_result,
@@ -21,7 +21,8 @@ from rerank.cli.values import FILE, FOLDER, TEXT, Pair
 
 
 @click.command()
-@kbest_option
+@kbest_or_systems_option
+@systems_option
 @docs_option
 @no_docs_option
 @reading_options
@@ -56,7 +57,8 @@ from rerank.cli.values import FILE, FOLDER, TEXT, Pair
 @format_option
 @message_options
 def check(
-    kbest: str,
+    kbest: str | None,
+    systems: tuple[tuple[str, str], ...],
     docs: str | None,
     no_docs: str | None,
     references: tuple[str, ...],
@@ -82,9 +84,12 @@ def check(
     from rerank import pipeline
 
     side: dict[str, str | Path] = {} if source is None else {"source": source}
+    outputs = tuple((name, Path(file)) for name, file in systems)
     with messages.warnings() as notices:
         result = pipeline.check(
-            pipeline.Lists(kbest, docs, no_docs, lms=lms, side=side, **reading),
+            pipeline.Lists(
+                kbest or "", docs, no_docs, systems=outputs, lms=lms, side=side, **reading
+            ),
             references,
             weights=weights,
             tokenize=tokenize,

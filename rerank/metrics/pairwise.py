@@ -58,7 +58,7 @@ def leave_one_out(utility: ExpectedUtility, t: int, votes: Floats) -> Floats:
         return np.zeros_like(votes)
     expected = utility.expected(t, votes / systems)
     own = 100.0 * (utility.words(t) > 0)  # of a text against itself
-    return np.asarray((systems * expected - own) / (systems - 1))
+    return np.maximum((systems * expected - own) / (systems - 1), 0.0)  # rounding goes below
 
 
 class TextSets(NamedTuple):

@@ -29,7 +29,7 @@ from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.lists import KBestFile, Lists, made_lists, own_documents
 from rerank.pipeline.models import check_names
 from rerank.pipeline.progress import progress
 
@@ -53,6 +53,9 @@ def check(
     UsageError for missing files. Memory: a document, the first candidates and the references.
     """
     strict = (notices or PythonWarnings()).strict
+    lists.check()
+    if lists.systems and fix is not None:
+        raise UsageError(f"--fix {fix}: there is no list of --systems to copy; leave it out")
     files = [*lists.files, *references, *([weights] if weights else [])]
     inputs = InputFiles(files)
     if str(fix) == "-":
@@ -60,9 +63,20 @@ def check(
     copies = {} if fix is None else _copies(lists, references, fix)
     check_outputs(copies.values(), files)
     with ExitStack() as opened:
-        read = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
         models = _vocabularies(lists)
-        findings, summary = examine(read, references, weights, models, tokenize=tokenize)
+        first, documents = Findings(), None
+        try:
+            documents = own_documents(lists) if lists.systems else None
+            read, _ = made_lists(lists, first, opened, documents)
+        except InputError as fault:
+            first.refuse(fault)
+            return CheckResult(first, None, strict, None)
+        if not lists.systems:
+            read = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
+        findings, summary = examine(
+            read, references, weights, models, documents=documents, tokenize=tokenize
+        )
+        findings.merge(first)
         cleaned = None if fix is None else _clean(lists, read, references, copies)
         inputs.check()
     return CheckResult(findings, summary, strict, cleaned)
@@ -74,13 +88,19 @@ def examine(
     weights: str | Path | None,
     models: Sequence[KnownWords] = (),
     *,
+    documents: Documents | None = None,
     tokenize: str = "none",
 ) -> tuple[Findings, Summary | None]:
-    """Findings about files that can be read twice, and a summary of lists that can be read."""
+    """Findings about files that can be read twice, and a summary of lists that can be read.
+
+    documents: of the run, if they are known already.
+    """
     findings = Findings()
     totals = _weighted_totals(weights, models, findings)
     file = KBestFile(lists.kbest, lists, unreported=Findings())
-    documents, known = _documents(file, references, findings)
+    known = documents is not None
+    if documents is None:
+        documents, known = _documents(file, references, findings)
     targets = _targets(file, references, documents, findings)
     survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize)
     try:

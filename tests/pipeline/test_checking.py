@@ -341,3 +341,23 @@ def test_lists_of_other_tools_are_read_on_after_a_fault(
     result = check(Lists("dev.out"))
     found = {line for one in result.findings.of_level(True) for line in one.lines}
     assert sorted(found) == lines
+
+
+def test_lists_of_systems_are_checked_as_they_are_made(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("one").write_text("a cat\nit is small\nhe sleeps\n")
+    Path("two").write_text("the cat\nit is small\nhe sleeps\r\n")
+    options = ["--docs", "dev.docs", "--ref", "dev.ref"]
+    assert run(["check", "--systems", "A=one", "--systems", "B=two", *options]) == 0
+    found = capsys.readouterr().out
+    assert "hypotheses  4; k min 1, median 1, max 2" in found
+    assert "sysA" in found
+    assert "two:3: " in found  # its line end
+    Path("two").write_text("the cat\n")
+    assert run(["check", "--systems", "A=one", "--systems", "B=two", *options]) == 3
+    assert "two: expected 3 lines" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="--fix out: there is no list of --systems to copy"):
+        check(Lists("", "dev.docs", systems=(("A", "one"), ("B", "two"))), fix="out")
+    assert run(["check", *options]) == 2
+    assert "expected --kbest FILE or --systems" in capsys.readouterr().err
