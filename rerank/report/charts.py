@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LEFT, WIDTH, HEIGHT = 70.0, 1000.0, 240.0  # labels stand left of LEFT
+LABEL = 16.0  # height of a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +103,14 @@ def _axis(bottom: float, top: float) -> Axis:
     values = [top - 0.08 * (top - bottom), 0.0, bottom + 0.08 * (top - bottom)]
     if abs(inner) > (top - bottom) / 4:
         values.append(inner)
+    zero = _height(0.0, bottom, top)
+    heights = {value: _height(value, bottom, top) for value in values}
     ticks = tuple(
-        (_r(_height(value, bottom, top)), f"{value:+.2f}" if value else "0") for value in values
+        (_r(height), f"{value:+.2f}" if value else "0")
+        for value, height in heights.items()
+        if not value or abs(height - zero) > LABEL
     )
-    return Axis(_r(_height(0.0, bottom, top)), ticks)
+    return Axis(_r(zero), ticks)
 
 
 def _r(value: float) -> float:

@@ -1,5 +1,7 @@
 """Where the bars and circles of charts are."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,3 +47,11 @@ def test_the_largest_share_is_full() -> None:
     assert shares([1.0, -4.0, 0.0]) == [25.0, 100.0, 0.0]
     assert shares([]) == []
     assert shares([0.0]) == [0.0]
+
+
+@given(values)
+def test_labels_of_an_axis_do_not_lie_on_each_other(found: list[float]) -> None:
+    _, axis = bars(found)
+    places = sorted(place for place, _ in axis.ticks)
+    assert "0" in [label for _, label in axis.ticks]
+    assert all(b - a >= 16 for a, b in pairwise(places))
