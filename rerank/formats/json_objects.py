@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rerank.errors import InputError
@@ -105,3 +105,14 @@ def _whole(digits: str) -> int:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole)
+
+
+def first_object(head: Sequence[bytes]) -> dict[str, Any]:
+    """The object on the first line that is not blank; empty if it is none."""
+    first = next(line for line in head if line.strip())
+    if not first.lstrip().startswith(b"{"):
+        return {}
+    try:
+        return read_object(first)
+    except InputError:
+        return {}

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
-from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses
-from rerank.formats.json_objects import first_key, read_object, read_objects
+from rerank.formats.json_objects import first_key, first_object, read_objects
 from rerank.formats.jsonl_reader import CANDIDATES, SOURCE_KEYS, Reader, id_of, written
 from rerank.formats.moses import chunks
 from rerank.formats.sockeye import DOCUMENT_KEYS, carried
@@ -46,13 +45,7 @@ class JsonLines:
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first object has a list of candidates."""
-        first = next(line for line in head if line.strip())
-        if not first.lstrip().startswith(b"{"):
-            return False
-        try:
-            found = read_object(first)
-        except InputError:
-            return False
+        found = first_object(head)
         return isinstance(found.get(first_key(found, CANDIDATES) or ""), list)
 
     def read(

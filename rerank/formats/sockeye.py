@@ -19,7 +19,7 @@ from typing import Any
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat
-from rerank.formats.json_objects import first_key, read_object, read_objects, text_of
+from rerank.formats.json_objects import first_key, first_object, read_objects, text_of
 from rerank.notices import Notices
 
 DOCUMENT_KEYS = ("document", "document_id", "doc_id", "docid", "doc")
@@ -39,13 +39,7 @@ class Sockeye(ReadOnlyFormat):
 
     def detect(self, head: Sequence[bytes]) -> bool:
         """Whether the first object has a translation and, of an n-best list, its scores."""
-        first = next(line for line in head if line.strip())
-        if not first.lstrip().startswith(b"{"):
-            return False
-        try:
-            found = read_object(first)
-        except InputError:
-            return False
+        found = first_object(head)
         return "translation" in found and ("sentence_id" in found or "scores" in found)
 
     def read(
