@@ -244,7 +244,11 @@ def _targets(
                 sound.append(path)  # read once more, together with the others
                 continue
         findings.merge(found)
-    return read_references(sound, documents, findings, model=model) if sound else []
+    try:
+        return read_references(sound, documents, findings, model=model) if sound else []
+    except InputError as fault:  # of a text that lacks a sentence
+        findings.refuse(fault)
+        return []
 
 
 # Clean copies

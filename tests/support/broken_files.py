@@ -241,6 +241,19 @@ def _firsts_as_references(old: bytes) -> bytes:
 
 _LONG = "x" * (17 << 20)
 _RAGGED = r"expected 4 feature values as on the first line, found"
+_DATASET = '<dataset><doc id="evening"><ref><seg id="1">a</seg></ref></doc></dataset>'
+_SGML = """\
+<refset setid="x" srclang="any" trglang="en">
+<doc docid="town">
+<seg id="1">the bar is closed & dark</seg>
+<seg id="2">no one is coming</seg>
+</doc>
+<DOC genre="talk" docid="evening">
+<seg id="1">the lamp is lit</seg>
+<seg id="2">it gives a light</seg>
+</DOC>
+</refset>
+"""
 _BOMB = '<!DOCTYPE b [<!ENTITY a "aaaa"><!ENTITY c "&a;&a;&a;&a;">]>\n<dataset>&c;</dataset>\n'
 
 BROKEN = [
@@ -612,6 +625,20 @@ BROKEN = [
         '<?xml version="1.0"?>\n<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/hosts">]>\n'))),
     case(55, "dtd", FAULT, r"dev\.kbest:1: .*SGML or XML", kbest(content(
         '<?xml version="1.0"?>\n<!DOCTYPE a SYSTEM "http://example.org/a.dtd">\n<dataset/>\n'))),
+    case(54, "reference-joined-by-ids", SOUND, "no faults, no warnings", {REF: content(_SGML)}),
+    case(54, "reference-repeated-id", FAULT, r"dev\.ref:\d+: .*seg",
+         {REF: content(_SGML.replace('<seg id="2">it gives', '<seg id="1">it gives'))}),
+    case(54, "reference-of-others", FAULT, r"dev\.ref: expected a reference of each of 4 sentences",
+         {REF: content(_SGML.replace('docid="town"', 'docid="village"'))}),
+    *(
+        case(55, f"reference-{name}", FAULT, r"dev\.ref:\d+: .*(entit|document type)",
+             {REF: content(f"<?xml version='1.0'?>\n<!DOCTYPE a {kind}>\n{_DATASET}\n")})
+        for name, kind in (
+            ("bomb", '[<!ENTITY a "aaaa"><!ENTITY c "&a;&a;">]'),
+            ("external", '[<!ENTITY b SYSTEM "file:///x">]'),
+            ("dtd", 'SYSTEM "http://example.org/a.dtd"'),
+        )
+    ),
     *(
         case(56, name, SOUND, "no faults, no warnings",
              {DOCS: content(f"{label}\n{label}\ntown\ntown\n")})
