@@ -3,8 +3,8 @@
     python recipes/bench/metrics.py --data DATA [--sentences 500]
 
 Reads 100-best lists (tvsub-zh-en/test) with one reference, and one output for each sentence, as
-`rerank evaluate` has. sacrebleu computes what `corpus_score` sums: statistics of each hypothesis,
-references prepared once. All statistics are compared.
+`rerank evaluate` has. sacrebleu computes the statistics of each hypothesis that `corpus_score`
+sums, and prepares each reference once, however many hypotheses it has. All are compared.
 """
 
 from __future__ import annotations
@@ -52,11 +52,13 @@ def lists(folder: Path, sentences: int, top: int | None) -> tuple[Lines, Lines]:
 
 
 def of_sacrebleu(metric: Any, candidates: Lines, references: Lines) -> list[Sequence[float]]:
-    """Statistics of each hypothesis, as `corpus_score` computes them."""
+    """Statistics of each hypothesis."""
     rows: list[Sequence[float]] = []
     for group, (line,) in zip(candidates, references, strict=True):
-        texts = [text.decode() for text in group]
-        rows += metric._extract_corpus_statistics(texts, [[line.decode()] * len(texts)])
+        (prepared,) = metric._cache_references([[line.decode()]])
+        for text in group:
+            segment = metric._preprocess_segment(text.decode())
+            rows.append(metric._compute_segment_statistics(segment, prepared))
     return rows
 
 

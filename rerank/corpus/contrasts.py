@@ -1,7 +1,7 @@
 """Contrastive items from k-best lists: candidates that differ in one word, which a reference has.
 
-Real systems made both variants, so that they differ as candidates of a list do. The rule is that
-of a set of pronouns (Bawden et al. 2018, https://aclanthology.org/N18-1118, write theirs by hand).
+Contrastive sets are mostly written by hand (Bawden et al. 2018, https://aclanthology.org/N18-1118).
+Here a system has made both variants: its own errors, in the documents that are to be reranked.
 """
 
 from __future__ import annotations

@@ -172,10 +172,6 @@ def draw(
     return write_figures(Path(folder), result, found)
 
 
-def _sha256(path: str | Path) -> str:
-    return digest(path).removeprefix("sha256:")
-
-
 class _Decoding:
     """The choices of a trace, and what is counted in their first reading.
 

@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 from lm.backend import Backend
 from lm.causal.engine import VERSION, CausalEngine
 from lm.causal.folder import CausalModel
-from lm.engine import EngineCounts
 from rerank.cache import Cache
 from rerank.corpus.detokenisation import detokenised
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
-from rerank.scorers import ContextualSource, ScoredDocument
+from rerank.scorers import ScoredDocument
 from rerank.scorers.cached_scores import CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.causal_options import CausalOptions
 from rerank.scorers.causal_problem import CausalProblem, complete
 from rerank.scorers.causal_texts import CausalTexts
+from rerank.scorers.model_source import ModelSource
 
 ERRORS = {"float32": 1e-3, "bfloat16": 2.0}  # in nats a sentence
 Named = tuple[str, KBest]
 
 
-class CausalLM(ContextualSource):
+class CausalLM(ModelSource[CausalEngine]):
     """The feature of one causal language model, in nats.
 
     A sentence's score is log p of its tokens, the newline at its end included, given the earlier
@@ -45,15 +45,10 @@ class CausalLM(ContextualSource):
         backend: Backend | None = None,
         cache: Cache | None = None,
     ) -> None:
-        super().__init__(name)
+        super().__init__(name, CausalEngine(model, backend or Backend()), cache, ERRORS)
         self.model, self.options, self.order = model, options, options.order
-        self.remembered = self._cut = 0
-        self._engine = CausalEngine(model, backend or Backend())
-        self.error = ERRORS[self._engine.backend.dtype]
-        self.runs_on = self._engine.backend.device.type
-        self._cache, self._lazy = cache, False
         self._null = replace(options, sentences=0, tokens=None)
-        self._memory, self._null_memory = self._scorer_cache(), self._scorer_cache(null=True)
+        self._cut = 0
 
     def check(self) -> None:
         """ValueError for an architecture or a tokenizer that scores cannot be computed with."""
@@ -66,7 +61,7 @@ class CausalLM(ContextualSource):
         self._engine.check()
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """The cache under a digest of everything that determines the scores of a text."""
+        """As of `ModelSource`; null scores are those of a window of no sentences."""
         backend, options = self._engine.backend, self._null if null else self.options
         identity: list[object] = ["causal", VERSION, self.model.digest, options.identity]
         identity += [backend.dtype, backend.deterministic]
@@ -80,33 +75,9 @@ class CausalLM(ContextualSource):
         identity = repr((self.model.digest, self.options.identity))
         return hashlib.sha256(identity.encode()).hexdigest()
 
-    @property
-    def seconds(self) -> float:
-        """Time that the model has computed so far."""
-        return self.work.seconds
-
-    @property
-    def work(self) -> EngineCounts:
-        """Counters of what was computed so far."""
-        return self._engine.counts
-
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over lists of k candidates."""
         return 1.0 if self.order is None else k**self.order
-
-    def lazily(self) -> None:
-        """Score only after the histories that a search reaches, where pairs take a pass each."""
-        if self.order == 1:
-            self._lazy, self.order = True, None
-            self._memory = self._scorer_cache()
-
-    def remembers(self, kbest: KBest) -> bool:
-        """Whether some scores of these lists are in the cache."""
-        return self._memory.peek(ListTexts.of(kbest)) is not None
-
-    def remembers_null(self, kbest: KBest) -> bool:
-        """Whether the null scores of these lists are in the cache."""
-        return self._null_memory.peek(ListTexts.of(kbest)) is not None
 
     def forgetful(self) -> CausalLM:
         """A copy for measuring time, which neither uses the cache nor counts."""

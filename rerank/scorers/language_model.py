@@ -25,11 +25,12 @@ from rerank.cache import Cache
 from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError
 from rerank.notices import Notices
-from rerank.scorers import ContextualSource, ScoredDocument
+from rerank.scorers import ScoredDocument
 from rerank.scorers.acausal import AcausalProblem
 from rerank.scorers.cached_scores import Arrays, CachedScores, ListTexts, ScorerCache, flat
 from rerank.scorers.contextual import ContextualProblem
 from rerank.scorers.following import located
+from rerank.scorers.model_source import ModelSource
 from rerank.scorers.model_work import counters, work_done
 from rerank.scorers.side_rows import side_rows
 from rerank.scorers.unknown_words import UnknownWords
@@ -39,7 +40,7 @@ Named = tuple[str, KBest]
 ListScoring = Callable[[Candidates, NDArray[np.int64], Rows | None], list[Scores]]
 
 
-class LanguageModel(ContextualSource):
+class LanguageModel(ModelSource[ScoringEngine]):
     """The features of one model folder.
 
     Order 0: each candidate is scored once. Order 1: after each candidate of the previous sentence,
@@ -60,25 +61,20 @@ class LanguageModel(ContextualSource):
         *,
         document_cache: float | None = None,
     ) -> None:
-        super().__init__(name)
-        self.columns = (f"{name}oov",)
-        self.side_information = information_of(saved.model.context, training=False)
         model = saved.model
         if document_cache is not None:
             model = WithDocumentCache(model, document_cache)
+        super().__init__(name, ScoringEngine.of(model, backend), cache, ERRORS)
+        self.columns = (f"{name}oov",)
+        self.side_information = information_of(saved.model.context, training=False)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
         self.causal = model.causal
-        self.remembered, self.unknown = 0, UnknownWords()
-        self._engine = ScoringEngine.of(model, backend)
-        self.error = ERRORS[self._engine.backend.dtype]
-        self.runs_on = self._engine.backend.device.type
-        self._cache, self._lazy = cache, False
-        self._memory, self._null_memory = self._scorer_cache(), self._scorer_cache(null=True)
+        self.unknown = UnknownWords()
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:
-        """The cache under a digest of everything that determines the scores of a text.
+        """As of `ModelSource`.
 
-        null: of the scores in the start context, where a document cache is empty; those of a
+        Null scores are those in the start context, where a document cache is empty; those of a
         model of order 0 are its only scores.
         """
         backend = self._engine.backend
@@ -101,36 +97,12 @@ class LanguageModel(ContextualSource):
         identity = repr((self.saved.digest, self.document_cache))
         return hashlib.sha256(identity.encode()).hexdigest()[: len(self.saved.digest)]
 
-    @property
-    def seconds(self) -> float:
-        """Time that the model has computed so far."""
-        return self.work.seconds
-
-    @property
-    def work(self) -> EngineCounts:
-        """Counters of what was computed so far."""
-        return self._engine.counts
-
     def passes(self, k: float) -> float:
         """Cost of exact search, in passes over the tries of lists of k candidates."""
         if self.order is None:
             return 1.0
         # one pass serves all candidates of a sentence before, if they only add to the logits
         return k ** max(0, self.order - int(self._engine.model.additive))
-
-    def lazily(self) -> None:
-        """Score only after the histories that a search reaches, if each pair would take a pass."""
-        if self.order == 1 and self.passes(2) > 1:
-            self._lazy, self.order = True, None
-            self._memory = self._scorer_cache()
-
-    def remembers(self, kbest: KBest) -> bool:
-        """Whether some scores of these lists are in the cache."""
-        return self._memory.peek(self._texts(kbest)) is not None
-
-    def remembers_null(self, kbest: KBest) -> bool:
-        """Whether the null scores of these lists are in the cache."""
-        return self._null_memory.peek(self._texts(kbest)) is not None
 
     def forgetful(self) -> LanguageModel:
         """A copy for measuring time, which neither uses the cache nor counts."""

@@ -57,7 +57,8 @@ def contrastive_pairs(
     An item has a candidate and variants that differ from it in one word of the class, as
     `rerank.corpus.contrasts.contrast_of` finds them. word_class: a name of
     `rerank.metrics.word_classes.CLOSED`, or of word_lists, its files. context: how many sentences
-    of the first reference come before each. InputError if no list has an item. Memory: a document.
+    of the first reference come before each. InputError if no list has an item. Memory: the
+    references, and the lists of a document.
     """
     given = {name: read_words(path, notices) for name, path in (word_lists or {}).items()}
     classes = {own.name: own for own in english_classes(given, None, notices)}
