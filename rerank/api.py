@@ -134,6 +134,7 @@ def read(
     first_id: int = 0,
     clip_inf: float | None = None,
     max_k: int = 1_000_000,
+    encoding: str = "utf-8",
     side: Mapping[str, str | Path] | None = None,
 ) -> DocumentReader:
     """Documents of a k-best list and of a file with the document id of each source line.
@@ -151,6 +152,7 @@ def read(
             first_id=first_id,
             clip_inf=clip_inf,
             max_k=max_k,
+            encoding=encoding,
             side=side or {},
         )
     )

@@ -71,8 +71,8 @@ def cleaned_list(path: FilePath, options: ReadingOptions) -> tuple[Iterator[byte
     if not isinstance(known, Moses | NamedFeatures):
         if found.first_fault is not None:
             raise found.first_fault
-        return _kept(path, set(), skips, repairs), repairs
-    kept = _kept(path, found.refused, skips, repairs)
+        return _kept(path, options, set(), skips, repairs), repairs
+    kept = _kept(path, options, found.refused, skips, repairs)
     order = np.concatenate(ids) if ids else np.zeros(0, np.int64)
     falls = np.flatnonzero(np.diff(order) < 0)
     if not len(falls):
@@ -82,9 +82,12 @@ def cleaned_list(path: FilePath, options: ReadingOptions) -> tuple[Iterator[byte
     return _in_order(kept, by_id.tolist()), repairs
 
 
-def _kept(path: FilePath, refused: set[int], skips: bool, repairs: Counter[str]) -> Iterator[bytes]:
+def _kept(
+    path: FilePath, options: ReadingOptions, refused: set[int], skips: bool, repairs: Counter[str]
+) -> Iterator[bytes]:
     """The lines but for those refused and, if it `skips` them, blank ones."""
-    for number, line in enumerate(_without_marks(read_lines(path, Findings())), 1):
+    lines = read_lines(path, Findings(), encoded=options.encoded)
+    for number, line in enumerate(_without_marks(lines), 1):
         if number in refused:
             repairs[LEFT_OUT] += 1
         elif skips and not line.strip():

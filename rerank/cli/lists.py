@@ -18,7 +18,17 @@ from rerank.cli.options import (
 )
 from rerank.cli.searching import search_of
 from rerank.cli.side_information import side_of, side_options
-from rerank.cli.values import FILE, FOLDER, MOST_LINES, PART, TEXT, WEIGHT, Pair, Whole
+from rerank.cli.values import (
+    FILE,
+    FOLDER,
+    MOST_LINES,
+    PART,
+    TEXT,
+    WEIGHT,
+    EncodingName,
+    Pair,
+    Whole,
+)
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES
 
 if TYPE_CHECKING:
@@ -47,6 +57,21 @@ _READING_OPTIONS = [
         type=FILE,
         help="Numbers of each hypothesis of a flat or Portage list, a line each, as features F0, "
         "F1, ….",
+    ),
+    click.option(
+        "--encoding",
+        type=EncodingName(),
+        metavar="NAME",
+        default="utf-8",
+        show_default=True,
+        help="Encoding of the list, as latin-1, cp1252 or gb18030; what is written is UTF-8.",
+    ),
+    click.option(
+        "--encoding-errors",
+        type=click.Choice(["strict", "replace"]),
+        default="strict",
+        show_default=True,
+        help="Refuse bytes of the list that are not of its encoding, or read U+FFFD for them.",
     ),
     click.option(
         "--top",

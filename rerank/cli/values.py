@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 
 from rerank.corpus import LARGEST
 from rerank.errors import UsageError
+from rerank.files.encoding import Encoding
 from rerank.files.paths import refuse_long
 from rerank.formats.tokens import NUMBER, shown
 
@@ -130,6 +131,20 @@ class FolderName(FileName):
 
 
 TEXT, FILE, FOLDER = Text(), FileName(), FolderName()
+
+
+class EncodingName(Text):
+    """Name of an encoding in which ASCII stays as it is."""
+
+    name = "encoding"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name as it is given."""
+        try:
+            Encoding(super().convert(value, param, ctx))
+        except ValueError as fault:
+            self.fail(str(fault), param, ctx)
+        return value
 
 
 class NameList(Text):

@@ -15,6 +15,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
+from rerank.files.encoding import Encoding
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
 
@@ -33,7 +34,8 @@ class ReadingOptions:
     the first source sentence; clip_inf: magnitude to read for infinite numbers, which are otherwise
     errors; max_k: candidates of a sentence, above which a list is refused; kbest_format: NAME or
     NAME:K, the format to read, which is otherwise recognised; kbest_scores: file with the numbers
-    of each hypothesis of a format whose lists have none.
+    of each hypothesis of a format whose lists have none; encoding, encoding_errors: of the file of
+    the lists, and `strict` or `replace` for bytes that are not of it.
     """
 
     top: int | None = None
@@ -43,6 +45,13 @@ class ReadingOptions:
     max_k: int = 1_000_000
     kbest_format: str | None = None
     kbest_scores: FilePath | None = None
+    encoding: str = "utf-8"
+    encoding_errors: str = "strict"
+
+    @property
+    def encoded(self) -> Encoding:
+        """The encoding of the lists."""
+        return Encoding(self.encoding, self.encoding_errors == "replace")
 
 
 ALL = ReadingOptions()

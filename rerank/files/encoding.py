@@ -1,11 +1,14 @@
-"""Errors for bytes that are not UTF-8 text: place, probable encoding, and cure."""
+"""The encoding of a text; for bytes that are not UTF-8, the place, probable encoding, and cure."""
 
 from __future__ import annotations
 
 import codecs
 import re
+import warnings
+from dataclasses import dataclass
 
 from rerank.errors import InputError
+from rerank.notices import Notices
 
 _WIDE_MARKS = {  # UTF-32 first: its little-endian mark begins with that of UTF-16
     codecs.BOM_UTF32_LE: "UTF-32LE",
@@ -14,7 +17,71 @@ _WIDE_MARKS = {  # UTF-32 first: its little-endian mark begins with that of UTF-
     codecs.BOM_UTF16_BE: "UTF-16BE",
 }
 _ENDIAN = {"LE": "little-endian", "BE": "big-endian"}
+NEWLINE = b"\n"
+_REPLACEMENT = "\ufffd".encode()
 _EXTRACTOR = re.compile(rb"(FEATURES|SCORES)_BIN_BEGIN_")
+
+_PROBE = bytes(range(128)) + rb"\n \u0041 xn--a +AGE-"  # also what escapes of some codecs change
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Encoding of a text whose ASCII bytes are ASCII characters, as UTF-8, Latin-1 or GB18030.
+
+    name: as Python's codecs have it; replace: whether U+FFFD stands for bytes that are not of the
+    encoding, which are otherwise errors. ValueError for a name of no such encoding.
+    """
+
+    name: str = "utf-8"
+    replace: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of deprecated escapes
+                known = _PROBE.decode(self.name) == _PROBE.decode("ascii")
+        except (LookupError, ValueError):
+            known = False
+        if not known:
+            raise ValueError(
+                f"no encoding of text in which ASCII stays as it is: {self.name!r}; name one as "
+                "latin-1, cp1252, cp1251 or gb18030, or convert the file with iconv"
+            )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether valid text is UTF-8 already, and nothing is replaced."""
+        return codecs.lookup(self.name).name == "utf-8" and not self.replace
+
+    def utf8(self, block: bytes, source: str, first: int, notices: Notices) -> bytes:
+        """A block of whole lines in UTF-8; `first` is the number of its first line.
+
+        InputError for the first byte that is not of the encoding, a notice where it is replaced.
+        """
+        try:
+            return block.decode(self.name).encode()
+        except UnicodeDecodeError as invalid:
+            place = invalid.start
+        line = first + block.count(NEWLINE, 0, place)
+        if not self.replace:
+            notices.refuse(
+                InputError(
+                    f"expected {self.name}, found 0x{block[place]:02X} at byte "
+                    f"{place - block.rfind(NEWLINE, 0, place)} of the line; name the encoding of "
+                    "the list with --encoding, or add --encoding-errors replace",
+                    source=source,
+                    line=line,
+                )
+            )
+        text = block.decode(self.name, "replace").encode()
+        if self.replace:
+            count = text.count(_REPLACEMENT) - block.count(_REPLACEMENT)
+            kind = f"bytes that are not {self.name}, read as U+FFFD"
+            notices.add(kind, source=source, line=line, count=max(1, count))
+        return text
+
+
+UTF_8 = Encoding()
 
 
 def binary_extractor(block: bytes, source: str) -> InputError | None:

@@ -55,10 +55,12 @@ def read_lines(
     *,
     max_line_bytes: int = MAX_LINE_BYTES,
     max_bytes: int | None = None,
+    encoded: encoding.Encoding = encoding.UTF_8,
 ) -> Iterator[bytes]:
-    """Lines of a UTF-8 file, plain or compressed, without line ends; `-` is standard input.
+    """Lines of a file in UTF-8, plain or compressed, without line ends; `-` is standard input.
 
-    max_bytes: limit of the whole file, for readers that keep all of it. UsageError for a missing
+    max_bytes: limit of the whole file, for readers that keep all of it; encoded: the encoding of
+    the file, of which UTF-8 is made. UsageError for a missing
     file, InputError for invalid content, RerankError for a disk error. A block of about 1 MiB is
     validated before its first line is yielded. O(1 MiB + longest line) memory.
     """
@@ -77,6 +79,8 @@ def read_lines(
                     block = _without_mark(block, source, notices)
                 if len(block) > max_line_bytes:
                     _refuse_long(block, source, number, max_line_bytes)
+                if not encoded.is_plain:
+                    block = encoded.utf8(block, source, number, notices)
                 lines = _checked(block, source, number, notices)
                 yield from lines
                 number += len(lines)

@@ -127,7 +127,7 @@ def read_ini(
                 kind = f"{_UNTUNEABLE.decode()}, left out, as k-best lists leave it out"
                 notices.add(kind, source=source, line=n)
                 text = b" ".join(one for one in text.split() if one != _UNTUNEABLE)
-                if text.endswith(b"="):
+                if not text or text.endswith(b"="):
                     continue
             try:
                 if old:

@@ -202,7 +202,7 @@ def opened(
 ) -> tuple[KBestFormat, Iterator[bytes]]:
     """The format of a k-best list, named or recognised, ready to read the lines of the file."""
     check_options(options)
-    lines, source = read_lines(path, notices), display(path)
+    lines, source = read_lines(path, notices, encoded=options.encoded), display(path)
     if options.kbest_format is None:
         known, lines = detect(lines, source=source)
     else:
@@ -217,7 +217,8 @@ def opened(
     if isinstance(known, TwoPassFormat):
         if is_pipe(path):
             raise UsageError(f"{source}: a list of {known.name} is read twice; name a file")
-        known = known.prepared(read_lines(path, notices.unreported()), source=source)
+        again = read_lines(path, notices.unreported(), encoded=options.encoded)
+        known = known.prepared(again, source=source)
     return known, lines
 
 
@@ -227,7 +228,8 @@ def format_of(
     """The format of the k-best list in a file."""
     if options.kbest_format is not None:
         return chosen_format(options.kbest_format)[0]
-    return detect(read_lines(path, notices or Notices()), source=display(path))[0]
+    lines = read_lines(path, notices or Notices(), encoded=options.encoded)
+    return detect(lines, source=display(path))[0]
 
 
 def annotations_of(
@@ -241,7 +243,8 @@ def annotations_of(
     known = format_of(path, options, notices)
     if not isinstance(known, AnnotatedFormat):
         return None, None
-    found = known.beside(read_lines(path, notices), notices, source=display(path))
+    lines = read_lines(path, notices, encoded=options.encoded)
+    found = known.beside(lines, notices, source=display(path))
     documents: dict[int, bytes] = {}
     sources: dict[int, bytes] = {}
     for sentence, document, text in found:

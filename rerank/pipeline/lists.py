@@ -101,8 +101,13 @@ class Lists(ReadingOptions):
             raise UsageError(
                 f"expected --kbest FILE or --systems NAME=FILE, found {found}; give one of them"
             )
-        if self.systems and (self.kbest_format or self.kbest_scores):
-            option = "--kbest-format" if self.kbest_format else "--kbest-scores"
+        of_a_list = {
+            "--kbest-format": self.kbest_format,
+            "--kbest-scores": self.kbest_scores,
+            "--encoding": not self.encoded.is_plain,
+        }
+        if self.systems and any(of_a_list.values()):
+            option = next(name for name, value in of_a_list.items() if value)
             raise UsageError(f"{option}: not for the lists of --systems; leave it out")
         check_options(self)
 

@@ -22,7 +22,7 @@ from support.cli import examples, finish, start
 import rerank
 from rerank import pipeline
 from rerank.cli import cli, run
-from rerank.cli.values import FolderName
+from rerank.cli.values import EncodingName, FolderName
 from rerank.errors import InputError, RerankError, StoppedEarly, UsageError
 from rerank.pipeline import TextFiles
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES
@@ -142,6 +142,8 @@ def distinct_value(option: click.Option, number: int) -> tuple[list[str], object
         text, value = FORMS[option.metavar]
         return [option.opts[-1], text], value
     text = f"text{number}.json"
+    if isinstance(option.type, EncodingName):
+        return [option.opts[-1], "cp1252"], "cp1252"
     if isinstance(option.type, FolderName):
         return [option.opts[-1], text], Path(text)
     return [option.opts[-1], text], (text,) if option.multiple else text
@@ -388,9 +390,10 @@ def test_outputs_of_systems_stand_in_place_of_a_list(
     [
         ("", "expected --kbest FILE or --systems NAME=FILE, found neither; give one of them"),
         ("--kbest dev.kbest --systems a=base.txt", "NAME=FILE, found both; give one of them"),
+        ("--systems a=base.txt --encoding latin-1", "--encoding: not for the lists of --systems"),
         ("--systems a=base.txt --kbest-format moses", "--kbest-format: not for the lists of --sy"),
     ],
-    ids=["neither", "both", "format"],
+    ids=["neither", "both", "encoding", "format"],
 )
 def test_a_command_reads_one_kind_of_lists(
     words: str, message: str, here: Path, capsys: pytest.CaptureFixture[str]

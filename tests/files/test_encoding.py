@@ -1,9 +1,12 @@
 """Encoding: what bytes that are no UTF-8 text are taken for; faults 3-6."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rerank.errors import InputError
-from rerank.files.encoding import not_utf8, nul, wide_mark, wide_text
+from rerank.files.encoding import Encoding, not_utf8, nul, wide_mark, wide_text
+from rerank.notices import Notices
 
 WESTERN = "expected UTF-8, found 0xE9 at byte 7 of the line, probably WINDOWS-1252 text"
 
@@ -77,3 +80,34 @@ def test_the_first_bad_byte_is_placed_in_its_line(block: bytes, line: int, messa
 
 def test_text_has_no_wide_mark() -> None:
     assert wide_mark(b"\xef\xbb\xbfa\n", "f") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["latin-1", "cp1252", "cp1251", "gb18030", "big5", "UTF8", "ascii"]
+)
+def test_encodings_that_keep_ascii_are_known(name: str) -> None:
+    assert Encoding(name).is_plain == (name == "UTF8")
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-7", "cp037", "hex", "unicode_escape", "no\0", "x"])
+def test_others_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="name one as latin-1"):
+        Encoding(name)
+
+
+@given(st.lists(st.text("aé字\n", max_size=5)))
+def test_a_block_becomes_utf_8(words: list[str]) -> None:
+    text = "".join(words)
+    assert Encoding("gb18030").utf8(text.encode("gb18030"), "f", 1, Notices()) == text.encode()
+
+
+def test_a_byte_of_another_encoding_is_placed_or_replaced_and_counted() -> None:
+    block = "wie\nschön … Größe \ufffd\n".encode()
+    assert Encoding(replace=True).utf8(block, "f", 7, Notices()) == block
+    broken = b"ok\nun caf\xe9 noir \xe9 \xef\xbf\xbd\n"
+    with pytest.raises(InputError, match="f:8: expected utf-8, found 0xE9 at byte 7 of the line"):
+        Encoding().utf8(broken, "f", 7, Notices())
+    notices = Notices()
+    mended = Encoding(replace=True).utf8(broken, "f", 7, notices)
+    assert mended.decode() == "ok\nun caf\ufffd noir \ufffd \ufffd\n"
+    assert notices.lines() == ["2 x bytes that are not utf-8, read as U+FFFD, first at f:8"]

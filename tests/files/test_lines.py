@@ -12,6 +12,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.files import compression, lines
+from rerank.files.encoding import Encoding
 from rerank.files.lines import count_lines, digest, read_lines, spool
 from rerank.files.paths import FilePath, display
 from rerank.notices import Notices
@@ -27,7 +29,7 @@ from rerank.notices import Notices
 plain_text = st.text(st.sampled_from("ab é字𝄞|=-1.\n"), max_size=80)
 
 
-def read(path: FilePath, **options: int) -> tuple[list[bytes], list[str]]:
+def read(path: FilePath, **options: Any) -> tuple[list[bytes], list[str]]:
     notices = Notices()
     return list(read_lines(path, notices, **options)), notices.lines()
 
@@ -387,3 +389,11 @@ def test_the_digest_is_that_of_the_stored_bytes(tmp_path: Path) -> None:
 )
 def test_names_are_shown_on_one_printable_line(path: str, shown: str) -> None:
     assert display(path) == shown
+
+
+def test_a_file_in_another_encoding_is_read_as_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes("né\r\nœuf\n".encode("cp1252"))
+    expected = ["né".encode(), "œuf".encode()]
+    notices = [f"1 x CRLF line ends, read as LF, first at {path}:1"]
+    assert read(path, encoded=Encoding("cp1252")) == (expected, notices)

@@ -200,6 +200,7 @@ def test_what_show_weights_prints_is_read() -> None:
         (b"[weight]\nLM0= nan\n", "w.ini:2: expected a decimal number for LM0, found 'nan'"),
         (b"[weight]\nLM0= 1e999\n", "w.ini:2: expected a finite number"),
         (b"[weight]\nTM0= UNTUNEABLECOMPONENT\n", "section .weight., found none"),
+        (b"[weight]\nUNTUNEABLECOMPONENT\n", "section .weight., found none"),
         (b"[weight]\nLM0=\n", "w.ini:2: expected a number after 'LM0='"),
         (b"[weight]\n=\n", "w.ini:2: expected"),
         (b"a_b= 1\na_b= 2\n", "w.ini:2: expected one weight of 'a_b', found two"),
