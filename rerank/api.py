@@ -12,7 +12,7 @@ Lines about a run go to the logger `rerank`; warnings are `rerank.RerankWarning`
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -77,6 +77,21 @@ class DecodeOptions(TypedDict, total=False):
     word_reward: float
 
 
+class ReadOptions(TypedDict, total=False):
+    """Options of `rerank decode` about lists."""
+
+    no_docs: str | None
+    top: int | None
+    diverse: bool
+    first_id: int
+    clip_inf: float | None
+    max_k: int
+    kbest_format: str | None
+    kbest_scores: str | Path | None
+    encoding: str
+    encoding_errors: str
+
+
 class Reranker:
     """Weights, scorers and a search, which choose a candidate for every sentence of documents.
 
@@ -125,37 +140,22 @@ class Reranker:
 
 
 def read(
-    kbest: str | Path,
+    kbest: str | Path = "",
     docs: str | Path | None = None,
     *,
-    no_docs: str | None = None,
-    top: int | None = None,
-    diverse: bool = False,
-    first_id: int = 0,
-    clip_inf: float | None = None,
-    max_k: int = 1_000_000,
-    encoding: str = "utf-8",
+    systems: Mapping[str, str | Path] | None = None,
     side: Mapping[str, str | Path] | None = None,
+    **options: Unpack[ReadOptions],
 ) -> DocumentReader:
     """Documents of a k-best list and of a file with the document id of each source line.
 
+    systems: in place of kbest, the file of each system's outputs, by name; lists are made of them.
     side: files of side information by kind, as `{"source": "dev.zh"}`. The other options are those
     of `rerank decode`.
     """
-    return DocumentReader(
-        Lists(
-            kbest,
-            docs,
-            no_docs,
-            top=top,
-            diverse=diverse,
-            first_id=first_id,
-            clip_inf=clip_inf,
-            max_k=max_k,
-            encoding=encoding,
-            side=side or {},
-        )
-    )
+    _check_names(options, ReadOptions.__annotations__)
+    outputs = tuple((name, Path(path)) for name, path in (systems or {}).items())
+    return DocumentReader(Lists(kbest, docs, systems=outputs, side=side or {}, **options))
 
 
 def tune(
@@ -249,13 +249,18 @@ def _weights(given: WeightsLike, sparse: Mapping[str, float], notices: Notices) 
 Machine = tuple[Scoring, ModelOptions]
 
 
+def _check_names(options: Iterable[str], known: Collection[str]) -> None:
+    """TypeError for an unknown option, with the most similar one."""
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+            raise TypeError(f"no option {name!r}; {hint}")
+
+
 def _split(method: str, options: DecodeOptions) -> tuple[Search, Machine]:
     """The search and the scoring that the options ask for; TypeError for an unknown option."""
-    known = DecodeOptions.__annotations__
-    for name in options.keys() - known.keys():
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-        raise TypeError(f"no option {name!r}; {hint}")
+    _check_names(options, DecodeOptions.__annotations__)
     given: dict[str, Any] = {**options}
     given.pop("default_weight", None)
     machine = ("device", "dtype", "deterministic", "cache", "no_cache")

@@ -321,3 +321,30 @@ def test_minus_infinity_under_a_negative_weight_names_scorer_document_and_senten
         "scorer 'own', document 'd', sentence 1 (counted from 0): −inf under a negative weight"
     )
     assert str(fault.value) == message
+
+
+@pytest.mark.filterwarnings("ignore:.*feature without weight:rerank.RerankWarning")
+def test_lists_are_made_of_the_outputs_of_systems(tmp_path: Path) -> None:
+    outputs = {"A": ["the cat", "it sleeps"], "B": ["a cat", "he sleeps"]}
+    for name, lines in outputs.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    systems = {name: tmp_path / name for name in outputs}
+    documents = rerank.read(systems=systems, no_docs="one")
+    for _ in range(2):  # read again from the same file
+        (document,) = documents
+        assert document.texts == [["the cat", "a cat"], ["it sleeps", "he sleeps"]]
+    results = Reranker({"sysB": 1.0}, default_weight=0).decode(documents)
+    assert [result.texts for result in results] == [("a cat", "he sleeps")]
+
+
+def test_lists_in_another_encoding_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "list"
+    lines = "0 ||| un café ||| tm= 1 ||| 1\n0 ||| café ||| tm= 0 ||| 0\n"
+    path.write_bytes(lines.encode("latin-1"))
+    (document,) = rerank.read(path, no_docs="one", encoding="latin-1")
+    assert document.texts == [["un café", "café"]]
+
+
+def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
+    with pytest.raises(TypeError, match="no option 'no_doc'; did you mean 'no_docs'"):
+        rerank.read("list", no_doc="one")  # type: ignore[call-arg]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from weakref import finalize
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from rerank.corpus.labels import Label
 from rerank.errors import InputError
 from rerank.files.inputs import RereadFile
 from rerank.notices import PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.lists import KBestFile, Lists, made_lists
 from rerank.pipeline.side_information import check_document
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.registry import SIDE_INFORMATION
@@ -59,13 +61,19 @@ class MemorySource(DocumentSource):
 
 
 class DocumentReader:
-    """Documents of a k-best list, read again whenever they are iterated, one at a time."""
+    """Documents of k-best lists, read again whenever they are iterated, one at a time.
+
+    Lists made of the outputs of systems are in a temporary file for as long as the object lives.
+    """
 
     def __init__(self, lists: Lists) -> None:
         self._notices = PythonWarnings()
+        copies = ExitStack()
+        finalize(self, copies.close)
+        lists, made = made_lists(lists, self._notices, copies)
         side = {kind: RereadFile(path) for kind, path in lists.side.items()}
         self._file = KBestFile(RereadFile(lists.kbest), lists, side)
-        self._documents = self._file.documents(self._notices)
+        self._documents = made.documents if made else self._file.documents(self._notices)
 
     def __len__(self) -> int:
         return len(self._documents)
