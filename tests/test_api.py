@@ -274,6 +274,7 @@ def test_tuned_weights_are_those_of_tune_mert(tuning_lists: Path) -> None:
     tuned = tune_mert(
         lists, ["dev.ref"], TunedWeights("w.json", start="start.json"), notices=Notices()
     )
+    assert tuned is not None
     lines = iter(Path("dev.ref").read_text().splitlines())
     documents = list(rerank.read("dev.kbest", "dev.docs"))
     references = [[next(lines) for _ in document.sentences] for document in documents]

@@ -6,8 +6,10 @@ processes. What only one may do, such as writing files, the first one does.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import torch
@@ -33,6 +35,12 @@ class Processes:
     def gather(self, value: Any) -> list[Any]:
         """The values of all processes in their order."""
         return [value]
+
+    def wait(self) -> None:
+        """Return when all processes have called this; signals are handled meanwhile.
+
+        RuntimeError if another process has ended.
+        """
 
     def share(self, streams: int) -> slice:
         """The streams that this process reads: every `number`-th one."""
@@ -84,6 +92,13 @@ class TorchrunProcesses(Processes):
         """Sum by all-reduce."""
         dist.all_reduce(tensor)
 
+    def wait(self) -> None:
+        """Barrier, polled: inside of torch no signal would be handled."""
+        barrier = dist.barrier(async_op=True)
+        while not barrier.is_completed():
+            time.sleep(_POLL_SECONDS)
+        barrier.wait()
+
     def gather(self, value: Any) -> list[Any]:
         """All-gather of pickled values."""
         found: list[Any] = [None] * self.number
@@ -92,17 +107,21 @@ class TorchrunProcesses(Processes):
 
 
 ALONE = Processes()
+_POLL_SECONDS = 0.05
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Processes]:
-    """The processes of this run: those of `torchrun`, if it has started this one."""
+def joined(device: torch.device, timeout: timedelta | None = None) -> Iterator[Processes]:
+    """The processes of this run: those of `torchrun`, if it has started this one.
+
+    timeout: how long one waits for the others [default: that of torch, 10 or 30 minutes].
+    """
     if not dist.is_torchelastic_launched():
         yield ALONE
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timeout)
     try:
         yield TorchrunProcesses()
     finally:

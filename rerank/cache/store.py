@@ -31,7 +31,8 @@ class Cache:
     """Arrays by group (digest of the scorer) and name (digest of the texts), in hex digits.
 
     folder: made when the first shard is written. limit: bytes of all shards together.
-    hits, misses: calls of `get` that found, or did not find, a shard; saved: shards written.
+    writable: whether no shard has failed to be written; saved: shards written; hits, misses: calls
+    of `get` that found, or did not find, a shard.
     """
 
     def __init__(self, folder: Path, notices: Notices, limit: int) -> None:
@@ -39,7 +40,7 @@ class Cache:
         self.limit = limit
         self.hits = self.misses = self.saved = 0
         self.notices = notices
-        self._writable = True
+        self.writable = True
         # at least the bytes of all shards; they are counted when it seems too much
         self._total: float = math.inf
 
@@ -66,7 +67,7 @@ class Cache:
         least recently used ones are deleted, never this one.
         """
         path = shard_path(self.folder, group, name)
-        if not self._writable:
+        if not self.writable:
             return False
         data = packed(group, name, arrays)
         if len(data) > self.limit:
@@ -78,7 +79,7 @@ class Cache:
             if self._total > self.limit:
                 self._trim(path)
         except (RerankError, OSError) as fault:
-            self._writable = False
+            self.writable = False
             self.notices.add(f"score cache not written: {_reason(fault)}")
             return False
         except BaseException:  # a signal, perhaps after the shard was renamed into place

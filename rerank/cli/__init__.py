@@ -44,6 +44,7 @@ from rerank.errors import RerankError
 from rerank.files.interrupts import Terminated, ignore_stopping, raise_terminated
 from rerank.files.terminal import flush_messages, say
 from rerank.shadowing import refuse_shadowing
+from rerank.torchrun import number_of_processes, process_number
 
 _OUT_OF_MEMORY = re.compile("can't allocate memory|CUDA out of memory")  # errors of torch
 _COMPUTING = r"(rerank|lm|decoders|numpy)(\.|$)"  # modules that compute with floats
@@ -149,7 +150,8 @@ def _cure(arguments: Sequence[str]) -> str:
 
 def _failed(message: str, exit_code: int = 1) -> int:
     """The exit code, after the message on standard error."""
-    say(f"rerank: {message}".replace("\n", "\\n"))
+    process = f"[{process_number()}] " if number_of_processes() > 1 else ""
+    say(f"{process}rerank: {message}".replace("\n", "\\n"))
     return exit_code
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.lists import HEADINGS, list_options, split
+from rerank.cli.lists import HEADINGS, distribution_options, list_options, split
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -31,6 +31,7 @@ default_weight_option = click.option(
 )
 @list_options
 @threads_option
+@distribution_options
 @search_options
 @click.option(
     "--weights",
@@ -116,6 +117,7 @@ def decode(
 )
 @list_options
 @threads_option
+@distribution_options
 @path_options
 @click.option(
     "--weights",

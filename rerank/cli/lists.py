@@ -27,6 +27,7 @@ from rerank.cli.values import (
     WEIGHT,
     EncodingName,
     Pair,
+    ShardName,
     Whole,
 )
 from rerank.registry import ALL_SYSTEMS, SCORE_FILES
@@ -199,6 +200,26 @@ list_options = all_of(
         *_SCORER_OPTIONS,
     ]
 )
+distribution_options = all_of(
+    [
+        click.option(
+            "--shard",
+            type=ShardName(),
+            metavar="I/N",
+            help="Only score the documents of shard I of N, dealt by their size, and put the "
+            "scores into the cache; nothing is written. Once all shards are done, on machines that "
+            "share the cache, the same command without --shard finishes. torchrun needs no option: "
+            "its processes share the documents by themselves.",
+        ),
+        click.option(
+            "--ray",
+            type=TEXT,
+            metavar="ADDRESS",
+            help="Have the workers of a Ray cluster score the documents (extra ray): auto for the "
+            "one that this machine belongs to, HOST:PORT, or local for one on this machine alone.",
+        ),
+    ]
+)
 HEADINGS = {
     "kbest": "Lists and documents",
     "lms": "Features to add",
@@ -209,11 +230,13 @@ HEADINGS = {
 
 def split(options: dict[str, Any]) -> tuple[Lists, Search]:
     """`Lists` and `Search` from a command's options."""
-    from rerank.pipeline import Lists, ModelOptions, Scoring
+    from rerank.pipeline import Lists, ModelOptions, Scoring, Shard
 
     search = search_of(options)
-    named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads")
-    scoring = Scoring(**{name: options.pop(name) for name in named if name in options})
+    named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads", "ray")
+    machine = {name: options.pop(name) for name in named if name in options}
+    shard = options.pop("shard", None)
+    scoring = Scoring(**machine, shard=None if shard is None else Shard(*shard))
     files = {option: options.pop(option.replace("-", "_")) for option in SCORE_FILES}
     score_files = {
         option: tuple((name, Path(file)) for name, file in named)

@@ -17,6 +17,7 @@ from rerank.errors import UsageError
 from rerank.files.terminal import say, show
 from rerank.notices import Notices
 from rerank.registry import DOCUMENT_FORMATS
+from rerank.torchrun import process_number
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -183,7 +184,8 @@ def _packed(*flags: Decorator) -> Decorator:
     def decorate(command: Callable[..., Any]) -> Any:
         @wraps(command)
         def with_messages(*, strict: bool, quiet: bool, verbose: bool = False, **given: Any) -> Any:
-            return command(messages=Messages(strict, quiet, verbose), **given)
+            silent = quiet or process_number() > 0  # the first process speaks for all
+            return command(messages=Messages(strict, silent, verbose), **given)
 
         return all_of(flags)(with_messages)
 

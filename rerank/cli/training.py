@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -277,10 +276,6 @@ def train_lm(
       rerank train-lm --model codclm --train train.en.gz --valid valid.en --out codclm.lm
     """
     from rerank import pipeline
-    from rerank.pipeline.processes import is_first_process
-
-    if not is_first_process():
-        messages = replace(messages, quiet=True)
 
     def report(r: Report) -> None:
         messages.announce(

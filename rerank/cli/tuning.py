@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.lists import HEADINGS, list_options, split
+from rerank.cli.lists import HEADINGS, distribution_options, list_options, split
 from rerank.cli.options import Messages, engine_message_options, reference_option
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
@@ -38,6 +38,7 @@ from rerank.cli.values import FILE, NameList
     },
 )
 @list_options
+@distribution_options
 @reference_option
 @out_options
 @click.option("--start", type=FILE, help="Weights to start from; features it lacks begin at 0.")
@@ -105,4 +106,5 @@ def tune_mert(
             announce=messages.announce,
             details=messages.detail,
         )
-    messages.announce(result.to_text())
+    if result is not None:
+        messages.announce(result.to_text())

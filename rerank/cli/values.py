@@ -25,6 +25,7 @@ from rerank.formats.tokens import NUMBER, shown
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+_SHARD = re.compile(r"([0-9]{1,7})/([0-9]{1,7})")
 
 
 def _shown(value: str) -> str:
@@ -206,6 +207,20 @@ class Interval(click.ParamType):  # type: ignore[type-arg]  # not generic in cli
         if least > greatest:
             self.fail(f"expected the least value first, found {_shown(value)}", param, ctx)
         return least, greatest
+
+
+class ShardName(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """I/N as a tuple: one of N shards, I from 1 to N."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number of the shard and how many there are."""
+        found = _SHARD.fullmatch(value)
+        number, total = map(int, found.groups()) if found else (0, 0)
+        if not 1 <= number <= total <= MOST:
+            self.fail(f"expected I/N with I from 1 to N, as 1/4, found {_shown(value)}", param, ctx)
+        return number, total
 
 
 class WordOr(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2

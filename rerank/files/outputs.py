@@ -72,6 +72,13 @@ def atomic_all(paths: Sequence[FilePath]) -> Iterator[list[BinaryIO]]:
         raise
 
 
+@contextmanager
+def nowhere(number: int) -> Iterator[list[BinaryIO]]:
+    """Files that keep nothing, in place of the outputs of a run."""
+    with ExitStack() as opened:
+        yield [opened.enter_context(open(os.devnull, "wb")) for _ in range(number)]
+
+
 def to_json(content: object) -> bytes:
     """`content` as indented UTF-8 JSON; ValueError for NaN or infinity."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -52,6 +52,7 @@ from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample
 from rerank.pipeline.searching import Search as Search
+from rerank.pipeline.shards import Shard as Shard
 from rerank.pipeline.tags import TaggedText as TaggedText
 from rerank.pipeline.topic_prediction import PredictorRecipe as PredictorRecipe
 from rerank.pipeline.topic_prediction import evaluate_topics as evaluate_topics

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,12 +17,13 @@ from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.outputs import atomic, atomic_all, check_outputs, to_json
+from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, to_json
 from rerank.files.paths import display
 from rerank.formats.documents.table import DocumentFile
 from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
+from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.explanation import split_place
 from rerank.pipeline.lists import KBestSource, Lists
@@ -76,10 +78,37 @@ def decode(
     """Choose one candidate for every sentence, document by document, and write them.
 
     `out` gets one line per source sentence (empty where there is no candidate); after a fault
-    neither it nor a report is written. None after a dry run. Memory: the documents searched
-    together (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
+    neither it nor a report is written. Several processes may share the documents
+    (`rerank.pipeline.distribution`). None after a dry run, after a shard, and in processes of
+    `torchrun` other than the first. Memory: the documents searched together
+    (`DocumentSource.batches`); at order 1 their K×K scores (4 bytes each) as well.
     """
-    notices = notices or PythonWarnings()
+    run = partial(
+        _decode,
+        weights=weights,
+        out=out,
+        search=search,
+        default_weight=default_weight,
+        reports=reports,
+        dry_run=dry_run,
+    )
+    return distributed(run, lists, notices or PythonWarnings(), announce, details)
+
+
+def _decode(
+    lists: Lists,
+    notices: Notices,
+    announce: Printer,
+    details: Printer,
+    *,
+    weights: str | Path,
+    out: str | Path,
+    search: Search,
+    default_weight: float | None,
+    reports: Reports,
+    dry_run: bool,
+) -> CorpusResult | None:
+    """`decode` in one process; with a shard only its scores, which go to the cache."""
     outputs = {"out": out, **reports.paths()}
     inputs = InputFiles([weights, *lists.files])
     check_outputs(outputs.values(), [weights, *lists.files])
@@ -89,11 +118,19 @@ def decode(
         raise UsageError("--n-best: the summary lists the paths of a document; give --summary FILE")
     with KBestSource.open(lists, notices) as source:
         search = choose_search(source, search, announce)
+        explained, sentence = _explained(source, reports.explain)
+        if source.sharded is not None and not dry_run:
+            with scoring_shard(source, announce), nowhere(len(outputs)) as opened_files:
+                files = dict(zip(outputs, opened_files, strict=True))
+                for _ in _written(source, model, search, files, explained, lambda line: None):
+                    pass
+            inputs.check()
+            source.report(announce, details)
+            return None
         if source.scorers or dry_run:
             estimate(source, search, announce)
         if dry_run:
             return None
-        explained, sentence = _explained(source, reports.explain)
         with atomic_all(list(outputs.values())) as opened_files:
             files = dict(zip(outputs, opened_files, strict=True))
             documents = tuple(_written(source, model, search, files, explained, announce))
@@ -178,9 +215,25 @@ def score(
 
     All candidates of a sentence are scored in the same context: the first candidates of its
     document's earlier sentences (later ones, for models that read documents from the last
-    sentence), or the decoded path where weights are given.
+    sentence), or the decoded path where weights are given. Several processes may share the
+    documents, as for `decode`.
     """
-    notices = notices or PythonWarnings()
+    run = partial(_score, out=out, weights=weights, default_weight=default_weight, search=search)
+    distributed(run, lists, notices or PythonWarnings(), announce, details)
+
+
+def _score(
+    lists: Lists,
+    notices: Notices,
+    announce: Printer,
+    details: Printer,
+    *,
+    out: str | Path,
+    weights: str | Path | None,
+    default_weight: float | None,
+    search: Search,
+) -> None:
+    """`score` in one process; with a shard only its scores, which go to the cache."""
     if not any(lists.names.values()) and not lists.systems:
         raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
     unused = replace(search, options=replace(search.options, alpha=None, seed=None))
@@ -213,18 +266,29 @@ def score(
                 )
         if model is not None:
             search = choose_search(source, search, announce)
-        if source.scorers:
-            estimate(source, search if model else None, announce)
-        with atomic(out) as file:
-            batches = model.run(source, search) if model else run_loop(source, lambda space: None)
-            for batch in batches:
-                for _, kbest, document, result in batch.each():
-                    if document is not None:
-                        choices = result.choices if model else document.first()
-                        _write_list(file, source, kbest, document, choices)
-            source.warn()
+        if source.sharded is not None:
+            with scoring_shard(source, announce), nowhere(1) as (file,):
+                _write_lists(file, source, model, search)
             inputs.check()
+        else:
+            if source.scorers:
+                estimate(source, search if model else None, announce)
+            with atomic(out) as file:
+                _write_lists(file, source, model, search)
+                source.warn()
+                inputs.check()
         source.report(announce, details)
+
+
+def _write_lists(
+    file: BinaryIO, source: KBestSource, model: LinearModel | None, search: Search
+) -> None:
+    """Write all lists with the scorers' features under first candidates or the decoded path."""
+    for batch in model.run(source, search) if model else run_loop(source, lambda space: None):
+        for _, kbest, document, result in batch.each():
+            if document is not None:
+                choices = result.choices if model else document.first()
+                _write_list(file, source, kbest, document, choices)
 
 
 def _written(

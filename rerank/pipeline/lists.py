@@ -43,6 +43,7 @@ from rerank.pipeline.models import (
     open_scorer,
 )
 from rerank.pipeline.progress import progress
+from rerank.pipeline.shards import cost
 from rerank.pipeline.side_information import NO_FILES, Files, check_files, given_lines
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.pipeline.stopwatch import Stopwatch
@@ -338,7 +339,24 @@ class KBestSource(DocumentSource):
         """Each document in order, with a progress bar."""
         timed = self.watch.timed(self.file.read(self.documents, self.notices), "lists")
         total = len(self.documents)
+        if self.sharded is not None:
+            own, total = self.sharded, len(self.sharded)
+            timed = (named for d, named in enumerate(timed) if d in own)
         return progress(timed, label="documents", unit="documents", total=total)
+
+    @cached_property
+    def sharded(self) -> frozenset[int] | None:
+        """Numbers of the documents of `Scoring.shard`; None for all documents."""
+        if self.lists.scoring.shard is None:
+            return None
+        with self.watch.lap("shard"):
+            return self.lists.scoring.shard.documents(self.costs)
+
+    @cached_property
+    def costs(self) -> list[int]:
+        """Predicted cost of scoring each document (`rerank.pipeline.shards.cost`)."""
+        found = self.file.read(self.documents, Notices())
+        return [cost(kbest, self.order) for _, kbest in found]
 
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""

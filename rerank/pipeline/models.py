@@ -14,6 +14,7 @@ from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
+from rerank.pipeline.shards import Shard
 from rerank.registry import SCORE_FILES, SCORERS
 from rerank.scorers.causal_options import causal_options, is_causal
 from rerank.scorers.features import TOTAL
@@ -34,7 +35,8 @@ class Scoring:
     """Machine that language models run on, and the score cache.
 
     cache: its folder, None for that of the environment or the system; threads: on the CPU, None
-    for one per core.
+    for one per core; shard: the documents that are scored, None for all; ray: address of a Ray
+    cluster that scores all, or `local` for one on this machine (`rerank.pipeline.distribution`).
     """
 
     device: str = "auto"
@@ -43,6 +45,8 @@ class Scoring:
     cache: str | Path | None = None
     no_cache: bool = False
     threads: int | None = None
+    shard: Shard | None = None
+    ray: str | None = None
 
     def open_cache(self, notices: Notices) -> Cache | None:
         """The cache, which may hold as much as the environment says."""

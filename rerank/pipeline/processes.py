@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rerank.errors import UsageError
+from rerank.errors import RerankError, UsageError
+from rerank.files.paths import FilePath
+from rerank.torchrun import local_number, number_of_processes
 
 if TYPE_CHECKING:
     import torch
 
     from lm.training.processes import Processes
 
-
-def is_first_process() -> bool:
-    """Whether this process is the one that prints: alone, or the first of `torchrun`."""
-    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ.get("RANK", "0") == "0"
+LONGEST_SHARD = timedelta(days=30)  # torch ends a process that has waited for longer
 
 
 @contextmanager
@@ -34,10 +33,44 @@ def processes(
 
     from lm.training.processes import joined
 
-    several = int(os.environ.get("WORLD_SIZE", "1")) > 1 and "TORCHELASTIC_RUN_ID" in os.environ
-    if several and "-" in map(str, inputs):
-        raise UsageError("several processes cannot share standard input; name files instead of -")
+    several = number_of_processes() > 1
+    if several:
+        _refuse_standard_input(inputs)
     if several and device.type == "cuda" and device.index is None:
-        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        device = torch.device("cuda", local_number())
     with joined(device) as group:
         yield device, group
+
+
+@contextmanager
+def sharing_documents(inputs: Sequence[FilePath]) -> Iterator[Processes]:
+    """The processes of `torchrun` that share the documents of a run.
+
+    They send numbers and short messages to each other over the CPU, wherever the models are.
+    RerankError if another one ends before its part of the work is done.
+    """
+    import torch
+
+    from lm.training.processes import joined
+
+    _refuse_standard_input(inputs)
+    with joined(torch.device("cpu"), LONGEST_SHARD) as group:
+        yield group
+
+
+@contextmanager
+def others_alive() -> Iterator[None]:
+    """A wait for the other processes: RerankError in place of torch's error if one has ended."""
+    try:
+        yield
+    except RuntimeError as fault:
+        reason = str(fault).split("\n", 1)[0]
+        raise RerankError(
+            "another process has ended before its documents were scored; the scores so far are in "
+            f"the cache, and the same command goes on from there (torch: {reason:.120})"
+        ) from None
+
+
+def _refuse_standard_input(inputs: Sequence[FilePath]) -> None:
+    if "-" in map(str, inputs):
+        raise UsageError("several processes cannot share standard input; name files instead of -")

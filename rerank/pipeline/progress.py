@@ -8,6 +8,7 @@ from time import monotonic
 from typing import TypeVar
 
 from rerank.files.terminal import say
+from rerank.torchrun import process_number
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ def progress(items: Iterable[T], *, label: str, unit: str, total: int | None = N
     """
     if total is None and isinstance(items, Sized):
         total = len(items)
-    if sys.stderr is None:  # closed by the caller
+    if sys.stderr is None or process_number() > 0:  # closed by the caller; shown by the first
         yield from items
     elif sys.stderr.isatty():
         from tqdm import tqdm

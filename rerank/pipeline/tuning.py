@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,21 +21,24 @@ from rerank.metrics import Metric
 from rerank.metrics.bleu import Bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
+from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.lists import KBestSource, Lists, read_targets
+from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log
 from rerank.pipeline.systems import CONSENSUS
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
+    chosen_entries,
     metric_scores,
     provenance,
     score_entries,
     surface,
 )
 from rerank.pipeline.tuning_reading import read_set
-from rerank.scorers.features import DocumentFeatures
+from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.options import ObjectiveOptions
@@ -87,15 +91,41 @@ def tune_mert(
     notices: Notices,
     announce: Printer = lambda line: None,
     details: Printer = lambda line: None,
-) -> Tuning:
+) -> Tuning | None:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
     For lists of systems' outputs the start is that of `rerank.tuning.best_alone`, unless weights
-    are given.
+    are given. Several processes may share the documents (`rerank.pipeline.distribution`): scores
+    of orders 0 and 1 are all that models compute, those of other orders after the histories of the
+    first candidates and of the start weights' search. None after a shard, and in processes of
+    `torchrun` other than the first.
 
     Memory: see `TuningSet`.
     """
-    plan = plan or Plan()
+    run = partial(
+        _tune,
+        references=references,
+        weights=weights,
+        search=search,
+        tokenize=tokenize,
+        plan=plan or Plan(),
+    )
+    return distributed(run, lists, notices, announce, details)
+
+
+def _tune(
+    lists: Lists,
+    notices: Notices,
+    announce: Printer,
+    details: Printer,
+    *,
+    references: Sequence[str | Path],
+    weights: TunedWeights,
+    search: Search,
+    tokenize: str,
+    plan: Plan,
+) -> Tuning | None:
+    """`tune_mert` in one process; with a shard only its scores, which go to the cache."""
     started = weights.start is not None or bool(lists.systems)
     plan.check(ranges=bool(weights.ranges), start=started)
     objective = plan.objective
@@ -112,6 +142,11 @@ def tune_mert(
     with KBestSource.open(lists, notices, documents=documents) as source:
         features = _with_alternatives(features, source, objective)
         search = choose_search(source, search, announce)
+        if source.sharded is not None:
+            _score_shard(source, search, features, announce)
+            inputs.check()
+            source.report(announce, details)
+            return None
         if source.scorers:
             estimate(source, search, announce)
         metrics = objective.load_metrics(
@@ -142,19 +177,30 @@ def tune_mert(
         made = provenance(source, files, result, search)
         made |= _of_systems(result, source)
         made |= score_entries(result.statistics, scores)
-    if result.replicates:
-        made["replicates"] = result.replicates.to_dict(task.names)
-    if result.selection:
-        made["selection"] = result.selection.to_dict()
-    if result.held_out:
-        made["held_out"] = result.held_out.to_dict()
-    if result.scale:
-        made |= result.scale.to_provenance()
-    made["flat"] = flat
+    made |= {**chosen_entries(result), "flat": flat}
     alpha = result.scale.alpha if result.scale else None
     written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
     write_weights(weights.out, written, base=frame, notices=notices)
     return Tuning(written, result)
+
+
+def _score_shard(
+    source: KBestSource, search: Search, features: TunedFeatures, announce: Printer
+) -> None:
+    """Put the scores of a shard into the cache: under first candidates, and under start weights."""
+
+    def weigh(space: FeatureSpace) -> NDArray[np.float64] | None:
+        features.check(space, lambda line: None)
+        start = features.start(space)
+        return start if start.any() else None
+
+    with scoring_shard(source, announce):
+        for batch in run_loop(source, weigh, search, total=features.total, sparse=features.sparse):
+            for _, _, document, result in batch.each():
+                if document is not None:
+                    document.under(document.first())
+                    if batch.results:
+                        document.under(result.choices)
 
 
 def _with_alternatives(

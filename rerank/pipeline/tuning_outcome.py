@@ -133,6 +133,18 @@ def _plugins(source: KBestSource) -> dict[str, object]:
     return {"scorers": scorers} if scorers else {}
 
 
+def chosen_entries(result: TuningResult) -> dict[str, object]:
+    """Entries of a weights file about replicates, selection, held-out documents and scale."""
+    found: dict[str, object] = {}
+    if result.replicates:
+        found["replicates"] = result.replicates.to_dict(result.task.names)
+    if result.selection:
+        found["selection"] = result.selection.to_dict()
+    if result.held_out:
+        found["held_out"] = result.held_out.to_dict()
+    return found | (result.scale.to_provenance() if result.scale else {})
+
+
 def feature_entries(
     names: Sequence[str], ranges: Mapping[str, tuple[float, float]]
 ) -> dict[str, object]:

@@ -70,7 +70,8 @@ class FeatureSource(ABC):
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
-    side only. Members other than `score` have defaults for scores that cost nothing.
+    side only; kept: whether its scores go to the score cache, if there is one. Members other than
+    `score` have defaults for scores that cost nothing.
     """
 
     columns: Sequence[str] = ()
@@ -80,6 +81,7 @@ class FeatureSource(ABC):
     runs_on: str = "cpu"
     given_later: bool = False
     causal: bool = True
+    kept: bool = False
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -37,6 +37,8 @@ class CausalLM(ModelSource[CausalEngine]):
     Order 0 and 1: all scores at once; else after each history that a decoder keeps.
     """
 
+    kept = True
+
     def __init__(
         self,
         name: str,

@@ -68,7 +68,7 @@ class LanguageModel(ModelSource[ScoringEngine]):
         self.columns = (f"{name}oov",)
         self.side_information = information_of(saved.model.context, training=False)
         self.saved, self.order, self.document_cache = saved, model.order, document_cache
-        self.causal = model.causal
+        self.causal = self.kept = model.causal
         self.unknown = UnknownWords()
 
     def _scorer_cache(self, *, null: bool = False) -> ScorerCache:

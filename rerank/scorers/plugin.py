@@ -72,6 +72,7 @@ class PluginScorer(ProblemSource):
         self.side_information = tuple(getattr(scorer, "side_information", ()))
         own = getattr(scorer, "digest", None)
         self._digest = hashlib.sha256(repr(("scorer", *identity, own)).encode()).hexdigest()
+        self.kept = own is not None and order in (0, 1)
         self._cache = ScorerCache(None if own is None else cache, self._digest[:32], whole=True)
         self._seconds, self.scored, self.cached, self._trial = 0.0, 0, 0, False
 

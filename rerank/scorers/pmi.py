@@ -34,7 +34,7 @@ class PmiForm(FeatureSource):
         self.columns = (f"{scorer.name}null", *scorer.columns)
         self.side_information = scorer.side_information
         self._scorer, self.order, self.runs_on = scorer, scorer.order, scorer.runs_on
-        self.error = 2 * scorer.error
+        self.error, self.kept = 2 * scorer.error, scorer.kept
 
     @property
     def digest(self) -> str:

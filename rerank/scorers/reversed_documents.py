@@ -26,7 +26,7 @@ class ReversedDocuments(FeatureSource):
     def __init__(self, source: FeatureSource) -> None:
         super().__init__(source.name)
         self.columns, self.order = source.columns, source.order
-        self.causal = source.causal
+        self.causal, self.kept = source.causal, source.kept
         self.side_information = source.side_information
         self.error, self.runs_on = source.error, source.runs_on
         self._source = source

@@ -214,6 +214,7 @@ def test_tuning_weighs_them_and_says_what_it_read() -> None:
     lists = Lists("dev.kbest", "dev.docs", score_files={**SCORES, **PAIRS})
     weights = TunedWeights("tuned.json", start="w.json")
     found = tune_mert(lists, ["ref"], weights, notices=Notices())
+    assert found is not None
     assert set(found.weights.dense) == {"LM0", "qe", "pairs"}
     assert found.result.bleu >= found.result.baseline_bleu
     content = json.loads(Path("tuned.json").read_text(encoding="utf-8"))
@@ -230,6 +231,7 @@ def test_tuning_says_what_it_read_from_standard_input(monkeypatch: pytest.Monkey
     lists = Lists("dev.kbest", "dev.docs", score_files={**SCORES, **piped})
     weights = TunedWeights("tuned.json", start="w.json")
     found = tune_mert(lists, ["ref"], weights, notices=Notices())
+    assert found is not None
     said = found.weights.provenance["scores"]
     digest = hashlib.sha256(content).hexdigest()
     assert isinstance(said, dict)

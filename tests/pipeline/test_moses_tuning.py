@@ -155,6 +155,7 @@ def test_lists_and_their_files_lead_to_the_same_weights(
     options = {"start": "start.json", **options}
     mert = TunedWeights("mert.json", **options)
     truth = tune_mert(lists, ["dev.ref"], mert, plan=plan, notices=Notices())
+    assert truth is not None
     found = tuned(plan=plan, said=said, **options)
     assert found.weights.dense.keys() == truth.weights.dense.keys()
     for name, values in truth.weights.dense.items():  # gaps of tune_mert change the last bits

@@ -5,7 +5,7 @@ import torch
 
 from lm.training.processes import ALONE
 from rerank.errors import UsageError
-from rerank.pipeline.processes import is_first_process, processes
+from rerank.pipeline.processes import processes
 
 
 @pytest.fixture(autouse=True)
@@ -15,18 +15,8 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_without_torchrun_is_alone() -> None:
-    assert is_first_process()
     with processes(torch.device("cpu"), ("-",)) as (device, group):
         assert (device.type, group) == ("cpu", ALONE)
-
-
-def test_only_the_first_process_of_torchrun_prints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANK", "1")
-    assert is_first_process()  # of another program that sets it
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    assert not is_first_process()
-    monkeypatch.setenv("RANK", "0")
-    assert is_first_process()
 
 
 def test_processes_do_not_share_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

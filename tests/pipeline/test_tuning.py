@@ -228,6 +228,7 @@ def test_without_a_most_likely_scale_there_is_a_notice_and_none_is_written(here:
         notices=notices,
         announce=said.append,
     )
+    assert found is not None
     assert found.result.bleu == pytest.approx(100)
     assert found.weights.alpha is None
     assert read_weights("out.json", Notices()).alpha is None

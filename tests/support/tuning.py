@@ -98,7 +98,7 @@ def tune(
     **weights: Any,
 ) -> Tuning:
     """`tune_mert`; said: takes the lines it announces; weights: fields of `TunedWeights`."""
-    return tune_mert(
+    found = tune_mert(
         lists,
         references,
         TunedWeights(out, **weights),
@@ -108,6 +108,8 @@ def tune(
         notices=Notices(),
         announce=(said if said is not None else list[str]()).append,
     )
+    assert found is not None
+    return found
 
 
 def decoded_bleu(
