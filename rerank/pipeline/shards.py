@@ -58,5 +58,6 @@ def cost(kbest: KBest, order: int | None) -> int:
     words = np.array([len(text.split()) + 1 for text in kbest.texts.to_list()], np.int64)
     if order:
         counts = kbest.counts[kbest.counts > 0]
-        words *= np.repeat([1, *counts[:-1]], counts)
+        contexts = np.array([1, *counts], np.int64)[: len(counts)]
+        words *= np.repeat(contexts, counts)
     return int(words.sum())
