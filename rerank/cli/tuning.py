@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, distribution_options, list_options, split
@@ -91,10 +92,12 @@ def tune_mert(
     """
     from rerank import pipeline
 
+    source = click.get_current_context().get_parameter_source("threads")
+    machine = {} if source is ParameterSource.DEFAULT else {"threads": options["threads"]}
     with messages.warnings() as notices:
         objective, settings = objective_of(options), settings_of(options)
         ranges = ranges_of(options)
-        lists, search = split(options)
+        lists, search = split(options | machine)
         result = pipeline.tune_mert(
             lists,
             references,

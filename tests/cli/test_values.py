@@ -24,6 +24,7 @@ from rerank.cli.values import (
     NameList,
     Pair,
     Real,
+    ShardName,
     Text,
     Whole,
     WordOr,
@@ -97,7 +98,9 @@ def test_every_value_is_of_a_type_that_knows_what_is_sound(
     words: tuple[str, ...], number: int
 ) -> None:
     kind = command_of(words).params[number].type
-    assert isinstance(kind, Real | Whole | WordOr | Text | NameList | Pair | click.Choice)
+    assert isinstance(
+        kind, Real | Whole | WordOr | Text | NameList | Pair | ShardName | click.Choice
+    )
     if isinstance(kind, Real | Whole):
         assert kind.min is not None
         assert kind.max is not None
@@ -189,6 +192,8 @@ def test_the_command_ends_with_2_and_a_reason(
         (Pair("f", FOLDER), "a=b", ("a", Path("b"))),
         (Pair("f", METRIC_WEIGHT, default=1.0), "a", ("a", 1.0)),
         (Pair("f", Interval(), last=True), "a=b=:.5", ("a=b", (-math.inf, 0.5))),
+        (ShardName(), "1/1", (1, 1)),
+        (ShardName(), "2/16", (2, 16)),
         (WordOr(("keep",), LENGTH_RATIO), "keep", "keep"),
         (WordOr(("keep",), LENGTH_RATIO), "0.97", 0.97),
     ],

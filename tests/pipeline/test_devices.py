@@ -1,13 +1,21 @@
 """Where tensors live: what is chosen, and what is refused with a cure."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
 from rerank.errors import UsageError
-from rerank.pipeline.devices import choose_device, choose_precision, memory_bytes
+from rerank.pipeline import devices
+from rerank.pipeline.devices import (
+    choose_device,
+    choose_precision,
+    cores,
+    fair_threads,
+    memory_bytes,
+)
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -91,3 +99,43 @@ def test_the_memory_of_the_machine_is_that_which_the_kernel_states() -> None:
 def test_the_memory_of_a_gpu_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1, 80))
     assert memory_bytes(CUDA) == 80
+
+
+@pytest.fixture
+def of_four(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The last of four processes that `torchrun` has started on this machine."""
+    before = torch.get_num_threads()
+    variables = {"TORCHELASTIC_RUN_ID": "none", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_processes_of_one_machine_share_its_cores(
+    of_four: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "cores", lambda: 13)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # by torchrun
+    choose_device("cpu")
+    assert torch.get_num_threads() == 3
+    choose_device("cpu", 2)
+    assert torch.get_num_threads() == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")  # by the user
+    choose_device("cpu")
+    assert torch.get_num_threads() == 2
+
+
+def test_more_processes_than_cores_have_a_thread_each() -> None:
+    assert [fair_threads(2, n, None) for n in (1, 2, 3)] == [2, 1, 1]
+    assert fair_threads(8, 2, "3") is None
+    assert cores() >= 1
+
+
+def test_processes_of_one_machine_take_its_devices_in_turn(
+    of_four: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine(monkeypatch, 2)
+    assert [choose_device(name) for name in ("auto", "cuda", "cuda:0", "cpu")] == [
+        torch.device(name) for name in ("cuda:1", "cuda:1", "cuda:0", "cpu")
+    ]

@@ -26,7 +26,12 @@ from rerank.pipeline import (
 )
 
 DETERMINISTIC = Scoring(device="cpu", deterministic=True, threads=1)
-WEIGHTS = {"LM0": 0.5, "TM0": [0.25, 0.125], "lm": 1.5, "lmoov": -0.5}
+WEIGHTS: dict[str, float | list[float]] = {
+    "LM0": 0.5,
+    "TM0": [0.25, 0.125],
+    "lm": 1.5,
+    "lmoov": -0.5,
+}
 OUTPUTS = ("out.txt", "out.kbest", "out.json", "out.trace")
 MODELS = ("codclm", "ccdclm")  # of order 1, and of unbounded order
 
