@@ -83,10 +83,14 @@ class Processes:
 
 
 class TorchrunProcesses(Processes):
-    """Processes that `torchrun` has started, after torch's process group is there."""
+    """Processes that `torchrun` has started, after torch's process group is there.
 
-    def __init__(self) -> None:
+    patience: how long `wait` waits.
+    """
+
+    def __init__(self, patience: timedelta | None = None) -> None:
         self.rank, self.number = dist.get_rank(), dist.get_world_size()
+        self._waiting = None if patience is None else dist.new_group(timeout=patience)
 
     def add(self, tensor: Tensor) -> None:
         """Sum by all-reduce."""
@@ -94,7 +98,7 @@ class TorchrunProcesses(Processes):
 
     def wait(self) -> None:
         """Barrier, polled: inside of torch no signal would be handled."""
-        barrier = dist.barrier(async_op=True)
+        barrier = dist.barrier(self._waiting, async_op=True)
         while not barrier.is_completed():
             time.sleep(_POLL_SECONDS)
         barrier.wait()
@@ -111,18 +115,18 @@ _POLL_SECONDS = 0.05
 
 
 @contextmanager
-def joined(device: torch.device, timeout: timedelta | None = None) -> Iterator[Processes]:
+def joined(device: torch.device, patience: timedelta | None = None) -> Iterator[Processes]:
     """The processes of this run: those of `torchrun`, if it has started this one.
 
-    timeout: how long one waits for the others [default: that of torch, 10 or 30 minutes].
+    patience: how long `Processes.wait` waits; all else waits as long as torch's defaults say.
     """
     if not dist.is_torchelastic_launched():
         yield ALONE
         return
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timeout)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        yield TorchrunProcesses()
+        yield TorchrunProcesses(patience)
     finally:
         dist.destroy_process_group()

@@ -19,7 +19,7 @@ import pytest
 from rerank.errors import RerankError, UsageError
 from rerank.files import outputs
 from rerank.files.lines import read_lines
-from rerank.files.outputs import atomic, atomic_all, check_outputs, write_json
+from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, write_json
 from rerank.notices import Notices
 
 needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
@@ -498,3 +498,10 @@ def test_outputs_that_can_be_pass() -> None:
     check_outputs(["out", "sub/out", "-", "/dev/null", "/dev/null"], ["in", "link", "-"])
     check_outputs([Path("in")], [])
     check_outputs([], [])
+
+
+def test_files_in_place_of_outputs_keep_nothing(tmp_path: Path) -> None:
+    with nowhere(2) as files:
+        assert [file.write(b"text") for file in files] == [4, 4]
+    assert all(file.closed for file in files)
+    assert not list(tmp_path.iterdir())
