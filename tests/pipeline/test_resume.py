@@ -325,7 +325,7 @@ def test_a_run_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     done = forks.run(*arguments, signal_at=(number, 4), together=1)  # in the second shard
     assert done.code == 75
     assert done.told.endswith(
-        "rerank: stopped, scores kept in the cache: the same command goes on from there\n"
+        "rerank: stopped, finished work kept in the cache: the same command goes on from there\n"
     )
     assert sorted(os.listdir()) == before
     assert_whole()
