@@ -106,7 +106,8 @@ def test_equal_values_have_equal_digests_in_every_process() -> None:
     program = (
         "import numpy as np; from rerank.tuning.saved import content_digest as of;"
         "from rerank.tuning.objectives.objective import DocumentMean, LengthPenalty;"
-        "print(of([1, 'a', {'y': 1.5, 'x': None}, np.arange(3), LengthPenalty(DocumentMean(), 1, 5)]))"
+        "price = LengthPenalty(DocumentMean(), 1, 5);"
+        "print(of([1, 'a', {'y': 1.5, 'x': None}, np.arange(3), price]))"
     )
     found = {
         subprocess.run(
