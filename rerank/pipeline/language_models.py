@@ -226,7 +226,8 @@ def _check_folder(out: Path, resume: bool) -> None:
         return
     if not resume:
         raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
-    if not (out / "resume" / "state.json").exists():
+    begun = all(path.name == "resume" for path in out.iterdir())  # the first state was not whole
+    if not begun and not (out / "resume" / "state.json").exists():
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 
