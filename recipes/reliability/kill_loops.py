@@ -1,6 +1,6 @@
 """Commands that are killed at random times, and started again until they are done.
 
-python recipes/reliability/kill_loops.py [--rounds 20] [--control-rounds 4] [--seed 1] [--work DIR]
+python recipes/reliability/kill_loops.py [--rounds 20] [--control-rounds 4] [--only COMMAND …]
 
 Each round begins without any state, with old files at the names of the outputs. The supervisor
 starts the command in a session of its own, sends SIGKILL after a uniformly random time, looks at
@@ -253,6 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--control-rounds", type=int, default=4)
+    parser.add_argument("--only", nargs="+", default=["decode", "tune-mert", "train-lm"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--work", type=Path, default=Path("build/reliability"))
     options = parser.parse_args()
@@ -265,7 +266,7 @@ def main() -> None:
         ("", rerank, options.rounds),
         (" (in place)", control, options.control_rounds),
     ):
-        for job in jobs(demo):
+        for job in (one for one in jobs(demo) if one.name in options.only):
             rng = np.random.default_rng(options.seed)
             work = options.work.resolve() / job.name
             found = kill_loop(job, partial(Session, program), work, rounds, rng)

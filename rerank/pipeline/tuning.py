@@ -145,19 +145,19 @@ def tune_mert(
         made = provenance(source, files, result, search)
         made |= _of_systems(result, source)
         made |= score_entries(result.statistics, scores)
-    if result.replicates:
-        made["replicates"] = result.replicates.to_dict(task.names)
-    if result.selection:
-        made["selection"] = result.selection.to_dict()
-    if result.held_out:
-        made["held_out"] = result.held_out.to_dict()
-    if result.scale:
-        made |= result.scale.to_provenance()
-    made["flat"] = flat
-    alpha = result.scale.alpha if result.scale else None
-    written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
-    write_weights(weights.out, written, base=frame, notices=notices)
-    saved.discard()
+        if result.replicates:
+            made["replicates"] = result.replicates.to_dict(task.names)
+        if result.selection:
+            made["selection"] = result.selection.to_dict()
+        if result.held_out:
+            made["held_out"] = result.held_out.to_dict()
+        if result.scale:
+            made |= result.scale.to_provenance()
+        made["flat"] = flat
+        alpha = result.scale.alpha if result.scale else None
+        written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
+        write_weights(weights.out, written, base=frame, notices=notices)
+        saved.discard()
     return Tuning(written, result)
 
 

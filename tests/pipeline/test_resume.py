@@ -509,16 +509,48 @@ def tuning(model: Path, out: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
-def test_tuning_again_with_a_seed_gives_the_same_file_and_computes_nothing(
-    name: str, here: Path, models: Mapping[str, Path], forks: Forks, others: Forks
-) -> None:
+def write_references() -> None:
     """The references are the last candidates, and a word where there is none."""
     last = {t: "" for t in range(sum(DOCUMENTS.values()))}
     for line in Path("dev.kbest").read_text().splitlines():
         t, text, *_ = line.split(" ||| ")
         last[int(t)] = text
     Path("dev.ref").write_text("".join(f"{text or 'w0'}\n" for text in last.values()))
+
+
+@pytest.mark.parametrize(
+    ("with_model", "number"), [(True, STOPS[0]), *((False, number) for number in STOPS[1:])]
+)
+def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
+    with_model: bool, number: int, here: Path, models: Mapping[str, Path], forks: Forks
+) -> None:
+    """In the second shard: without a model, it is that of a search for weights."""
+    write_references()
+    arguments = tuning(models["ccdclm"], "out.json")
+    if not with_model:
+        place = arguments.index("--lm")
+        del arguments[place : place + 2]
+    assert forks.run(*arguments).code == 0
+    expected = Path("out.json").read_bytes()
+    Path("out.json").unlink()
+    empty_cache()
+    before = set(os.listdir())
+    done = forks.run(*arguments, signal_at=(number, 5))
+    assert done.code == 75
+    assert "the same command goes on from there" in done.told
+    assert set(os.listdir()) == before
+    assert_whole()
+    again = forks.run(*arguments)
+    assert (again.code, Path("out.json").read_bytes()) == (0, expected)
+    assert with_model or "kept from a run that was stopped" in again.told
+    assert (shards() != []) == with_model  # searches are not kept when the weights are written
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
+def test_tuning_again_with_a_seed_gives_the_same_file_and_computes_nothing(
+    name: str, here: Path, models: Mapping[str, Path], forks: Forks, others: Forks
+) -> None:
+    write_references()
     for out in ("cold.json", "warm.json"):
         done = forks.run(*tuning(models[name], out))
         assert (done.code, remembered(done)) == (0, 0 if out == "cold.json" else 4), done.told

@@ -17,8 +17,10 @@ import pytest
 from support.tuning import ALONE, PAIRED, tune, write_tuning_set
 
 from rerank.cache import Cache
+from rerank.errors import StoppedEarly
+from rerank.files.interrupts import Terminated
 from rerank.notices import Notices
-from rerank.pipeline import MertSettings, Plan
+from rerank.pipeline import MertSettings, Plan, tuning
 from rerank.tuning import saved
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.objective import DocumentMean
@@ -197,6 +199,22 @@ def test_a_tuning_that_is_stopped_after_any_search_ends_with_the_same_file(
         assert list(shards.glob("*/*.scores")) == []
         n += 1
     assert n > 0
+
+
+def test_a_signal_while_the_weights_are_written_says_that_the_work_is_kept(
+    tuning_lists: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def signalled(*arguments: object, **options: object) -> None:
+        raise Terminated
+
+    plan = Plan(settings=QUICK)
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning, "write_weights", signalled)
+        with pytest.raises(StoppedEarly, match="kept in the cache: the same command goes on"):
+            tune(ALONE, plan)
+    said = list[str]()
+    tune(ALONE, plan, said)
+    assert any("kept from a run that was stopped" in line for line in said)
 
 
 def test_other_lists_options_or_starts_use_nothing_of_an_earlier_tuning(
