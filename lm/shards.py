@@ -16,6 +16,7 @@ import re
 import secrets
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -241,6 +242,16 @@ def read_verified(path: Path, digest: str, limit: int) -> bytes:
     return raw
 
 
+def _sync_folder(folder: Path) -> None:
+    """Have a power failure not undo a rename, where the system can sync folders."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def replace(path: Path, raw: bytes) -> None:
     """Write to a temporary file, then rename it; on any failure the old file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -252,5 +263,6 @@ def replace(path: Path, raw: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        _sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)

@@ -155,7 +155,7 @@ def test_commands_without_a_model_do_not_wait_for_torch() -> None:
     assert loaded("import rerank.pipeline") & {"torch", "sacrebleu", "tqdm"} == set()
 
 
-UNUSED_BY_TUNING = {"torch", "sacremoses", "safetensors", "tqdm", "matplotlib"}
+UNUSED_BY_TUNING = {"torch", "sacremoses", "tqdm", "matplotlib"}
 
 
 def test_tuning_without_a_model_loads_no_torch(tmp_path: Path) -> None:

@@ -304,6 +304,39 @@ def test_90_an_input_that_changes_during_the_run_ends_it_without_an_output(
     assert (captured.out, captured.err.count(b"\n")) == (b"", 1)
 
 
+def test_96_the_clock_changes_no_byte_of_the_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clock that goes backwards, and one that reproducible builds set."""
+    from rerank.cli import run
+
+    lay_out("00-sound", tmp_path, monkeypatch)
+    words = [*arguments("00-sound")[:-2], "-q", "--kbest-out", "out.gz", "--out", "out"]
+    tuning = f"tune-mert {LISTS} --ref dev.ref --starts 1 -q --out w.json".split()
+    found = list[list[bytes]]()
+    for backwards in (False, True):
+        if backwards:
+            hours = itertools.count(-1, -1)
+            monkeypatch.setattr(time, "time", lambda hours=hours: 3600.0 * next(hours))
+            monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+        assert run(words) == run(tuning) == 0
+        found.append([Path(name).read_bytes() for name in ("out", "out.gz", "w.json")])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("form", "name"), [("latex", r"a\_b|c\&d"), ("markdown", r"a_b\|c&d")])
+def test_79_what_latex_and_markdown_read_otherwise_is_escaped(
+    form: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
+) -> None:
+    from rerank.cli import run
+
+    lay_out("00-sound", tmp_path, monkeypatch)
+    shutil.copy("hyp.txt", "a_b|c&d")
+    words = "evaluate --docs dev.docs --ref dev.ref --baseline base.txt a_b|c&d -q --format"
+    assert run([*words.split(), form]) == 0
+    assert name in capfd.readouterr().out
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux")
 def test_81_a_report_that_does_not_fit_on_the_disk_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

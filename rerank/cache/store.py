@@ -88,6 +88,11 @@ class Cache:
         self.saved += 1
         return True
 
+    def remove(self, group: str, name: str) -> None:
+        """Delete the arrays of a name, if there are any."""
+        with suppress(OSError):
+            shard_path(self.folder, group, name).unlink()
+
     def _read(self, path: Path, group: str, name: str) -> dict[str, NDArray[Any]] | None:
         size = size_of(path)
         if size is None or size > self.limit:  # bounds the memory for a foreign file

@@ -268,7 +268,7 @@ def train_lm(
     threads: int | None,
     messages: Messages,
     **recipe: Any,
-) -> Report:
+) -> Report | None:
     """Train a document language model.
 
     \b
@@ -300,5 +300,6 @@ def train_lm(
             report=report,
             announce=messages.announce,
         )
-    messages.announce(f"model written to {out}")
+    if last is not None:
+        messages.announce(f"model written to {out}")
     return last

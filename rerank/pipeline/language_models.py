@@ -56,11 +56,12 @@ def train_lm(
     curve: str | Path | None = None,
     report: Callable[[Report], None] = lambda report: None,
     announce: Callable[[str], None] = lambda line: None,
-) -> Report:
+) -> Report | None:
     """Train a document language model into the folder `out`; the last validation's report.
 
     The folder holds the model of the best validation. Interrupted runs (SIGINT, SIGTERM, a
-    closed terminal) save their state and raise StoppedEarly; `resume` goes on from there.
+    closed terminal) save their state and raise StoppedEarly; `resume` goes on from there. None
+    where the run to be resumed is finished: what repeats a command after a kill may come late.
     curve: file for a line of every validation. Under `torchrun` several processes share the work
     of every update, and the first one writes, reports and announces.
     Memory: 4 bytes a word of the training text, plus the model.
@@ -127,7 +128,7 @@ def train_lm(
             if group.rank == 0:
                 report(last)
     if last is None:
-        raise UsageError(f"{out}: this run is finished; train into another folder")
+        announce(f"{out}: this run is finished; nothing is left to do")
     return last
 
 
@@ -225,7 +226,8 @@ def _check_folder(out: Path, resume: bool) -> None:
         return
     if not resume:
         raise UsageError(f"{out}: not empty; name a new folder, or --resume to go on with its run")
-    if not (out / "resume" / "state.json").exists():
+    begun = all(path.name == "resume" for path in out.iterdir())  # the first state was not whole
+    if not begun and not (out / "resume" / "state.json").exists():
         raise UsageError(f"{out}: not empty, and holds no run to go on with; name a new folder")
 
 

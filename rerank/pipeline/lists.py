@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from rerank.cache import Cache
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.references import read_references, read_with_documents
@@ -308,7 +309,7 @@ class KBestSource(DocumentSource):
                 if not source.cache.saved:
                     raise
                 raise StoppedEarly(
-                    "stopped, scores kept in the cache: the same command goes on from there"
+                    "stopped, finished work kept in the cache: the same command goes on from there"
                 ) from None
 
     def _with_own_source(self, lists: Lists) -> Lists:
@@ -330,6 +331,11 @@ class KBestSource(DocumentSource):
     def copied(self, path: FilePath) -> RereadFile:
         """A path to read several times: of standard input, that of a copy."""
         return self._copies.enter_context(spool(path))
+
+    def opened_cache(self) -> Cache | None:
+        """The cache, also for runs without a model; None where there must be none."""
+        self.cache = self.cache or self.lists.scoring.open_cache(self.notices)
+        return self.cache
 
     def mean_k(self) -> float:
         """Mean number of candidates of a sentence."""

@@ -39,6 +39,8 @@ def validations(
     if first:
         updates = progress(updates, label="training", unit="updates", total=trainer.updates_left())
     with Interrupts() as interrupts, _failures(out):
+        if not trainer.progress.update:  # a folder with a model has a state, whenever it is killed
+            save_training(state, trainer)
         for item in updates:
             if item is not None:
                 yield item

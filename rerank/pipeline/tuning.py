@@ -45,6 +45,7 @@ from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import refuse_orders
 from rerank.tuning.run import TuningResult, tune
+from rerank.tuning.saved import SavedSearches
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ def _tune(
     search = tuning_search(search, plan).at(given.alpha if given else None)
     documents, lines = read_targets(lists, references, notices)
     with KBestSource.open(lists, notices, documents=documents) as source:
+        saved = SavedSearches(source.opened_cache())
         features = _with_alternatives(features, source, objective)
         search = choose_search(source, search, announce)
         if source.sharded is not None:
@@ -161,6 +163,7 @@ def _tune(
             search,
             features=features,
             plan=plan,
+            saved=saved,
             announce=announce,
         )
         source.warn()
@@ -177,10 +180,11 @@ def _tune(
         made = provenance(source, files, result, search)
         made |= _of_systems(result, source)
         made |= score_entries(result.statistics, scores)
-    made |= {**chosen_entries(result), "flat": flat}
-    alpha = result.scale.alpha if result.scale else None
-    written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
-    write_weights(weights.out, written, base=frame, notices=notices)
+        made |= {**chosen_entries(result), "flat": flat}
+        alpha = result.scale.alpha if result.scale else None
+        written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
+        write_weights(weights.out, written, base=frame, notices=notices)
+        saved.discard()
     return Tuning(written, result)
 
 
@@ -232,6 +236,7 @@ def tune_source(
     *,
     features: TunedFeatures,
     plan: Plan,
+    saved: SavedSearches | None = None,
     announce: Printer = log.info,
 ) -> TuningResult:
     """Read a source's documents and tune weights on them; references[d][t] are of sentence t."""
@@ -256,6 +261,7 @@ def tune_source(
             decode=decode,
             features=features,
             plan=plan,
+            saved=saved,
             notices=source.notices,
             announce=announce,
         )

@@ -26,6 +26,12 @@ def all_scores(system: System) -> dict[str, MetricScore]:
     return {**system.metrics, **system.scores}
 
 
+def escaped(rows: Sequence[Sequence[str]], form: str) -> list[list[str]]:
+    """Cells for a format of tabulate, which escapes what LaTeX reads otherwise, but no bars."""
+    bar = r"\|" if form == "github" else "|"
+    return [[cell.replace("|", bar) for cell in row] for row in rows]
+
+
 def long_table(headers: Sequence[str], rows: Sequence[Sequence[str]], form: str = "simple") -> str:
     """A table whose first two columns are what is measured, and a system; form: of tabulate."""
     from tabulate import tabulate
@@ -34,7 +40,7 @@ def long_table(headers: Sequence[str], rows: Sequence[Sequence[str]], form: str 
     if form != "simple":
         headers = [header.replace("/\n", "/").replace("\n", " ") for header in headers]
     table: str = tabulate(
-        rows, headers=headers, tablefmt=form, colalign=align, disable_numparse=True
+        escaped(rows, form), headers=headers, tablefmt=form, colalign=align, disable_numparse=True
     )
     return table
 

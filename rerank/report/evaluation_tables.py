@@ -13,6 +13,7 @@ from rerank.report.evaluation_details import (
     OUTSIDE,
     all_scores,
     ends,
+    escaped,
     legend_of_roles,
     legend_of_tests,
     legend_of_words,
@@ -102,7 +103,7 @@ def as_table(found: Evaluation, form: str) -> str:
 
     headers, rows = _joined(found.systems)
     names = [header.replace("/\n", "/").replace("\n", " ") for header in headers]
-    table: str = tabulate(rows, headers=names, tablefmt=form, disable_numparse=True)
+    table: str = tabulate(escaped(rows, form), headers=names, tablefmt=form, disable_numparse=True)
     if found.systems[0].word_classes:
         table += "\n\n" + long_table(*word_classes(found.systems), form)
     return table + "\n"

@@ -78,6 +78,11 @@ class Plan:
             return replace(self.objective, shrinkage=0.0)
         return self.objective
 
+    @property
+    def searched(self) -> tuple[str, MertSettings]:
+        """What the result of a search on a pool depends on, beside the goal."""
+        return self.algorithm, replace(self.settings, threads=1)
+
     def seeded(self, seed: int) -> Plan:
         """The plan with another seed."""
         return replace(self, settings=replace(self.settings, seed=seed))

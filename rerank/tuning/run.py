@@ -24,6 +24,7 @@ from rerank.tuning.pools.kinds import best_round
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
 from rerank.tuning.replicates import Replicates, held_out, resampled
 from rerank.tuning.rounds import describe_bleu
+from rerank.tuning.saved import SavedSearches
 from rerank.tuning.scale import Scale
 from rerank.tuning.selection import NONE
 from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
@@ -117,13 +118,15 @@ def tune(
     decode: Decode,
     features: TunedFeatures | None = None,
     plan: Plan | None = None,
+    saved: SavedSearches | None = None,
     notices: Notices | None = None,
     announce: Announce = lambda line: None,
 ) -> TuningResult:
     """Weights tuned on documents in memory; RerankError where only all-zero weights are found.
 
     metrics: those whose statistics `corpus` holds, BLEU first; decode: see
-    `rerank.tuning.task.Decode`; announce: called with a line about each round.
+    `rerank.tuning.task.Decode`; saved: where finished searches are kept, for a run that continues
+    this one; announce: called with a line about each round.
 
     Features of order 0 are tuned on one pool. With features that depend on context, pools `auto`
     and `conditional` are made anew in each round under the path decoded last; `exact` needs none.
@@ -133,7 +136,8 @@ def tune(
     """
     features, plan, notices = features or TunedFeatures(), plan or Plan(), notices or Notices()
     objective = plan.objective_options.objective(metrics)
-    whole = Task(corpus, features, objective, plan, decode, notices)
+    saved = saved or SavedSearches()
+    whole = Task(corpus, features, objective, plan, decode, notices, saved)
     task, rest = _divided(whole)
     if features.alternatives.systems and features.given is None:
         started = start_alone(task, announce)
@@ -159,6 +163,8 @@ def tune(
     scale = task.corpus.scale(path, task.full(weights), notices)
     if scale is not None:
         announce(scale.to_text())
+    if saved.found:
+        announce(f"kept from a run that was stopped: {saved.found} searches for weights")
     return TuningResult(task, weights, path, sums, replicates, selection, held, scale)
 
 
@@ -170,7 +176,7 @@ def _selected(task: Task, announce: Announce) -> Selection | None:
     start, path = task.start[task.tuned], task.corpus.first
     if task.contextual and task.full(start).any():
         path = task.decode(start)[0]
-    tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names)
+    tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names, saved=task.saved)
     if task.features.alternatives.systems:
         tuning = replace(tuning, start_name=task.features.source, margin=1.0)
     return cross_validate(task.pool(path), tuning, task.notices, announce)

@@ -21,7 +21,8 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.pools.tuning_set import Choices, TuningSet
 from rerank.tuning.rounds import TunePool
-from rerank.tuning.tuners.pool_tuner import tune_pool
+from rerank.tuning.saved import SavedSearches
+from rerank.tuning.tuners.pool_tuner import report_tuning, tune_pool
 
 Floats = NDArray[np.float64]
 Decode = Callable[[Sequence[DocumentFeatures], Floats], Sequence[tuple[int, ...]]]
@@ -41,6 +42,7 @@ class Task:
     plan: Plan
     decoder: Decode
     notices: Notices
+    saved: SavedSearches = field(default_factory=SavedSearches)
     goal: SearchGoal = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,16 +134,23 @@ class Task:
         history: list[Floats] = []
 
         def tune(pool: Pool, start: Floats) -> Optimum:
-            found = tune_pool(
-                pool,
-                start,
-                self.plan,
-                Notices() if history else notices,
-                names=self.names,
-                goal=self.goal,
-                bounds=self.bounds,
-                history=tuple(history),
-            ).best
+            told = Notices() if history else notices
+            found = self.saved.optimum(
+                (pool, start, self.plan.searched, self.goal, self.bounds, history),
+                lambda: (
+                    tune_pool(
+                        pool,
+                        start,
+                        self.plan,
+                        told,
+                        names=self.names,
+                        goal=self.goal,
+                        bounds=self.bounds,
+                        history=tuple(history),
+                    ).best
+                ),
+                lambda: report_tuning(pool, self.plan, told, names=self.names),
+            )
             history.append(found.weights)
             return found
 

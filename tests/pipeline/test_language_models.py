@@ -363,11 +363,12 @@ def test_resume_without_an_interrupted_run_begins_one(here: Path) -> None:
     assert model_files("lm") == model_files("whole")
 
 
-def test_a_finished_run_is_not_resumed(here: Path) -> None:
+def test_a_finished_run_that_is_resumed_stays_as_it_is(here: Path) -> None:
     trained()
-    before = model_files("lm")
-    with pytest.raises(UsageError, match="lm: this run is finished; train into another folder"):
-        trained(resume=True)
+    before, said = model_files("lm"), list[str]()
+    files = ("train.txt", "valid.txt", Path("lm"))
+    assert train_lm(QUICK, *files, notices=Notices(), resume=True, announce=said.append) is None
+    assert said[-1] == "lm: this run is finished; nothing is left to do"
     assert model_files("lm") == before
 
 

@@ -12,21 +12,19 @@ import pty
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pytest
 from support.cli import start
 from support.files import write_weights
 from support.models import save_models
+from support.programs import Done, Forks, Program
 
 from rerank.cache import Cache
 from rerank.notices import Notices
@@ -44,91 +42,6 @@ every_model = pytest.mark.parametrize("name", MODELS)
 
 
 # Programs
-
-
-@dataclass(frozen=True)
-class Program:
-    """A `rerank` that runs; its standard streams."""
-
-    process: int
-    streams: tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a program ended, and what it said on standard error."""
-
-    code: int
-    told: str
-
-
-class Forks:
-    """`support/forks.py` at work in an environment; a context manager."""
-
-    def __init__(self, folder: Path, **environment: str) -> None:
-        self.folder = folder
-        self._names = itertools.count()
-        self._codes: dict[int, int] = {}
-        self._server = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "support" / "forks.py")],
-            env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self) -> Self:
-        self.run("--version")  # once it has loaded torch
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._server.communicate()
-
-    def start(
-        self,
-        *arguments: str,
-        signal_at: tuple[int, int] | None = None,
-        together: int | None = None,
-        **environment: str,
-    ) -> Program:
-        """`rerank` in the current folder, with the cache of the test."""
-        name = self.folder / str(next(self._names))
-        streams = (os.devnull, f"{name}.out", f"{name}.err")
-        cache = {"RERANK_CACHE": os.environ.get("RERANK_CACHE", "")}
-        run = {
-            "arguments": arguments,
-            "folder": os.getcwd(),
-            "environment": {**cache, **environment},
-            "streams": streams,
-            "signal_at": signal_at,
-            "together": together,
-        }
-        assert self._server.stdin
-        self._server.stdin.write(json.dumps(run) + "\n")
-        self._server.stdin.flush()
-        while True:
-            process, ended = self._hear()
-            if not ended:
-                return Program(process, streams)
-
-    def wait(self, program: Program) -> Done:
-        while program.process not in self._codes:
-            self._hear()
-        told = Path(program.streams[2]).read_text()
-        assert "Traceback" not in told, told
-        assert "bug of ours" not in told, told
-        return Done(self._codes[program.process], told)
-
-    def run(self, *arguments: str, **options: Any) -> Done:
-        return self.wait(self.start(*arguments, **options))
-
-    def _hear(self) -> tuple[int, bool]:
-        """The process named in the next message, and whether it has ended."""
-        assert self._server.stdout
-        process, code = json.loads(self._server.stdout.readline())
-        if code is not None:
-            self._codes[process] = code
-        return process, code is not None
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +238,7 @@ def test_a_run_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
     done = forks.run(*arguments, signal_at=(number, 4), together=1)  # in the second shard
     assert done.code == 75
     assert done.told.endswith(
-        "rerank: stopped, scores kept in the cache: the same command goes on from there\n"
+        "rerank: stopped, finished work kept in the cache: the same command goes on from there\n"
     )
     assert sorted(os.listdir()) == before
     assert_whole()
@@ -596,16 +509,48 @@ def tuning(model: Path, out: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
-def test_tuning_again_with_a_seed_gives_the_same_file_and_computes_nothing(
-    name: str, here: Path, models: Mapping[str, Path], forks: Forks, others: Forks
-) -> None:
+def write_references() -> None:
     """The references are the last candidates, and a word where there is none."""
     last = {t: "" for t in range(sum(DOCUMENTS.values()))}
     for line in Path("dev.kbest").read_text().splitlines():
         t, text, *_ = line.split(" ||| ")
         last[int(t)] = text
     Path("dev.ref").write_text("".join(f"{text or 'w0'}\n" for text in last.values()))
+
+
+@pytest.mark.parametrize(
+    ("with_model", "number"), [(True, STOPS[0]), *((False, number) for number in STOPS[1:])]
+)
+def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
+    with_model: bool, number: int, here: Path, models: Mapping[str, Path], forks: Forks
+) -> None:
+    """In the second shard: without a model, it is that of a search for weights."""
+    write_references()
+    arguments = tuning(models["ccdclm"], "out.json")
+    if not with_model:
+        place = arguments.index("--lm")
+        del arguments[place : place + 2]
+    assert forks.run(*arguments).code == 0
+    expected = Path("out.json").read_bytes()
+    Path("out.json").unlink()
+    empty_cache()
+    before = set(os.listdir())
+    done = forks.run(*arguments, signal_at=(number, 5))
+    assert done.code == 75
+    assert "the same command goes on from there" in done.told
+    assert set(os.listdir()) == before
+    assert_whole()
+    again = forks.run(*arguments)
+    assert (again.code, Path("out.json").read_bytes()) == (0, expected)
+    assert with_model or "kept from a run that was stopped" in again.told
+    assert (shards() != []) == with_model  # searches are not kept when the weights are written
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
+def test_tuning_again_with_a_seed_gives_the_same_file_and_computes_nothing(
+    name: str, here: Path, models: Mapping[str, Path], forks: Forks, others: Forks
+) -> None:
+    write_references()
     for out in ("cold.json", "warm.json"):
         done = forks.run(*tuning(models[name], out))
         assert (done.code, remembered(done)) == (0, 0 if out == "cold.json" else 4), done.told

@@ -4,12 +4,14 @@ A line of standard input is a program: its arguments, folder, environment and th
 its standard streams. Standard output tells [process, null] when it begins and [process, exit
 code] when it has ended. `signal_at` is [number, n]: the signal comes before the n-th time that
 the program syncs or renames a file. `together` stands for the numbers in
-`rerank.pipeline.sources.TOGETHER`.
+`rerank.pipeline.sources.TOGETHER`. `in_place` is a file of Python whose function `write_in_place`
+is called first.
 """
 
 import itertools
 import json
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Callable
@@ -39,6 +41,8 @@ def program(run: dict[str, Any]) -> NoReturn:
     sys.stdout = os.fdopen(1, "w", closefd=False)
     if run["together"]:
         sources.TOGETHER = dict.fromkeys(sources.TOGETHER, run["together"])
+    if run["in_place"]:
+        runpy.run_path(run["in_place"])["write_in_place"]()
     if run["signal_at"]:
         fall_at(*run["signal_at"])
     sys.argv = ["rerank", *run["arguments"]]

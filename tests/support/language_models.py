@@ -51,4 +51,6 @@ def with_texts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def trained(recipe: Recipe = QUICK, out: str = "lm", **options: Any) -> Report:
     options = {"train": "train.txt", "valid": "valid.txt", "notices": Notices(), **options}
-    return train_lm(recipe, options.pop("train"), options.pop("valid"), Path(out), **options)
+    last = train_lm(recipe, options.pop("train"), options.pop("valid"), Path(out), **options)
+    assert last is not None
+    return last

@@ -13,9 +13,10 @@ know, so by default there are none.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import partial
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,10 +96,7 @@ def optimise(
             f"{bounds.low[outside[0]]:g} and {bounds.high[outside[0]]:g}"
         )
     given = Optimum.at(pool, start, goal)
-    report_features(axes, names, notices)
-    silent = silence(axes)
-    if silent:
-        notices.add(f"tuning {silent}: the weights stay as given")
+    if not report_pool(axes, names, notices):
         return PoolResult(given, given)
     optima = _Search(axes, goal, bounds, settings, report).optima(start, history)
     if not pool.fixed.any():  # all-zero weights choose the first candidates; they are not a result
@@ -122,6 +120,7 @@ class _Search:
     bounds: Bounds
     settings: MertSettings
     report: Report
+    stopped: Event = field(default_factory=Event)
 
     def optima(
         self, start: NDArray[np.float64], history: Sequence[NDArray[np.float64]]
@@ -137,17 +136,32 @@ class _Search:
         pool = self.axes.pool
         kicks = kicks[:, : max(1, _KICKED // len(pool.features))]
         with ThreadPoolExecutor(self.settings.threads) as threads:
-            from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
-            smooth = threads.submit(
-                lambda: self._climb(expected_bleu(pool, start, rng=rng), in_turn)
-            )
-            heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
-            heated = sorted(threads.map(heat, starts), key=lambda optimum: -optimum.value)
-            go_on = partial(self._climb, strategy=in_turn)
-            others = [*threads.map(go_on, [one.weights for one in heated[:_LEADERS]])]
-            others.append(smooth.result())
-            best = max(others, key=lambda optimum: optimum.value)
-            return [*from_given.result(), *others, *self._chain(best, kicks[1])[1:]]
+            try:
+                return self._optima(threads, start, starts, kicks, rng)
+            except BaseException:  # a signal, after which the threads' ascents are not waited for
+                self.stopped.set()
+                raise
+
+    def _optima(
+        self,
+        threads: ThreadPoolExecutor,
+        start: NDArray[np.float64],
+        starts: Sequence[NDArray[np.float64]],
+        kicks: NDArray[np.float64],
+        rng: np.random.Generator,
+    ) -> list[Optimum]:
+        """`optima` by threads, from starts and kicks (2, k, G) that are drawn."""
+        from_given = threads.submit(lambda: self._chain(self._climb(start), kicks[0]))
+        smooth = threads.submit(
+            lambda: self._climb(expected_bleu(self.axes.pool, start, rng=rng), in_turn)
+        )
+        heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
+        heated = sorted(threads.map(heat, starts), key=lambda optimum: -optimum.value)
+        go_on = partial(self._climb, strategy=in_turn)
+        others = [*threads.map(go_on, [one.weights for one in heated[:_LEADERS]])]
+        others.append(smooth.result())
+        best = max(others, key=lambda optimum: optimum.value)
+        return [*from_given.result(), *others, *self._chain(best, kicks[1])[1:]]
 
     def _climb(
         self,
@@ -156,6 +170,8 @@ class _Search:
         most_searches: float = np.inf,
     ) -> Optimum:
         """The local optimum from the nearest weights within bounds."""
+        if self.stopped.is_set():
+            raise CancelledError
         found = climb(
             self.axes,
             self.bounds.clipped(weights),
@@ -194,6 +210,15 @@ def silence(axes: Axes) -> str:
     if not axes.pool.statistics[:, 3].any() and axes.pool.statistics.shape[1] == WIDTH:
         return "on lists without a 4-gram match, where BLEU is nothing but its smoothing"
     return "" if axes.directions else "without a feature that varies within a list"
+
+
+def report_pool(axes: Axes, names: Sequence[str], notices: Notices) -> bool:
+    """Whether there is something to tune; notices of what there is not."""
+    report_features(axes, names, notices)
+    silent = silence(axes)
+    if silent:
+        notices.add(f"tuning {silent}: the weights stay as given")
+    return not silent
 
 
 def report_features(axes: Axes, names: Sequence[str], notices: Notices) -> None:

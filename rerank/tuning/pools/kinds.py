@@ -64,13 +64,12 @@ def exact(task: Task) -> Rounds:
     tune = task.pool_tuner(Notices())  # a feature may be constant on the first pool alone
 
     def climb(weights: NDArray[np.float64]) -> Optimum:
-        found = document_ascent(
-            chains,
-            task.full(weights),
-            goal,
-            features=tuned,
-            notices=task.notices,
-            bounds=task.features.bounds(task.space),
+        full, bounds = task.full(weights), task.features.bounds(task.space)
+        found = task.saved.optimum(
+            (chains.chains, chains.gaps, full, goal, tuned, bounds),
+            lambda: document_ascent(
+                chains, full, goal, features=tuned, notices=task.notices, bounds=bounds
+            ),
         )
         moved = found.weights[tuned]
         if not task.fixed and task.bounds.free_of_scale:

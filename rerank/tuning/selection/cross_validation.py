@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from rerank.tuning.mert.mert import silence
 from rerank.tuning.objectives.goal import SearchGoal
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
+from rerank.tuning.saved import SavedSearches
 from rerank.tuning.selection import NONE
 from rerank.tuning.selection.folds import Folds
 from rerank.tuning.selection.selection import Candidate, Selection, choose
@@ -35,7 +36,8 @@ class PoolTuning:
     """What the tuning of a pool needs besides the pool: start (F,), plan, goal and bounds.
 
     start_name: what the start weights are, for people; margin: standard errors by which tuned
-    weights must be better than these (`choose`), twice as many on blocks of lines.
+    weights must be better than these (`choose`), twice as many on blocks of lines;
+    saved: results of searches that an earlier run finished.
     """
 
     start: NDArray[np.float64]
@@ -45,6 +47,7 @@ class PoolTuning:
     names: Sequence[str]
     start_name: str = "start weights"
     margin: float = 0.0
+    saved: SavedSearches = field(default_factory=SavedSearches)
 
     def anchor(self, pool: Pool) -> Anchor:
         """The start weights, or the best single feature of a pool where there are none."""
@@ -58,15 +61,21 @@ class PoolTuning:
     def tuned(self, pool: Pool) -> NDArray[np.float64]:
         """Weights (F,) tuned with little effort: no random starts, no kicks."""
         settings = replace(self.plan.settings, random_starts=0, kicks=0, threads=1)
-        return tune_pool(
-            pool,
-            self.start,
-            replace(self.plan, settings=settings),
-            Notices(),
-            names=self.names,
-            goal=self.goal,
-            bounds=self.bounds,
-        ).best.weights
+        plan = replace(self.plan, settings=settings)
+        return self.saved.optimum(
+            (pool, self.start, plan.searched, self.goal, self.bounds),
+            lambda: (
+                tune_pool(
+                    pool,
+                    self.start,
+                    plan,
+                    Notices(),
+                    names=self.names,
+                    goal=self.goal,
+                    bounds=self.bounds,
+                ).best
+            ),
+        ).weights
 
 
 def cross_validate(

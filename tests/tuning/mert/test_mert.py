@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -393,3 +396,30 @@ def test_metrics_that_are_no_counts_are_tuned_for_beside_bleu() -> None:
     mixed, plain = tuned(wide, np.ones(3), objective=both).best, tuned(pool, np.ones(3)).best
     np.testing.assert_allclose(mixed.weights, plain.weights)
     assert mixed.bleu == plain.bleu
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_after_a_signal_no_further_ascent_begins(threads: int) -> None:
+    """Schedulers kill half a minute after their signal."""
+    pool, climbed = random_pool(3, lists=8), list[Optimum]()
+
+    def report(found: Optimum) -> None:
+        climbed.append(found)
+        if len(climbed) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            optimise(
+                pool,
+                np.ones(3),
+                Notices(),
+                names=["a", "b", "c"],
+                settings=MertSettings(kicks=15, threads=threads),
+                report=report,
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(climbed) <= threads

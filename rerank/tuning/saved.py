@@ -1,0 +1,159 @@
+"""Finished searches for weights, kept on disk until the tuning has written its weights.
+
+A tuning that was stopped or killed is run again by the same command. Searches that it had finished
+are found by the digest of everything that they were computed from, so the weights are those of a
+tuning that nothing disturbed. The largest loss is one search: a round, or a fold of
+cross-validation.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib import resources
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import rerank
+from rerank.tuning.mert.optimum import Optimum
+
+if TYPE_CHECKING:
+    from rerank.cache import Cache
+
+_PACKAGES = ("rerank.tuning", "rerank.metrics")  # the code that a result depends on
+
+
+class SavedSearches:
+    """Optima by what was searched, in a cache; without a cache nothing is kept.
+
+    found: searches whose result was there. Several threads may call `optimum`.
+    """
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self.found = 0
+        self._cache, self._lock = cache, Lock()
+        self._names: set[str] = set()
+
+    def optimum(
+        self,
+        searched: Sequence[object],
+        search: Callable[[], Optimum],
+        again: Callable[[], None] = lambda: None,
+    ) -> Optimum:
+        """What `search` returns, or returned in an earlier run.
+
+        searched: everything that the result depends on, as `content_digest` takes it; again: called
+        in place of the search where its result is there. The digest is O(bytes).
+        """
+        if self._cache is None:
+            return search()
+        name = content_digest(searched)
+        with self._lock:
+            arrays = self._cache.get(_group(), name)
+            self._names.add(name)
+        kept = None if arrays is None else _optimum(arrays)
+        if kept is not None:
+            self.found += 1
+            again()
+            return kept
+        made = search()
+        with self._lock:
+            self._cache.put(_group(), name, _arrays(made))
+        return made
+
+    def discard(self) -> None:
+        """Remove the results that this run read or wrote; its weights are on disk."""
+        if self._cache is not None:
+            for name in self._names:
+                self._cache.remove(_group(), name)
+
+
+@functools.cache
+def _group() -> str:
+    """Group of all searches by this version of the program, by the text of its modules."""
+    digest = hashlib.sha256(
+        f"searches for weights 1 {rerank.__version__} {np.__version__}".encode()
+    )
+    for package in _PACKAGES:
+        for part in _sources(resources.files(package)):
+            digest.update(part)
+    return digest.hexdigest()[:32]
+
+
+def _sources(folder: Any) -> Iterator[bytes]:
+    """Python files of a package and its subpackages, in the order of their names."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
+        if entry.is_dir():
+            yield from _sources(entry)
+        elif entry.name.endswith(".py"):
+            yield entry.read_bytes()
+
+
+def _arrays(optimum: Optimum) -> dict[str, NDArray[Any]]:
+    sums = optimum.statistics
+    return {
+        "weights": optimum.weights,
+        "statistics": sums if sums.dtype.kind == "f" else sums.astype(np.int64),
+        "value": np.array([optimum.value]),
+        "searches": np.array([optimum.searches]),
+    }
+
+
+def _optimum(arrays: Mapping[str, NDArray[Any]]) -> Optimum | None:
+    """The optimum of a shard; None for a shard of other arrays."""
+    try:
+        return Optimum(
+            arrays["weights"].copy(),
+            arrays["statistics"].copy(),
+            arrays["value"].item(),
+            arrays["searches"].item(),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+# Digests
+
+
+def content_digest(value: object) -> str:
+    """SHA-256 of a value that is equal in every process, in hexadecimal.
+
+    Values are numbers, texts, None, arrays, functions (by name), and sequences, mappings and
+    dataclasses of values (by the fields that they are made from); TypeError for another.
+    """
+    digest = hashlib.sha256()
+    _add(digest, value)
+    return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, value: object) -> None:
+    if isinstance(value, np.ndarray):
+        digest.update(f"array {value.dtype.str} {value.shape};".encode())
+        digest.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
+    elif value is None or isinstance(value, bool | int | float | str | bytes):
+        digest.update(f"{type(value).__name__} {value!r};".encode())
+    elif is_dataclass(value) and not isinstance(value, type):
+        made = [one.name for one in fields(value) if one.init]
+        _add(digest, (type(value).__qualname__, *((name, getattr(value, name)) for name in made)))
+    elif isinstance(value, Mapping):
+        _add(digest, sorted(value.items()))
+    elif isinstance(value, Sequence):
+        digest.update(f"sequence {len(value)};".encode())
+        for one in value:
+            _add(digest, one)
+    elif callable(value):
+        owner = getattr(value, "__self__", None)
+        if isinstance(value, functools.partial):
+            _add(digest, (value.func, value.args, value.keywords))
+        elif is_dataclass(owner) and not isinstance(owner, type):
+            _add(digest, (getattr(value, "__name__", ""), owner))
+        else:
+            name = getattr(value, "__qualname__", type(value).__qualname__)
+            _add(digest, (getattr(value, "__module__", ""), name))
+    else:
+        raise TypeError(f"a {type(value).__name__} has no digest")
