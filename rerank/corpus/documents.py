@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain, islice, pairwise
 from typing import TypeVar
 
@@ -168,6 +168,12 @@ class Documents:
     def split(self, lines: Sequence[T]) -> list[Sequence[T]]:
         """The part of each document in a sequence of something for every source sentence."""
         return [lines[start:stop] for start, stop in pairwise(self.starts)]
+
+    def in_pieces(self, most: int) -> Documents:
+        """Pieces of the documents, of at most so many sentences each, with numbers as ids."""
+        starts = [s for a, b in pairwise(self.starts) for s in range(a, max(b, a + 1), most)]
+        ids = tuple(map(str, range(len(starts))))
+        return replace(self, ids=ids, starts=(*starts, self.n_lines))
 
     def span(self, d: int) -> tuple[int, int]:
         """First source sentence of document d, and the one after its last."""

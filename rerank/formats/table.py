@@ -266,20 +266,23 @@ def _complete(lines: Mapping[int, bytes]) -> list[bytes] | None:
 class Survey:
     """Figures of a k-best list: candidates and their words, highest sentence id, last line.
 
-    last_line: number of the last line that is not blank, whether or not its candidate is kept.
+    last_line: number of the last line that is not blank, whether or not its candidate is kept;
+    rising: whether no sentence comes after a later one.
     """
 
     candidates: int
     words: int
     last_id: int
     last_line: int
+    rising: bool = True
 
 
 def survey_of(
     path: FilePath, options: ReadingOptions = ALL, notices: Notices | None = None
 ) -> Survey:
     """Figures of the k-best list in a file, of the first `top` candidates of each sentence."""
-    words = last_id = last_line = 0
+    words = last_id = last_line = latest = 0
+    rising = True
     seen: Counter[int] = Counter()
     top = math.inf if options.top is None else options.top
     for rows in _read(path, notices or Notices(), options):
@@ -287,9 +290,11 @@ def survey_of(
             seen[sentence] += 1
             if seen[sentence] <= top:
                 words += len(text.split())
+        rising = rising and bool((np.diff(rows.sentences, prepend=latest) >= 0).all())
+        latest = int(rows.sentences[-1]) if len(rows) else latest
         last_id = max(last_id, int(rows.sentences.max(initial=0)))
         last_line = max(last_line, int(rows.line_numbers.max(initial=0)))
-    return Survey(sum(int(min(k, top)) for k in seen.values()), words, last_id, last_line)
+    return Survey(sum(int(min(k, top)) for k in seen.values()), words, last_id, last_line, rising)
 
 
 def read_documents(

@@ -105,8 +105,9 @@ def examine(
     survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize)
     try:
         form = file.format.name
-        found = file.read(documents, findings)
-        for _, kbest in progress(found, label="documents", unit="documents", total=len(documents)):
+        pieces = file.in_pieces(documents)
+        found = file.read(pieces, findings)
+        for _, kbest in progress(found, label="documents", unit="documents", total=len(pieces)):
             survey.add(kbest)
             if totals is not None:
                 totals.add(kbest)

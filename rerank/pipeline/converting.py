@@ -50,7 +50,10 @@ def convert(
     notices: Notices | None = None,
     announce: Printer = log.info,
 ) -> None:
-    """Write k-best lists to `out` in another format; a document is in memory.
+    """Write k-best lists to `out` in another format.
+
+    Memory: `rerank.pipeline.lists.PIECE` sentences, or the largest document where sentences of the
+    list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change. Without documents, which only
     lists of documents and lists whose ids are not in order need, each sentence is one.
@@ -68,6 +71,8 @@ def convert(
         n = sentences = 0
         with ExitStack() as opened:
             file, *extra = opened.enter_context(atomic_all([out, *others]))
+            if conversion.to != DOCUMENTS:
+                source.documents = source.file.in_pieces(source.documents)
             for d, (name, kbest) in enumerate(source.read()):
                 n, sentences = n + kbest.n, sentences + len(kbest)
                 if conversion.escape is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from rerank.cache import Cache
@@ -52,6 +53,7 @@ from rerank.pipeline.systems import SystemLists, lists_of_systems
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import FileScorer, ListInfo
 
+PIECE = 2000  # sentences of a document in memory, where sentences are looked at one by one
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 
 
@@ -206,6 +208,18 @@ class KBestFile:
         for name, kbest, *lines in zip(documents.ids, found, *side, strict=True):
             beside = dict(zip(self._side, lines, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
+
+    def in_pieces(self, documents: Documents) -> Documents:
+        """Pieces of long documents, to read for work that looks at each sentence alone.
+
+        The documents themselves if none is long, and if sentences of the list are not in order.
+        """
+        if max(b - a for a, b in pairwise(documents.starts)) <= PIECE:
+            return documents
+        try:
+            return documents.in_pieces(PIECE) if self.survey.rising else documents
+        except InputError:  # reported where the list is read
+            return documents
 
     def lines_by_id(self) -> int:
         """How many source lines there are, from the highest id of the list."""

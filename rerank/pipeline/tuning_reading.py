@@ -15,6 +15,7 @@ from rerank.pipeline.sources import DocumentSource, Printer
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import Sums
+from rerank.tuning.pools.pool import narrow
 from rerank.tuning.pools.tuning_set import TuningSet
 
 
@@ -48,7 +49,7 @@ def read_set(
                 )
             rows, missing = _counted(kbest, lines, metrics)
             if kbest.n:
-                counts.append(rows)
+                counts.append(narrow(rows))
                 gaps.append(missing)
                 for t in np.flatnonzero(kbest.counts).tolist():
                     row = kbest.rows(t)[0]

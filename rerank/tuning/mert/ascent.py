@@ -38,7 +38,10 @@ class Axes:
 
     @classmethod
     def of(cls, pool: Pool) -> Axes:
-        """Axes of a pool, kept as long as the pool. O(n F) time, 8 n bytes per varying feature."""
+        """Axes of a pool, kept as long as the pool. O(n F) time.
+
+        Memory: 8 n bytes per varying feature, unless all vary and the pool is stored by columns.
+        """
         if pool not in _KEPT:
             _KEPT[pool] = cls._of(pool)
         return _KEPT[pool]
@@ -48,7 +51,8 @@ class Axes:
         pool = replace(pool, statistics=_narrow(pool.statistics))
         starts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
         varying = [f for f, c in enumerate(pool.features.T) if (c != c[starts]).any()]
-        columns = np.ascontiguousarray(pool.features.T[varying])
+        every = pool.features.T  # shared with the pool, if it is stored by columns
+        columns = np.ascontiguousarray(every if len(varying) == len(every) else every[varying])
         directions = tuple(Direction.of(pool, column) for column in columns)
         return cls(pool, np.array(varying, dtype=np.int64), columns, directions)
 

@@ -21,15 +21,15 @@ class Pool:
     """Candidates of S lists: linear features, statistics that add up, and a part that is not tuned.
 
     offsets: (S+1,) int64, list s is rows offsets[s]:offsets[s+1]; empty lists contribute nothing
-    features: (n, F) float64, finite
+    features: (n, F) float64, finite; searches share them where they are stored by columns
     statistics: (n, W) numbers: the nine of `rerank.metrics.bleu`, then those of other metrics
     fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
     documents: (S,) int64, any number that identifies the document of each list; None: one document
     for all. Documents without candidates are not among the D documents
 
     The score of a candidate is fixed + features · weights; of equal scores in a list the first
-    candidate wins, as at decoding. A candidate takes 8 F + 80 bytes here; the searches of
-    `rerank.tuning.mert.ascent` add 8 F + 16, and 24 for each thread.
+    candidate wins, as at decoding. A candidate takes 8 F + 44 bytes here (`narrow`,
+    W = 9); the searches of `rerank.tuning.mert.ascent` add 34, and 24 for each thread.
     """
 
     offsets: NDArray[np.int64]
@@ -84,7 +84,7 @@ class Pool:
         rows = np.repeat(lists, sizes)
         return Pool(
             offsets_of(sizes[lists]),
-            self.features[rows],
+            np.compress(rows, self.features.T, axis=1).T,
             self.statistics[rows],
             self.fixed[rows],
             None if self.documents is None else self.documents[lists],
@@ -121,6 +121,14 @@ class Pool:
         if self._n_documents == 1:
             return np.zeros(int(offsets[-1]), dtype=np.int64)
         return self._places.repeat(offsets[1:] - offsets[:-1])
+
+
+def narrow(statistics: Sums) -> Sums:
+    """Counts in 32 bits where they fit, to save memory; other statistics as they are."""
+    most = np.iinfo(np.int32).max
+    if statistics.dtype.kind == "f" or np.abs(statistics).max(initial=0) > most:
+        return statistics
+    return statistics.astype(np.int32)
 
 
 @njit(cache=True, nogil=True)

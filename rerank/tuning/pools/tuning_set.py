@@ -15,7 +15,7 @@ from rerank.metrics.bleu import WIDTH
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.objectives.objective import Sums
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.pools.pool import Pool, narrow
 from rerank.tuning.scale import Scale, fit_scale_to_bleu
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class TuningSet:
     gaps: (D, W) summed statistics of the sentences without candidates, which count as empty lines;
     one more row is that of all documents without any candidate, which are not decoded
 
-    Bytes per candidate: 16 F + 104 here and in the pool, and 4 K more at order 1; at unbounded
+    Bytes per candidate: 16 F + 88 here and in the pool, and 4 K more at order 1; at unbounded
     order the text, and 4 for each history that was scored.
     """
 
@@ -91,17 +91,20 @@ class TuningSet:
 
     def _pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
         held = np.setdiff1d(np.arange(len(start)), tuned)
-        features, fixed, counts = [], [], []
+        fixed, counts, n = [], [], 0
+        candidates = sum(len(document.static) for document in self.documents)
+        columns = np.zeros((len(tuned), candidates + len(self.gaps)))
         for document, choices in zip(self.documents, path, strict=True):
             full = document.under(choices)
-            features.append(full[:, tuned])
+            columns[:, n : n + len(full)] = full.T[tuned]
+            n += len(full)
             fixed.append(document.sparse + full[:, held] @ start[held])
             counts.append(np.diff(document.offsets))
         more, lists = len(self.gaps), [len(count) for count in counts]
         return Pool(
             offsets_of(np.concatenate([*counts, np.ones(more, dtype=np.int64)])),
-            np.concatenate([*features, np.zeros((more, len(tuned)))]),
-            np.concatenate([*self.statistics, self.gaps]),
+            columns.T,
+            np.concatenate([*self.statistics, narrow(self.gaps)]),
             np.concatenate([*fixed, np.zeros(more)]),
             np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(more)]),
         )
@@ -111,7 +114,8 @@ class TuningSet:
         from rerank.tuning.exact.chain import DocumentChain
         from rerank.tuning.exact.line_search import ChainSet
 
-        pairs = zip(self.documents, self.statistics, strict=True)
+        wide = (rows.astype(np.result_type(rows, np.int64)) for rows in self.statistics)
+        pairs = zip(self.documents, wide, strict=True)
         return ChainSet.of([DocumentChain.of(*pair) for pair in pairs], self.gaps)
 
     def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
