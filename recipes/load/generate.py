@@ -62,7 +62,7 @@ def lengths(rng: np.random.Generator, documents: int, mean: int) -> NDArray[np.i
     """Log-normal lengths (D,) of documents, at least 1, of the sum D · mean."""
     total = documents * mean
     drawn = rng.lognormal(sigma=0.6, size=documents)
-    found = np.maximum(1, np.floor(drawn / drawn.sum() * total)).astype(np.int64)
+    found: NDArray[np.int64] = np.maximum(1, np.floor(drawn / drawn.sum() * total).astype(np.int64))
     short = total - int(found.sum())
     longest = np.argsort(-found, kind="stable")
     while short < 0:  # those of one sentence came from less

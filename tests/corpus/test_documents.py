@@ -128,3 +128,10 @@ def test_many_document_ids_are_read_as_far_as_they_can_be_needed(tmp_path: Path)
     with pytest.raises(InputError, match=r"docs:70000: expected at most 69,999 document ids"):
         Documents.from_file(path, Notices(), most=lambda: most(69_999))
     assert asked == [70_000, 70_001, 69_999]
+
+
+def test_long_documents_are_read_in_pieces_that_end_where_they_end() -> None:
+    documents = Documents(("a", "b", "c"), (0, 5, 7, 7))
+    pieces = documents.in_pieces(2)
+    assert pieces.starts == (0, 2, 4, 5, 7, 7)
+    assert len(set(pieces.ids)) == len(pieces) == 5

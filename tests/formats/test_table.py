@@ -57,8 +57,8 @@ def test_a_survey_counts_the_first_candidates_of_each_sentence(tmp_path: Path) -
     texts = {3: [b"a b", b"", b"d"], 1: [b"c"]}
     lines = [b"%d ||| %s ||| A= inf" % (t, text) for t in texts for text in texts[t]]
     path.write_bytes(b"\n".join([lines[0], b"", lines[3], *lines[1:3], b"", b""]))
-    assert survey_of(path, ReadingOptions(clip_inf=9)) == Survey(4, 4, 3, 5)
-    assert survey_of(path, ReadingOptions(clip_inf=9, top=1)) == Survey(2, 3, 3, 5)
+    assert survey_of(path, ReadingOptions(clip_inf=9)) == Survey(4, 4, 3, 5, False)
+    assert survey_of(path, ReadingOptions(clip_inf=9, top=1)) == Survey(2, 3, 3, 5, False)
     with pytest.raises(InputError, match=r"dev.kbest:1: .*--clip-inf"):
         survey_of(path)
 
@@ -90,3 +90,12 @@ def test_of_a_file_of_blank_lines_only_the_first_are_read() -> None:
     assert sum(1 for _ in lines) == 5000 - 1020
     found, lines = detect(iter([b""] * 1019 + [b"0 ||| a ||| F= 1 ||| 1"]))
     assert (found.name, sum(1 for _ in lines)) == ("moses", 1020)
+
+
+@pytest.mark.parametrize(("ids", "rising"), [((0, 0, 2, 3), True), ((0, 1, 0), False)])
+def test_a_survey_says_whether_sentences_come_in_order(
+    tmp_path: Path, ids: tuple[int, ...], rising: bool
+) -> None:
+    file = tmp_path / "list"
+    file.write_text("".join(f"{i} ||| a ||| F= 1 ||| 1\n" for i in ids))
+    assert survey_of(file).rising is rising

@@ -206,3 +206,23 @@ def test_a_damaged_file_is_refused_in_a_line(capsys: pytest.CaptureFixture[str])
             assert code in (0, 2, 3), (name, bytes(content), found)
             assert "internal error" not in found
             assert found.count("\n") == (code != 0)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2)], ids=["in order", "interleaved"])
+def test_long_documents_are_converted_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], order: tuple[int, ...]
+) -> None:
+    write("m.nbest", [f"{t} ||| text {t} ||| F= {t} ||| {t}" for t in order for _ in range(2)])
+    write("m.docs", ["x", "x", "x"])
+    whole = convert("--kbest m.nbest --docs m.docs --to jsonl")
+    assert [json.loads(line)["document"] for line in whole] == ["x"] * 3
+    checking = ["check", "--kbest", "m.nbest", "--docs", "m.docs", "--ref", "m.docs"]
+    run(checking)
+    summary, found = capsys.readouterr().out.split("warning", 1)
+    monkeypatch.setattr("rerank.pipeline.lists.PIECE", 1)
+    assert convert("--kbest m.nbest --docs m.docs --to jsonl") == whole
+    capsys.readouterr()
+    run(checking)
+    again, findings = capsys.readouterr().out.split("warning", 1)
+    assert again == summary
+    assert ("duplicate" in findings, "duplicate" in found) == (True, True)

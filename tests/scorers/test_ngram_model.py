@@ -88,3 +88,18 @@ def test_the_model_is_an_input_that_weights_files_name(
     assert run(f"{command} --out tuned.json".split()) == 0
     assert {"lm", "lmoov"} <= json.loads(Path("tuned.json").read_text())["weights"].keys()
     assert '"m.arpa"' in Path("tuned.json").read_text()
+
+
+@pytest.mark.parametrize("block", [1, 20, 40])
+def test_a_document_is_scored_in_blocks_of_lines(
+    here: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    lists = Lists("dev.kbest", "dev.docs", score_files={"ngram": (("n", Path("m.arpa")),)})
+    with KBestSource.open(lists, Notices()) as source:
+        documents, (scorer,) = list(source.read()), source.scorers
+        whole = scorer.score(documents)
+        monkeypatch.setattr("rerank.scorers.ngram_model._BLOCK", block)
+        for one, other in zip(whole, scorer.score(documents), strict=True):
+            assert one.columns.tolist() == other.columns.tolist()
+            for t in range(len(one.problem.lengths)):
+                assert one.problem.unary(t).tolist() == other.problem.unary(t).tolist()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rerank.metrics.bleu import WIDTH
-from rerank.tuning.pools.pool import Pool
+from rerank.tuning.mert.ascent import Axes
+from rerank.tuning.pools.pool import Pool, narrow
 
 
 def small_pool() -> Pool:
@@ -156,3 +157,22 @@ def test_statistics_that_are_no_counts_are_summed_as_they_are() -> None:
     np.testing.assert_array_equal(
         floats.sums(np.array([1, -1, 4])), [[1.0] * WIDTH + [0.25], [4.0] * WIDTH + [0.25]]
     )
+
+
+def test_counts_take_32_bits_where_they_fit() -> None:
+    small, large = np.array([[3, 2**31 - 1]]), np.array([[3, 2**31]])
+    assert narrow(small).dtype == np.int32
+    assert narrow(small).tolist() == small.tolist()
+    assert narrow(large) is large
+    shares = np.array([[0.5]])
+    assert narrow(shares) is shares
+
+
+def test_searches_share_features_that_are_stored_by_columns() -> None:
+    rng = np.random.default_rng(0)
+    columns, rows = rng.normal(size=(2, 6)), np.ones((6, WIDTH), np.int64)
+    pool = Pool(np.array([0, 3, 6]), columns.T, rows, np.zeros(6))
+    assert np.shares_memory(Axes.of(pool).columns, columns)
+    part = pool.take(np.array([False, True]))
+    assert np.shares_memory(Axes.of(part).columns, part.features)
+    assert part.features.tolist() == columns.T[3:].tolist()

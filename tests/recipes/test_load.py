@@ -1,0 +1,60 @@
+"""`recipes/load` at its smallest size: what the lists are, and every command of the table."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RECIPE = Path(__file__).parents[2] / "recipes" / "load"
+
+
+def run(script: str, *arguments: str | int | Path) -> str:
+    command = [sys.executable, str(RECIPE / script), *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(RECIPE.parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def test_lists_have_their_size_and_the_totals_of_their_weights(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        run("generate.py", tmp_path / name, 3, 4, 5, 4, 7, "--sparse", 50)
+    made = bytes_of(tmp_path / "a")
+    assert made == bytes_of(tmp_path / "b")  # the same seed, the same bytes
+    weights = json.loads(made["weights.json"])
+    every = [weights["LM0"], weights["WordPenalty0"], *weights["TM0"]]
+    lines = [line.split(" ||| ") for line in gzip.decompress(made["kbest.gz"]).decode().split("\n")]
+    assert [int(fields[0]) for fields in lines[:-1]] == [t for t in range(12) for _ in range(5)]
+    totals = [float(fields[3]) for fields in lines[:-1]]
+    for fields, total in zip(lines, totals, strict=False):
+        words = fields[2].split()
+        values = [float(words[1]), float(words[3]), *map(float, words[5:7])]
+        assert words[0::2][:3] == ["LM0=", "WordPenalty0=", "TM0="]
+        assert total == pytest.approx(sum(w * v for w, v in zip(every, values, strict=True)))
+        assert "sp_" in fields[2]
+    assert all(totals[i] >= totals[i + 1] for i in range(59) if i % 5 < 4)
+    documents = made["docids"].split()
+    assert len(documents) == 12
+    assert len(set(documents)) == 3
+    assert made["ref"].count(b"\n") == 12
+    assert made["lm.arpa"].startswith(b"\\data\\")
+
+
+@pytest.mark.slow
+def test_every_command_runs_and_is_in_the_table(tmp_path: Path) -> None:
+    rows = run("measure.py", tmp_path, "XS").splitlines()[-9:]
+    results = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
+    assert len(results) == len(rows) == 9
+    assert all(one["exit"] == 0 and one["megabytes"] > 50 for one in results)
+    # by hand: the candidate of the largest total comes first in these lists
+    lines = gzip.decompress((tmp_path / "XS" / "kbest.gz").read_bytes()).decode().splitlines()
+    firsts = [line.split(" ||| ")[1] for line in lines[::5]]
+    assert (tmp_path / "XS" / "first").read_text().splitlines() == firsts
