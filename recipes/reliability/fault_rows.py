@@ -121,7 +121,7 @@ HELD: Mapping[int, Sequence[str]] = {
         "pipeline/test_distribution.py::test_a_shard_that_there_is_not_is_refused_before_any_work",
         "pipeline/test_distribution.py::test_shards_of_another_list_or_model_are_not_mixed_in",
     ],
-    99: ["pipeline/test_processes.py::test_only_the_first_process_of_torchrun_prints"],
+    99: ["pipeline/test_distribution.py::test_an_error_names_the_process"],
     100: [
         "test_architecture.py::test_help_loads_nothing_heavy",
         "pipeline/test_checking.py::test_check_without_a_model_loads_no_torch",
