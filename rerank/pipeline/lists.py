@@ -214,7 +214,7 @@ class KBestFile:
 
         The documents themselves if none is long, and if sentences of the list are not in order.
         """
-        if max(b - a for a, b in pairwise(documents.starts)) <= PIECE:
+        if max((b - a for a, b in pairwise(documents.starts)), default=0) <= PIECE:
             return documents
         try:
             return documents.in_pieces(PIECE) if self.survey.rising else documents
