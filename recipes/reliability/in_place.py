@@ -14,7 +14,7 @@ import lm.shards
 from rerank.cli import main
 from rerank.files import outputs
 
-SECONDS = 0.3  # between the two halves of a file
+SECONDS = 0.1  # between the two halves of a file
 
 
 class FileInPlace(outputs._TemporaryFile):

@@ -143,6 +143,7 @@ def test_a_command_that_is_killed_leaves_whole_files_and_ends_with_equal_bytes(
         work = tmp_path / str(i)
         found = rounds_of(loops, command, files, work, forks, n=n, seed=i, in_place=False)
         assert (found.rounds, found.torn, found.equal, found.forgotten) == (n, 0, n, 0)
+        assert not found.refused
         assert found.temporary <= job(loops, command, files).writers
         kills += found.kills
         if kills:
@@ -156,7 +157,7 @@ def test_a_command_that_writes_in_place_is_found_out(
 ) -> None:
     """The negative control: a writer without temporary files must fail the loop."""
     torn = 0
-    for n in range(10):
+    for n in range(20):
         work = tmp_path / str(n)
         found = rounds_of(loops, command, files, work, forks, n=1, seed=n, in_place=True)
         torn += found.torn
