@@ -79,10 +79,10 @@ def convert(
                     kbest = with_texts(kbest, FORMS[conversion.escape])
                 file.writelines(line + b"\n" for line in write(d, name, kbest))
             beside.write(conversion, extra)
-    announce(
-        f"{n:,} hypotheses of {sentences:,} sentences read as {source.file.format.name}, written "
-        f"{'as' if str(out) == '-' else f'to {display(out)} as'} {conversion.to}"
-    )
+        announce(
+            f"{n:,} hypotheses of {sentences:,} sentences read as {source.file.format.name}, "
+            f"written {'as' if str(out) == '-' else f'to {display(out)} as'} {conversion.to}"
+        )
 
 
 def first(
