@@ -1,4 +1,4 @@
-"""`rerank topics train` and `rerank topics evaluate`."""
+"""`rerank topics train`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from rerank.cli.options import (
     device_option,
     documents_option,
     message_options,
-    print_result,
-    table_format_option,
     threads_option,
 )
 from rerank.cli.training_options import RATE
@@ -193,39 +191,3 @@ def train(
             announce=messages.announce,
         )
     messages.announce(f"predictor written to {out}")
-
-
-@click.command()
-@click.option(
-    "--model",
-    required=True,
-    type=FOLDER,
-    metavar="DIR",
-    help="Predictor made by rerank topics train.",
-)
-@click.argument("text", type=FILE, metavar="TEXT")
-@click.option("--topics", required=True, type=FILE, help=f"{_TOPICS}, beside TEXT.")
-@documents_option
-@table_format_option
-@device_option
-@threads_option
-@message_options
-def evaluate(
-    model: Path, text: str, topics: str, form: str, messages: Messages, **options: Any
-) -> None:
-    """Compute perplexity and accuracy of the topics of next sentences in TEXT.
-
-    Beside the predictor stand baselines that were counted in its training text: the most frequent
-    topic, the topic of the sentence before, and a bigram of topics (Witten-Bell).
-
-    \b
-    Example:
-      rerank topics evaluate --model predictor.model test.en --topics test.topics
-    """
-    from rerank import pipeline
-
-    messages.announce_threads(options["threads"])
-    with messages.warnings() as notices:
-        files = pipeline.TextFiles(text, {"topics": topics})
-        found = pipeline.evaluate_topics(model, files, notices=notices, **options)
-    print_result(found, form)

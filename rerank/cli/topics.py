@@ -17,7 +17,7 @@ from rerank.cli.options import (
     message_options,
     print_result,
 )
-from rerank.cli.topic_prediction import evaluate, train
+from rerank.cli.topic_prediction import train
 from rerank.cli.values import FILE, FOLDER, MOST_LINES
 
 MOST_TOPICS = 1 << 16
@@ -105,5 +105,4 @@ def label(
     messages.announce(f"{n:,} sentences labelled")
 
 
-for command in (train, evaluate):
-    topics.add_command(command)
+topics.add_command(train)

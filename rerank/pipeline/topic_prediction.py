@@ -1,4 +1,4 @@
-"""`rerank topics train` and `evaluate`: prediction of the topic of the next sentence."""
+"""`rerank topics train` and `rerank lm-eval topics`: prediction of topics of next sentences."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def evaluated(capsys: pytest.CaptureFixture[str], options: str = "") -> dict[str, Any]:
     capsys.readouterr()
     labels = "" if "--topics" in options else "--topics test.labels"
-    command = f"topics evaluate --model model test {labels} --format json -q {options}"
+    command = f"lm-eval topics --model model test {labels} --format json -q {options}"
     assert run(command.split()) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -108,7 +108,7 @@ def test_a_table_and_the_course_of_training_are_printed(
     assert lines[0].endswith("parameters; 2 topics, 180 predictions, 60 documents")
     assert [line.split()[:2] for line in lines[1:3]] == [["epoch", "1"], ["epoch", "2"]]
     assert lines[3] == "predictor written to model"
-    assert run(["topics", "evaluate", "--model", "model", "test", "--topics", "test.labels"]) == 0
+    assert run(["lm-eval", "topics", "--model", "model", "test", "--topics", "test.labels"]) == 0
     table = capsys.readouterr().out.splitlines()
     names = [line.rstrip("0123456789.% infte").strip() for line in table[2:6]]
     assert names[1:] == ["most frequent topic", "topic of the sentence befor", "bigram of topics"]
@@ -121,7 +121,7 @@ def test_labels_that_training_has_not_are_unknown_topics(
     assert run(SMALL.split()) == 0
     write("test.labels", ["c" if label == "a" else label for label in read("test.labels")])
     capsys.readouterr()
-    assert run(["topics", "evaluate", "--model", "model", "test", "--topics", "test.labels"]) == 0
+    assert run(["lm-eval", "topics", "--model", "model", "test", "--topics", "test.labels"]) == 0
     message = capsys.readouterr().err
     assert "20 x topic that is not in the training text" in message
 
@@ -161,7 +161,7 @@ def test_files_that_do_not_fit_are_refused(capsys: pytest.CaptureFixture[str]) -
     write("labels", ["1", "", "2", ""])
     fault = fault_of(SMALL, capsys, 3)
     assert fault.startswith("rerank: text: expected a document of two sentences or more")
-    evaluation = "topics evaluate --model model test --topics test.labels"
+    evaluation = "lm-eval topics --model model test --topics test.labels"
     assert "topic-prediction.json: cannot be read" in fault_of(evaluation, capsys, 3)
     assert not Path("model").exists()
     Path("model").mkdir()

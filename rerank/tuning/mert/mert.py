@@ -30,6 +30,7 @@ from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.objectives.goal import BLEU_GOAL, GAIN, SearchGoal
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.tuners.expected_bleu import expected_bleu
+from rerank.tuning.waiting import map_in_threads, result_of
 
 _HEAT = 3  # searches of each feature in the heat that the starts run: two moves, then each once
 _LEADERS = 4  # starts that go on after it; the best of all has been among them on real pools
@@ -140,6 +141,7 @@ class _Search:
                 return self._optima(threads, start, starts, kicks, rng)
             except BaseException:  # a signal, after which the threads' ascents are not waited for
                 self.stopped.set()
+                threads.shutdown(wait=False, cancel_futures=True)
                 raise
 
     def _optima(
@@ -156,12 +158,12 @@ class _Search:
             lambda: self._climb(expected_bleu(self.axes.pool, start, rng=rng), in_turn)
         )
         heat = partial(self._climb, most_searches=_HEAT * len(self.axes.features))
-        heated = sorted(threads.map(heat, starts), key=lambda optimum: -optimum.value)
+        heated = sorted(map_in_threads(threads, heat, starts), key=lambda optimum: -optimum.value)
         go_on = partial(self._climb, strategy=in_turn)
-        others = [*threads.map(go_on, [one.weights for one in heated[:_LEADERS]])]
-        others.append(smooth.result())
+        leaders = [one.weights for one in heated[:_LEADERS]]
+        others = [*map_in_threads(threads, go_on, leaders), result_of(smooth)]
         best = max(others, key=lambda optimum: optimum.value)
-        return [*from_given.result(), *others, *self._chain(best, kicks[1])[1:]]
+        return [*result_of(from_given), *others, *self._chain(best, kicks[1])[1:]]
 
     def _climb(
         self,

@@ -27,6 +27,7 @@ from rerank.tuning.selection.folds import Folds
 from rerank.tuning.selection.selection import Candidate, Selection, choose
 from rerank.tuning.selection.shrunk import Anchor, best_feature
 from rerank.tuning.tuners.pool_tuner import tune_pool
+from rerank.tuning.waiting import map_in_threads
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 
@@ -108,7 +109,7 @@ def cross_validate(
         return tuned
 
     with ThreadPoolExecutor(plan.settings.threads) as threads:
-        tuned = list(threads.map(hold_out, folds.parts))
+        tuned = map_in_threads(threads, hold_out, folds.parts)
     anchor = tuning.anchor(pool)
     selection = choose(
         [Candidate(share, own) for share, own in zip((0.0, *SHARES), sums, strict=True)],

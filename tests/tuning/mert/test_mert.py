@@ -407,7 +407,7 @@ def test_after_a_signal_no_further_ascent_begins(threads: int) -> None:
         climbed.append(found)
         if len(climbed) == 1:
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)
+        time.sleep(0.5)  # longer than a wait of the main thread
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
