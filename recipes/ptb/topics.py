@@ -81,11 +81,11 @@ class Run:
         if not (model / "topics.json").exists():
             kind, number = self.topics
             options = ["--topic-model", kind, "--topics-number", number, "--out", str(model)]
-            rerank(["learn", self.file("train"), *options])
+            rerank(["topics", "learn", self.file("train"), *options])
         for part in PARTS:
             if not Path(self.labels(part)).exists():
                 out = ["--out", self.labels(part)]
-                rerank(["label", "--model", str(model), self.file(part), *out])
+                rerank(["topics", "label", "--model", str(model), self.file(part), *out])
 
     def figures(self, row: Row, hidden: int) -> Figures:
         """Figures on the test text of the predictor of a row, and of the baselines."""
@@ -97,10 +97,10 @@ class Run:
             files += ["--valid", self.file("valid"), "--valid-topics", self.labels("valid")]
             sizes = ["--embed", str(hidden), "--hidden", str(hidden)]
             if not (folder / "topic-prediction.json").exists():
-                training = ["train", *files, *row.options, *sizes, *self.options]
+                training = ["topics", "train", *files, *row.options, *sizes, *self.options]
                 rerank([*training, "--out", str(folder)])
             test = [self.file("test"), "--topics", self.labels("test"), "--format", "json"]
-            done.write_bytes(rerank(["evaluate", "--model", str(folder), *test]))
+            done.write_bytes(rerank(["lm-eval", "topics", "--model", str(folder), *test]))
         return dict(json.loads(done.read_text()))
 
     def file(self, part: str) -> str:
@@ -113,10 +113,10 @@ class Run:
 
 
 def rerank(command: Sequence[str]) -> bytes:
-    """What a command `rerank topics …` prints; the command itself is shown."""
-    print("$ rerank topics", *command, file=sys.stderr, flush=True)
+    """What a command of rerank prints; the command itself is shown."""
+    print("$ rerank", *command, file=sys.stderr, flush=True)
     return subprocess.run(
-        [sys.executable, "-m", "rerank", "topics", *command], stdout=subprocess.PIPE, check=True
+        [sys.executable, "-m", "rerank", *command], stdout=subprocess.PIPE, check=True
     ).stdout
 
 

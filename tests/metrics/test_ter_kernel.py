@@ -69,4 +69,4 @@ def test_long_texts_take_milliseconds() -> None:
     ours([0], [0])
     started = time.perf_counter()
     ours(hypothesis, reference)
-    assert time.perf_counter() - started < 1  # sacrebleu: a third of a second and more
+    assert time.perf_counter() - started < 5  # without a limit on shifts: minutes

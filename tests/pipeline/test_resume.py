@@ -181,7 +181,7 @@ def test_a_run_that_is_killed_at_any_time_is_completed_by_running_it_again(
     empty_cache()
     for n in itertools.count(1):
         program = forks.start(*arguments, together=1)
-        time.sleep(rng.uniform(0.1, 0.4 + n / 10) * longest)
+        time.sleep(rng.uniform(0.02, 0.2 + n / 10) * longest)
         with_signal(program, signal.SIGKILL)
         done = forks.wait(program)
         assert_whole()
