@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from rerank.cli.names import MemberName
-from rerank.cli.values import FILE, FOLDER, MOST, TEXT, Whole
+from rerank.cli.values import FILE, FOLDER, MOST, TEXT, MemorySize, Whole
 from rerank.errors import UsageError
 from rerank.files.terminal import say, show
 from rerank.notices import Notices
@@ -82,6 +82,14 @@ cache_option = click.option(
     metavar="DIR",
     help="Folder of the score cache [default: $RERANK_CACHE, or rerank in the user's cache "
     "folder].",
+)
+memory_option = click.option(
+    "--memory",
+    type=MemorySize(),
+    metavar="SIZE",
+    help="Memory for the whole program, for example 3G or 500M: candidates that do not fit go to "
+    "files in the folder $TMPDIR, with equal results [default: candidates may take half of what "
+    "is available].",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 strict_option = click.option(

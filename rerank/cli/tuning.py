@@ -9,7 +9,12 @@ from click.core import ParameterSource
 
 from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, distribution_options, list_options, split
-from rerank.cli.options import Messages, engine_message_options, reference_option
+from rerank.cli.options import (
+    Messages,
+    engine_message_options,
+    memory_option,
+    reference_option,
+)
 from rerank.cli.searching import tuning_search_options
 from rerank.cli.tuning_options import (
     algorithm_option,
@@ -63,6 +68,7 @@ from rerank.cli.values import FILE, NameList
     "auto is conditional.",
 )
 @start_options
+@memory_option
 @replicate_options
 @plot_option
 @tuning_search_options
@@ -80,6 +86,7 @@ def tune_mert(
     replicates: int,
     hold_out: float,
     plot: str | None,
+    memory: int | None,
     messages: Messages,
     **options: Any,
 ) -> None:
@@ -105,6 +112,7 @@ def tune_mert(
             search=search,
             tokenize=tokenize,
             plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out, select),
+            memory=memory,
             notices=notices,
             announce=messages.announce,
             details=messages.detail,

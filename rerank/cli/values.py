@@ -25,6 +25,7 @@ from rerank.formats.tokens import NUMBER, shown
 MOST = 1_000_000  # of things that are made: paths, particles, starts, passes
 MOST_LINES = 2**31 - 1  # of things that files hold: candidates, sentences, words
 _WHOLE = re.compile(r"[+-]?[0-9]{1,20}")
+_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([KMGTkmgt])")
 _SHARD = re.compile(r"([0-9]{1,7})/([0-9]{1,7})")
 
 
@@ -207,6 +208,23 @@ class Interval(click.ParamType):  # type: ignore[type-arg]  # not generic in cli
         if least > greatest:
             self.fail(f"expected the least value first, found {_shown(value)}", param, ctx)
         return least, greatest
+
+
+class MemorySize(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2
+    """Bytes, written as a number with K, M, G or T: powers of 1,024, as of Slurm and sort."""
+
+    name = "size"
+    least = 100 << 20
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number of bytes, at least 100M."""
+        found = _SIZE.fullmatch(value)
+        if not found:
+            self.fail(f"expected a size such as 3G or 500M, found {_shown(value)}", param, ctx)
+        size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper()))
+        if size < self.least:
+            self.fail(f"expected at least 100M, found {_shown(value)}", param, ctx)
+        return size
 
 
 class ShardName(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.2

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from decoders.directions import Direction
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.notices import Notices
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.scorers import FeatureSource
@@ -111,11 +112,16 @@ class DocumentSource:
         return FeatureSpace.of(kbest.labels, self.scorers, total=total and TOTAL not in labels)
 
     def prepared(
-        self, batch: Sequence[NamedLists], space: FeatureSpace, sparse: Mapping[str, float]
+        self,
+        batch: Sequence[NamedLists],
+        space: FeatureSpace,
+        sparse: Mapping[str, float],
+        store: ArrayStore = IN_MEMORY,
     ) -> list[DocumentFeatures]:
-        """Features of documents by all scorers, the sparse features weighted."""
+        """Features of documents by all scorers, the sparse features weighted, in a store."""
         with self.watch.lap("scores"):
-            documents = prepare(batch, self.scorers, space, sparse)
+            found = prepare(batch, self.scorers, space, sparse)
+            documents = [document.stored(store) for document in found]
         self.unfinished += documents
         return documents
 

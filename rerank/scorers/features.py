@@ -7,7 +7,7 @@ and its static ones. A contextual feature exists only given a path; `under(choic
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from decoders.weighted_sum import WeightedSum
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label, column_names
 from rerank.errors import InputError, RerankError
+from rerank.files.arrays import ArrayStore
 from rerank.scorers import FeatureSource
 
 TOTAL = "total"
@@ -70,6 +71,10 @@ class DocumentFeatures:
     offsets: NDArray[np.int64]
     present: NDArray[np.int64]
     keepers: tuple[Callable[[], None], ...] = ()
+
+    def stored(self, store: ArrayStore) -> DocumentFeatures:
+        """The same features, in memory or on disk."""
+        return replace(self, static=store.kept(self.static), sparse=store.kept(self.sparse))
 
     def keep(self) -> None:
         """Let the scorers write to the cache what the search has made them compute."""

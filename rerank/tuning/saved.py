@@ -25,6 +25,7 @@ from rerank.tuning.mert.optimum import Optimum
 if TYPE_CHECKING:
     from rerank.cache import Cache
 
+_ROWS = 1 << 16  # of an array that are copied at a time
 _PACKAGES = ("rerank.tuning", "rerank.metrics")  # the code that a result depends on
 
 
@@ -124,7 +125,8 @@ def content_digest(value: object) -> str:
     """SHA-256 of a value that is equal in every process, in hexadecimal.
 
     Values are numbers, texts, None, arrays, functions (by name), and sequences, mappings and
-    dataclasses of values (by the fields that they are made from); TypeError for another.
+    dataclasses of values (by the fields that they are made from, but for those that take no part
+    in comparisons); TypeError for another.
     """
     digest = hashlib.sha256()
     _add(digest, value)
@@ -134,11 +136,12 @@ def content_digest(value: object) -> str:
 def _add(digest: hashlib._Hash, value: object) -> None:
     if isinstance(value, np.ndarray):
         digest.update(f"array {value.dtype.str} {value.shape};".encode())
-        digest.update(np.ascontiguousarray(value).data.cast("B") if value.size else b"")
+        for rows in np.split(value, range(_ROWS, len(value), _ROWS)) if value.ndim else [value]:
+            digest.update(np.ascontiguousarray(rows).data.cast("B") if rows.size else b"")
     elif value is None or isinstance(value, bool | int | float | str | bytes):
         digest.update(f"{type(value).__name__} {value!r};".encode())
     elif is_dataclass(value) and not isinstance(value, type):
-        made = [one.name for one in fields(value) if one.init]
+        made = [one.name for one in fields(value) if one.init and one.compare]
         _add(digest, (type(value).__qualname__, *((name, getattr(value, name)) for name in made)))
     elif isinstance(value, Mapping):
         _add(digest, sorted(value.items()))

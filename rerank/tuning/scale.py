@@ -87,9 +87,14 @@ def fit_scale(
 def fit_scale_to_bleu(
     scores: NDArray[np.float64], statistics: Sums, offsets: NDArray[np.int64], notices: Notices
 ) -> Scale | None:
-    """`fit_scale` with the BLEU of each candidate as its quality; statistics: (n, W), of `Pool`."""
+    """`fit_scale` with `bleu_quality`; statistics: (n, W), of `Pool`."""
+    return fit_scale(scores, bleu_quality(statistics), offsets, notices)
+
+
+def bleu_quality(statistics: Sums) -> NDArray[np.float64]:
+    """BLEU (n,) of each candidate by itself, of statistics (n, W)."""
     counts = statistics[:, :WIDTH].astype(np.int64, copy=False)
-    return fit_scale(scores, corpus_bleu(counts, effective_order=True), offsets, notices)
+    return corpus_bleu(counts, effective_order=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

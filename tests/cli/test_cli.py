@@ -88,6 +88,7 @@ FORMS: dict[str, tuple[str, object]] = {  # values of a form of their own, and w
     "NAME=FILE": ("m=f=g", {"m": "f=g"}),
     "NAME=LOW:HIGH": ("LM0=-1:2.5", {"LM0": (-1.0, 2.5)}),
     "keep|free|RATIO": ("0.97", 0.97),
+    "SIZE": ("3G", 3 << 30),
     "I/N": ("2/3", pipeline.Shard(2, 3)),
 }
 FIGURES = (

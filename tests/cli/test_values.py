@@ -21,6 +21,7 @@ from rerank.cli.values import (
     WEIGHT,
     FileName,
     Interval,
+    MemorySize,
     NameList,
     Pair,
     Real,
@@ -99,7 +100,8 @@ def test_every_value_is_of_a_type_that_knows_what_is_sound(
 ) -> None:
     kind = command_of(words).params[number].type
     assert isinstance(
-        kind, Real | Whole | WordOr | Text | NameList | Pair | ShardName | click.Choice
+        kind,
+        Real | Whole | WordOr | Text | NameList | Pair | ShardName | MemorySize | click.Choice,
     )
     if isinstance(kind, Real | Whole):
         assert kind.min is not None
@@ -170,6 +172,9 @@ def test_a_path_that_is_too_long_is_a_usage_error(
             "expected a value, found an empty",
         ),
         ("tune-mert --kbest k --ref r --out o.json --features a,", "expected names with commas"),
+        ("tune-mert --kbest k --ref r --out o.json --memory 3", "expected a size such as 3G"),
+        ("tune-mert --kbest k --ref r --out o.json --memory -3G", "expected a size such as 3G"),
+        ("tune-mert --kbest k --ref r --out o.json --memory 99M", "expected at least 100M"),
     ],
 )
 def test_the_command_ends_with_2_and_a_reason(
@@ -192,6 +197,9 @@ def test_the_command_ends_with_2_and_a_reason(
         (Pair("f", FOLDER), "a=b", ("a", Path("b"))),
         (Pair("f", METRIC_WEIGHT, default=1.0), "a", ("a", 1.0)),
         (Pair("f", Interval(), last=True), "a=b=:.5", ("a=b", (-math.inf, 0.5))),
+        (MemorySize(), "3G", 3 << 30),
+        (MemorySize(), "1.5g", 3 << 29),
+        (MemorySize(), "500M", 500 << 20),
         (ShardName(), "1/1", (1, 1)),
         (ShardName(), "2/16", (2, 16)),
         (WordOr(("keep",), LENGTH_RATIO), "keep", "keep"),

@@ -389,3 +389,27 @@ def test_lists_without_any_candidate_are_refused(here: Path) -> None:
     write("dev.kbest", [])
     with pytest.raises(InputError, match=r"dev\.kbest: expected .*found no hypotheses"):
         tuned(lists())
+
+
+@pytest.mark.parametrize("plan", [FREE, Plan(settings=QUICK)], ids=["none", "cv"])
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(
+    here: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan, algorithm: str
+) -> None:
+    if algorithm != "mert":
+        plan = Plan(algorithm=algorithm, select=plan.select)
+    said: list[str] = []
+    tuned(lists(), "a.json", plan=plan, start="start.json")
+    monkeypatch.setattr("rerank.files.arrays.SMALL", 0)
+    given = lists()
+    tune_mert(
+        given,
+        ["dev.ref"],
+        TunedWeights("b.json", start="start.json"),
+        plan=plan,
+        memory=1,
+        notices=Notices(),
+        announce=said.append,
+    )
+    assert Path("b.json").read_bytes() == Path("a.json").read_bytes()
+    assert any(line.startswith("candidates that did not fit into memory: ") for line in said)

@@ -234,3 +234,14 @@ def test_other_lists_options_or_starts_use_nothing_of_an_earlier_tuning(
         plan = Plan(settings=change, select="none")
         tune(ALONE, plan, said, start="start.json")
     assert not any("kept from" in line for line in said)
+
+
+def test_the_digest_of_an_array_does_not_depend_on_its_order_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    array = np.arange(35.0).reshape(7, 5)
+    found = content_digest(array)
+    assert content_digest(np.asfortranarray(array)) == found
+    monkeypatch.setattr(saved, "_ROWS", 2)
+    assert content_digest(array) == content_digest(np.asfortranarray(array)) == found
+    assert content_digest(np.array(3.0)) != content_digest(np.array(4.0))

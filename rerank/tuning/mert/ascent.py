@@ -48,11 +48,13 @@ class Axes:
 
     @classmethod
     def _of(cls, pool: Pool) -> Axes:
-        pool = replace(pool, statistics=_narrow(pool.statistics))
-        starts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
-        varying = [f for f, c in enumerate(pool.features.T) if (c != c[starts]).any()]
-        every = pool.features.T  # shared with the pool, if it is stored by columns
-        columns = np.ascontiguousarray(every if len(varying) == len(every) else every[varying])
+        pool = replace(pool, statistics=_narrow(pool))
+        columns = pool.features.T  # shared with the pool, if it is stored by columns
+        varying = [f for f, column in enumerate(columns) if _varies(pool.offsets, column)]
+        if len(varying) < len(columns) or not columns.flags.c_contiguous:
+            every, columns = columns, pool.store.large((len(varying), columns.shape[1]), np.float64)
+            for column, feature in zip(columns, varying, strict=True):
+                column[:] = every[feature]
         directions = tuple(Direction.of(pool, column) for column in columns)
         return cls(pool, np.array(varying, dtype=np.int64), columns, directions)
 
@@ -72,15 +74,30 @@ class Axes:
 _KEPT: WeakKeyDictionary[Pool, Axes] = WeakKeyDictionary()
 
 
-def _narrow(statistics: Sums) -> Sums:
+def _narrow(pool: Pool) -> Sums:
     """The statistics in the smallest integer type that holds their differences, to save memory."""
+    statistics = pool.statistics
     if statistics.dtype.kind == "f":
         return statistics
     most = int(statistics.max(initial=0)) - int(statistics.min(initial=0))
     for kind in (np.int16, np.int32):
         if most <= np.iinfo(kind).max:
-            return statistics.astype(kind)
+            if statistics.dtype == kind:
+                return statistics
+            found = pool.store.large(statistics.shape, kind)
+            found[...] = statistics
+            return found
     return statistics
+
+
+@njit(cache=True, nogil=True)
+def _varies(offsets: NDArray[np.int64], column: NDArray[np.float64]) -> bool:
+    """Whether a column (n,) has two values in some list."""
+    for s in range(len(offsets) - 1):
+        for row in range(offsets[s] + 1, offsets[s + 1]):
+            if column[row] != column[offsets[s]]:
+                return True
+    return False
 
 
 class PoolPoint(Point):
@@ -97,8 +114,9 @@ class PoolPoint(Point):
     ) -> None:
         self.axes = axes
         self._scratch = Scratch(axes.pool)
-        self._scores = axes.pool.fixed.copy()
-        self._next_scores = np.empty_like(self._scores)
+        n, store = axes.pool.fixed.shape, axes.pool.store
+        self._scores, self._next_scores = (store.working(n, np.float64) for _ in range(2))
+        self._scores[:] = axes.pool.fixed
         _add_columns(axes.pool.offsets, axes.columns, weights[axes.features], self._scores)
         self._choices = axes.pool.choices(self._scores)
         self._next_choices = np.empty_like(self._choices)

@@ -72,8 +72,8 @@ class Scratch:
 
     def __init__(self, pool: Pool) -> None:
         self.offsets = np.zeros_like(pool.offsets)
-        self.rows = np.empty(len(pool.features), dtype=np.int64)
-        self.breaks = np.empty(len(pool.features))
+        self.rows = pool.store.working((len(pool.features),), np.int64)
+        self.breaks = pool.store.working((len(pool.features),), np.float64)
         self._changes = np.empty((0, pool.statistics.shape[1]), dtype=pool.statistics.dtype)
 
     def changes(self, m: int) -> Sums:

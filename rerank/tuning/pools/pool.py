@@ -12,6 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import offsets_of
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.objectives.objective import Sums
 
@@ -26,6 +27,7 @@ class Pool:
     fixed: (n,) float64, finite; score of what is not tuned (sparse features), 0 where there is none
     documents: (S,) int64, any number that identifies the document of each list; None: one document
     for all. Documents without candidates are not among the D documents
+    store: where arrays made of this pool lie; no part of its value
 
     The score of a candidate is fixed + features · weights; of equal scores in a list the first
     candidate wins, as at decoding. A candidate takes 8 F + 44 bytes here (`narrow`,
@@ -37,6 +39,7 @@ class Pool:
     statistics: Sums
     fixed: NDArray[np.float64]
     documents: NDArray[np.int64] | None = None
+    store: ArrayStore = field(default=IN_MEMORY, repr=False, compare=False)
     _places: NDArray[np.int64] = field(init=False, repr=False)
     """(S,) int64, which of the D documents each list belongs to; 0 for empty lists."""
     _n_documents: int = field(init=False, repr=False)
@@ -52,8 +55,8 @@ class Pool:
             raise ValueError(f"statistics {self.statistics.shape}, expected ({n}, {WIDTH} or more)")
         if self.documents is not None and self.documents.shape != (len(self.offsets) - 1,):
             raise ValueError(f"documents {self.documents.shape}, expected one for each list")
-        if not (np.isfinite(self.features).all() and np.isfinite(self.fixed).all()):
-            row = int(np.flatnonzero(~np.isfinite(self.features.sum(axis=1) + self.fixed))[0])
+        row = _first_infinite(self.features, self.fixed)
+        if row < n:
             raise ValueError(f"candidate {row} has a score that is not finite")
         places = np.zeros(len(self.offsets) - 1, dtype=np.int64)
         if self.documents is not None:
@@ -81,18 +84,21 @@ class Pool:
     def take(self, lists: NDArray[np.bool_]) -> Pool:
         """The pool of some of the lists (S,), in their order. O(n F) time and memory."""
         sizes = np.diff(self.offsets)
-        rows = np.repeat(lists, sizes)
-        return Pool(
-            offsets_of(sizes[lists]),
-            np.compress(rows, self.features.T, axis=1).T,
-            self.statistics[rows],
-            self.fixed[rows],
-            None if self.documents is None else self.documents[lists],
-        )
+        n = int(sizes[lists].sum())
+        columns = self.store.large((self.features.shape[1], n), np.float64)
+        statistics = self.store.large((n, self.statistics.shape[1]), self.statistics.dtype)
+        fixed = self.store.large((n,), np.float64)
+        for column, whole in zip(columns, self.features.T, strict=True):
+            _take_lists(self.offsets, lists, whole[:, None], column[:, None])
+        _take_lists(self.offsets, lists, self.statistics, statistics)
+        _take_lists(self.offsets, lists, self.fixed[:, None], fixed[:, None])
+        documents = None if self.documents is None else self.documents[lists]
+        return Pool(offsets_of(sizes[lists]), columns.T, statistics, fixed, documents, self.store)
 
     def scores(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores (n,) under weights (F,), summed in the order of the features."""
-        scores = self.fixed.copy()
+        scores = self.store.working(self.fixed.shape, np.float64)
+        scores[:] = self.fixed
         _add_products(self.features, weights, scores)
         return scores
 
@@ -129,6 +135,36 @@ def narrow(statistics: Sums) -> Sums:
     if statistics.dtype.kind == "f" or np.abs(statistics).max(initial=0) > most:
         return statistics
     return statistics.astype(np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _first_infinite(features: NDArray[np.float64], fixed: NDArray[np.float64]) -> int:
+    """The first of the n rows with a number that is not finite, n if there is none."""
+    first = len(fixed)
+    for row in range(len(fixed)):
+        if not np.isfinite(fixed[row]):
+            first = row
+            break
+    for f in range(features.shape[1]):  # a column after the other, as they are stored
+        for row in range(first):
+            if not np.isfinite(features[row, f]):
+                first = row
+                break
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _take_lists(
+    offsets: NDArray[np.int64], lists: NDArray[np.bool_], rows: Sums, taken: Sums
+) -> None:
+    """Fill in the rows (n, k) of some of the lists (S,), one after the other."""
+    place = 0
+    for s in range(len(lists)):
+        if lists[s]:
+            for row in range(offsets[s], offsets[s + 1]):
+                for k in range(rows.shape[1]):
+                    taken[place, k] = rows[row, k]
+                place += 1
 
 
 @njit(cache=True, nogil=True)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import offsets_of
-from rerank.metrics.bleu import WIDTH
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.pools.pool import Pool, narrow
-from rerank.tuning.scale import Scale, fit_scale_to_bleu
+from rerank.tuning.scale import Scale, bleu_quality, fit_scale
 
 if TYPE_CHECKING:
     from rerank.tuning.exact.line_search import ChainSet
@@ -32,6 +32,7 @@ class TuningSet:
     statistics: (n, W) of each document: BLEU's nine, then those of other metrics
     gaps: (D, W) summed statistics of the sentences without candidates, which count as empty lines;
     one more row is that of all documents without any candidate, which are not decoded
+    store: where the arrays of pools lie
 
     Bytes per candidate: 16 F + 88 here and in the pool, and 4 K more at order 1; at unbounded
     order the text, and 4 for each history that was scored.
@@ -40,6 +41,7 @@ class TuningSet:
     groups: tuple[tuple[DocumentFeatures, ...], ...]
     statistics: tuple[Sums, ...]
     gaps: Sums
+    store: ArrayStore = IN_MEMORY
     _pools: dict[tuple[bytes, bytes], Pool] = field(default_factory=dict, init=False, repr=False)
 
     def take(self, numbers: Sequence[int]) -> TuningSet:
@@ -56,7 +58,7 @@ class TuningSet:
             kept += places
             d += len(group)
         statistics = tuple(self.statistics[place] for place in kept)
-        return TuningSet(tuple(groups), statistics, self.gaps[kept])
+        return TuningSet(tuple(groups), statistics, self.gaps[kept], self.store)
 
     @property
     def documents(self) -> tuple[DocumentFeatures, ...]:
@@ -91,22 +93,30 @@ class TuningSet:
 
     def _pool(self, path: Choices, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:
         held = np.setdiff1d(np.arange(len(start)), tuned)
-        fixed, counts, n = [], [], 0
-        candidates = sum(len(document.static) for document in self.documents)
-        columns = np.zeros((len(tuned), candidates + len(self.gaps)))
-        for document, choices in zip(self.documents, path, strict=True):
-            full = document.under(choices)
-            columns[:, n : n + len(full)] = full.T[tuned]
-            n += len(full)
-            fixed.append(document.sparse + full[:, held] @ start[held])
-            counts.append(np.diff(document.offsets))
+        counts = [np.diff(document.offsets) for document in self.documents]
         more, lists = len(self.gaps), [len(count) for count in counts]
+        n = sum(len(document.static) for document in self.documents) + more
+        columns = self.store.large((len(tuned), n), np.float64)
+        fixed = self.store.large((n,), np.float64)
+        gaps = narrow(self.gaps)
+        kind = np.result_type(gaps.dtype, *{rows.dtype for rows in self.statistics})
+        statistics = self.store.large((n, gaps.shape[1]), kind)
+        end = 0
+        for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
+            begin, end = end, end + len(rows)
+            full = document.under(choices)
+            columns[:, begin:end] = full.T[tuned]
+            fixed[begin:end] = document.sparse + full[:, held] @ start[held]
+            statistics[begin:end] = rows
+        columns[:, end:], fixed[end:], statistics[end:] = 0.0, 0.0, gaps
+        self.store.release()
         return Pool(
             offsets_of(np.concatenate([*counts, np.ones(more, dtype=np.int64)])),
             columns.T,
-            np.concatenate([*self.statistics, narrow(self.gaps)]),
-            np.concatenate([*fixed, np.zeros(more)]),
+            statistics,
+            fixed,
             np.concatenate([np.repeat(np.arange(len(lists)), lists), np.arange(more)]),
+            self.store,
         )
 
     def chains(self) -> ChainSet:
@@ -120,10 +130,10 @@ class TuningSet:
 
     def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
         """The scale of full weights (F,), fitted to the candidates of best BLEU under a path."""
-        scores, sizes = [], []
-        for document, choices in zip(self.documents, path, strict=True):
+        scores, quality, sizes = [], [], []
+        for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
             scores.append(document.under(choices) @ weights + document.sparse)
+            quality.append(bleu_quality(rows))
             sizes.append(np.diff(document.offsets))
         offsets = offsets_of(np.concatenate(sizes))
-        counts = np.concatenate([rows[:, :WIDTH] for rows in self.statistics])
-        return fit_scale_to_bleu(np.concatenate(scores), counts, offsets, notices)
+        return fit_scale(np.concatenate(scores), np.concatenate(quality), offsets, notices)

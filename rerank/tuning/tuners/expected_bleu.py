@@ -49,7 +49,7 @@ def _maxima(space: StandardisedPool, point: NDArray[np.float64]) -> Iterator[NDA
     """The maxima (H,) under falling penalties, each reached from the one before."""
     from scipy.optimize import minimize
 
-    memory = np.empty(len(space.pool.features))
+    memory = space.pool.store.working(space.pool.fixed.shape, np.float64)
     bounds = [(least, np.inf) for least in space.bounds]
 
     def loss(point: NDArray[np.float64], l2: float) -> tuple[float, NDArray[np.float64]]:

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rerank.files.arrays import ArrayStore
 from rerank.metrics.bleu import WIDTH
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.pools.pool import Pool, narrow
+from rerank.tuning.saved import content_digest
 
 
 def small_pool() -> Pool:
@@ -176,3 +178,26 @@ def test_searches_share_features_that_are_stored_by_columns() -> None:
     part = pool.take(np.array([False, True]))
     assert np.shares_memory(Axes.of(part).columns, part.features)
     assert part.features.tolist() == columns.T[3:].tolist()
+
+
+def test_where_a_pool_lies_is_no_part_of_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rerank.files.arrays.SMALL", 0)
+    inside, store = small_pool(), ArrayStore(0)
+    outside = replace(inside, store=store)
+    lists = np.array([True, False, True])
+    assert content_digest(outside.take(lists)) == content_digest(inside.take(lists))
+    assert content_digest(outside) == content_digest(inside)
+    weights = np.array([1.0, -0.5])
+    assert outside.scores(weights).tolist() == inside.scores(weights).tolist()
+    assert Axes.of(outside).columns.tolist() == Axes.of(inside).columns.tolist()
+    assert store.on_disk > 0
+
+
+def test_some_lists_are_taken_with_their_rows() -> None:
+    pool = replace(small_pool(), documents=np.array([4, 5, 6]))
+    taken = pool.take(np.array([False, True, True]))
+    assert taken.offsets.tolist() == [0, 0, 3]
+    assert taken.features.tolist() == pool.features[2:].tolist()
+    assert taken.statistics.tolist() == pool.statistics[2:].tolist()
+    assert taken.documents is not None
+    assert taken.documents.tolist() == [5, 6]

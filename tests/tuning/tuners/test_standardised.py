@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
+from rerank.tuning.tuners import standardised
 from rerank.tuning.tuners.standardised import LEAST, StandardisedPool
 
 
@@ -153,3 +154,15 @@ def test_weights_beyond_floats_are_none() -> None:
 def test_a_start_that_is_not_finite_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"start weights that are not finite: \[nan, 0.0, 1.0\]"):
         StandardisedPool.of(random_pool(0), np.array([np.nan, 0.0, 1.0]))
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 10**6])
+def test_rows_do_not_depend_on_how_many_are_filled_at_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = random_pool(3, fixed=1.0)
+    firsts = np.repeat(pool.offsets[:-1], np.diff(pool.offsets))
+    columns = np.column_stack([pool.features[:, [0, 2]], pool.fixed])
+    monkeypatch.setattr(standardised, "_BLOCK", most)
+    space = StandardisedPool.of(pool, np.ones(3))
+    np.testing.assert_array_equal(space.rows, (columns - columns[firsts]) / space.spreads)

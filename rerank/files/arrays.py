@@ -1,0 +1,135 @@
+"""Large arrays: in memory as long as they fit there, beyond it in temporary files.
+
+The files have no name: the system frees them when the arrays are gone or the process ends, also
+when it is killed. They lie in the folder that `TMPDIR` names, which should be on a disk. Pages of
+them that are in memory count as memory of the process, but the system drops them when it needs the
+room.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import tempfile
+from collections import deque
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+from weakref import WeakSet, finalize
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from rerank.errors import RerankError
+from rerank.files.paths import display
+
+SMALL = 1 << 16  # bytes: arrays below it stay in memory
+_BLOCK = 1 << 28  # bytes of a file that holds many arrays
+_ALIGNED = 64
+# shares of the memory up to which arrays stay there: what is needed most comes last
+_KEPT, _LARGE, _WORKING = 0.25, 0.75, 1.0
+
+
+class ArrayStore:
+    """Where a run's large arrays lie.
+
+    memory: bytes for arrays in memory; None for no limit. The values of arrays do not depend on
+    where they lie. Several threads may make arrays at once. RerankError where the disk is full.
+    """
+
+    def __init__(self, memory: int | None = None) -> None:
+        self.memory = memory
+        self.on_disk = 0  # bytes written to files so far, whether they are still needed or not
+        self._held = 0
+        self._freed: deque[int] = deque()  # bytes of arrays that are gone; finalizers take no lock
+        self._lock = Lock()
+        self._files: WeakSet[mmap.mmap] = WeakSet()
+        self._block: mmap.mmap | None = None  # with room for more arrays behind `_filled`
+        self._filled = 0
+
+    def large(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        """A new array without values, for as long as a pool lives."""
+        return self._new(shape, dtype, _LARGE)
+
+    def working(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        """A new array without values that a search reads and writes all the time."""
+        return self._new(shape, dtype, _WORKING)
+
+    def kept(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself, or a copy on disk: one of many, each of which is seldom read."""
+        if array.nbytes == 0:
+            return array
+        if self._fits(array.nbytes, _KEPT):
+            return self._until_gone(array)
+        place = -(-self._filled // _ALIGNED) * _ALIGNED
+        if self._block is None or place + array.nbytes > len(self._block):
+            self.release()
+            self._block, place = self._file(max(_BLOCK, array.nbytes)), 0
+        self._filled = place + array.nbytes
+        copy = np.frombuffer(self._block, array.dtype, array.size, place).reshape(array.shape)
+        copy[...] = array
+        return copy
+
+    def release(self) -> None:
+        """Let the pages of all files leave the memory of the process; their content stays."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            with self._lock:
+                for file in self._files:
+                    file.madvise(mmap.MADV_DONTNEED)
+
+    def _new(self, shape: Sequence[int], dtype: DTypeLike, share: float) -> NDArray[Any]:
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if size < SMALL:
+            return np.empty(shape, dtype)
+        if self._fits(size, share):
+            return self._until_gone(np.empty(shape, dtype))
+        return np.frombuffer(self._file(size), dtype).reshape(shape)
+
+    def _fits(self, size: int, share: float) -> bool:
+        """Whether so many bytes fit into a share of the memory; then they are taken."""
+        if self.memory is None:
+            return True
+        with self._lock:
+            while self._freed:
+                self._held -= self._freed.popleft()
+            fits = self._held + size <= share * self.memory
+            self._held += size if fits else 0
+        return fits
+
+    def _until_gone(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array, whose bytes were taken, and are free again when it is gone."""
+        if self.memory is not None:
+            finalize(array, self._freed.append, array.nbytes).atexit = False
+        return array
+
+    def _file(self, size: int) -> mmap.mmap:
+        """A file of so many bytes without a name, in memory as the system sees fit."""
+        folder = tempfile.gettempdir()
+        try:
+            with tempfile.TemporaryFile(prefix="rerank-", dir=folder) as file:
+                _reserve(file.fileno(), size)
+                found = mmap.mmap(file.fileno(), size)
+        except OSError as fault:
+            if fault.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise RerankError(
+                f"no space left in {display(folder)} for {size / 1e6:,.0f} MB of candidates that "
+                "do not fit into --memory; name a folder with more room in TMPDIR, or allow more "
+                "memory"
+            ) from None
+        with self._lock:
+            self._files.add(found)
+            self.on_disk += size
+        return found
+
+
+IN_MEMORY = ArrayStore()
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Make a file this long; OSError where the disk lacks room, which is too late to hear later."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        os.truncate(descriptor, size)
