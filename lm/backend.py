@@ -7,6 +7,7 @@ piece is done by one thread: a result has the same bits for any number of thread
 from __future__ import annotations
 
 import math
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,11 @@ FEWEST = 1 << 12  # logits held at once, at least
 # floats of hidden states held at once, counted without shared prefixes
 HELD = {"cpu": 1 << 25, "cuda": 1 << 28}
 LEAST_HELD = 1 << 18
+_SHORT = "out of memory"
+# of the CPU's allocator and of C++, of CUDA beside the caching allocator, of cuBLAS and cuDNN
+_SHORT_OF_MEMORY = re.compile(
+    "can't allocate memory|not enough memory|std::bad_alloc|CUDA error: out of memory|ALLOC_FAILED"
+)
 
 
 class Backend:
@@ -32,7 +38,8 @@ class Backend:
 
     dtype: `float32`, or `bfloat16` for the operands of large products (results and sums
     stay float32). deterministic: a result does not depend on what else is in the batch,
-    and the number of threads is fixed.
+    and the number of threads is fixed. shortages: how often memory ran out so far, each time with
+    smaller batches from then on.
     """
 
     def __init__(
@@ -48,6 +55,7 @@ class Backend:
         self.dtype, self.deterministic = dtype, deterministic
         self._threads = torch.get_num_threads()
         self._held = HELD[self.device.type]
+        self.shortages = 0
         self._buffers = threading.local()
 
     # Memory
@@ -98,6 +106,7 @@ class Backend:
             self._release()
 
     def _release(self) -> None:
+        self.shortages += 1
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -209,11 +218,12 @@ class Backend:
 
 @contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Turn torch's out-of-memory errors into MemoryError."""
+    """Turn out-of-memory errors of torch and of Python into MemoryErrors that say so."""
     try:
         yield
-    except RuntimeError as fault:
-        device = isinstance(fault, torch.OutOfMemoryError)
-        if not (device or "can't allocate memory" in str(fault)):
+    except (MemoryError, RuntimeError) as fault:
+        short = isinstance(fault, MemoryError | torch.OutOfMemoryError)
+        if not (short or _SHORT_OF_MEMORY.search(str(fault))):
             raise
-        raise MemoryError(f"out of memory: {str(fault).splitlines()[0]}") from None
+        cause = str(fault).removeprefix(_SHORT).lstrip(": ").split("\n")[0]
+        raise MemoryError(f"{_SHORT}: {cause}" if cause else _SHORT) from None

@@ -46,7 +46,9 @@ from rerank.files.terminal import flush_messages, say
 from rerank.shadowing import refuse_shadowing
 from rerank.torchrun import number_of_processes, process_number
 
-_OUT_OF_MEMORY = re.compile("can't allocate memory|CUDA out of memory")  # errors of torch
+_OUT_OF_MEMORY = re.compile(  # errors of torch
+    "can't allocate memory|not enough memory|std::bad_alloc|CUDA( error:)? out of memory"
+)
 _COMPUTING = r"(rerank|lm|decoders|numpy)(\.|$)"  # modules that compute with floats
 
 

@@ -165,7 +165,8 @@ class CausalLM(ModelSource[CausalEngine]):
         return found
 
     def finish(self, source: str, notices: Notices) -> None:
-        """A warning if contexts were longer than the model's positions."""
+        """Warnings: of memory, and of contexts longer than the model's positions."""
+        super().finish(source, notices)
         if self._cut:
             notices.add(
                 f"context longer than the {self.model.positions:,} positions of {self.name}: its "

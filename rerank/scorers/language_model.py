@@ -113,7 +113,8 @@ class LanguageModel(ModelSource[ScoringEngine]):
         return twin
 
     def finish(self, source: str, notices: Notices) -> None:
-        """A warning if a run has far more unknown words than the model's training text."""
+        """Warnings: of memory, and of far more unknown words than the training text has."""
+        super().finish(source, notices)
         self.unknown.warn(self.name, self.saved.about, notices, source=source)
         self.unknown = UnknownWords()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from rerank.cache import Cache
 from rerank.corpus.kbest import KBest
+from rerank.notices import Notices
 from rerank.scorers import ContextualSource
 from rerank.scorers.cached_scores import ListTexts, ScorerCache
 
@@ -29,6 +30,7 @@ class Engine(Protocol):
 
 
 E = TypeVar("E", bound=Engine)
+_SHORTAGE = "language model that ran out of memory and went on with smaller batches"
 
 
 class ModelSource(ContextualSource, Generic[E]):
@@ -70,6 +72,12 @@ class ModelSource(ContextualSource, Generic[E]):
     def seconds(self) -> float:
         """Time that the model has computed so far."""
         return self.work.seconds
+
+    def finish(self, source: str, notices: Notices) -> None:
+        """A warning if memory ran out: batches are smaller since then, and scoring is slower."""
+        if self._engine.backend.shortages:
+            notices.add(_SHORTAGE, source=source, names=[self.name])
+        self._engine.backend.shortages = 0
 
     def lazily(self) -> None:
         """Score only after the histories that a search reaches, if each pair would take a pass."""

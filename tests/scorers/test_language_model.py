@@ -206,6 +206,59 @@ def test_a_model_of_other_words_is_told_with_the_share_that_it_does_not_know(
     assert f"most frequent: {', '.join(map(repr, [f'w{i}' for i in range(10)]))})" in told
 
 
+class ShortOfMemory(Backend):
+    """A backend that has room for the states of so many tokens at once."""
+
+    def __init__(self, most: int, fault: Exception) -> None:
+        super().__init__()
+        self.most, self.fault, self.asked = most, fault, list[int]()
+
+    def tokens(self, hidden: int) -> int:
+        self.asked.append(super().tokens(hidden))
+        if self.asked[-1] > self.most:
+            raise self.fault
+        return self.asked[-1]
+
+
+@every_model
+@pytest.mark.parametrize(
+    "fault",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes."),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("std::bad_alloc"),
+    ],
+    ids=["python", "cuda", "cpu", "cublas", "c++"],
+)
+def test_a_model_that_is_short_of_memory_gives_the_same_scores_in_smaller_batches(
+    saved: dict[str, SavedModel], name: str, fault: Exception
+) -> None:
+    lists = [["the lamp is lit", "a lamp"], ["it burns", "it is lit", ""]]
+    path, notices = (1, 0), Notices()
+    most = Backend().tokens(saved[name].model.config.hidden) // 4
+    backend = ShortOfMemory(most, fault)
+    scorer = LanguageModel("lm", saved[name], backend)
+    (found,) = scorer.score([("evening", kbest(lists))])
+    for ours, truth in zip(
+        conditional_scores(found.problem, path), walked(saved[name], lists, path), strict=True
+    ):
+        np.testing.assert_allclose(ours, truth, atol=1e-5)
+    assert backend.asked[:3] == [4 * most, 2 * most, most]
+    assert set(backend.asked[3:]) <= {most}
+    scorer.finish("dev.kbest", notices)
+    assert len(notices.lines()) == 1
+    backend.most = 0
+
+    def another() -> None:
+        (other,) = scorer.score([("night", kbest([["it burns", "a lamp"], ["lit", "burns"]]))])
+        conditional_scores(other.problem, path)
+
+    with pytest.raises(RerankError, match=r"scorer 'lm', document 'night'.*memory.*--top"):
+        another()
+
+
 def test_what_a_model_did_is_told_in_a_line(saved: dict[str, SavedModel]) -> None:
     scorer = LanguageModel("lm", saved["codclm"])
     assert scorer.report() == "lm: nothing to score"

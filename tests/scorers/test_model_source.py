@@ -84,3 +84,14 @@ def test_scores_with_and_without_context_and_those_of_lazy_searches_have_caches_
     lazy.lazily()
     assert not lazy.remembers(LISTS)
     assert not Source().remembers(LISTS)
+
+
+def test_a_run_that_was_short_of_memory_says_so_once() -> None:
+    source, notices = Source(), Notices()
+    source.finish("dev.kbest", notices)
+    assert notices.lines() == []
+    source._engine.backend.shortages = 3
+    source.finish("dev.kbest", notices)
+    source.finish("dev.kbest", notices)
+    (told,) = notices.lines()
+    assert "ran out of memory and went on with smaller batches: own" in told
