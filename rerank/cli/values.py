@@ -214,16 +214,16 @@ class MemorySize(click.ParamType):  # type: ignore[type-arg]  # not generic in c
     """Bytes, written as a number with K, M, G or T: powers of 1,024, as of Slurm and sort."""
 
     name = "size"
-    least = 100 << 20
+    least = 256 << 20  # what the program takes without any candidates, rounded up
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number of bytes, at least 100M."""
+        """The number of bytes, at least 256M."""
         found = _SIZE.fullmatch(value)
         if not found:
             self.fail(f"expected a size such as 3G or 500M, found {_shown(value)}", param, ctx)
         size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper()))
         if size < self.least:
-            self.fail(f"expected at least 100M, found {_shown(value)}", param, ctx)
+            self.fail(f"expected at least 256M, found {_shown(value)}", param, ctx)
         return size
 
 

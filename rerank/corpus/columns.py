@@ -5,7 +5,7 @@ T source sentences, K candidates of a sentence, n candidates of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +99,20 @@ class SparseColumns:
 def offsets_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Starts (T+1,) of lists of these sizes (T,)."""
     return np.concatenate([[0], np.cumsum(counts)])
+
+
+def runs_of_lists(offsets: NDArray[np.int64], most: int) -> Iterator[tuple[int, int]]:
+    """Numbers (begin, end) of lists in a row with at most so many candidates, or of one list.
+
+    >>> list(runs_of_lists(np.array([0, 2, 4, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    begin, n_lists = 0, len(offsets) - 1
+    while begin < n_lists:
+        end = int(np.searchsorted(offsets, offsets[begin] + most, side="right")) - 1
+        end = min(max(end, begin + 1), n_lists)
+        yield begin, end
+        begin = end
 
 
 def reversed_lists(counts: NDArray[np.int64]) -> NDArray[np.int64]:

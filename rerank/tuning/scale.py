@@ -15,18 +15,22 @@ the choices before it, not that of a path.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import runs_of_lists
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.metrics.bleu import WIDTH, corpus_bleu
 from rerank.notices import Notices
 from rerank.tuning.objectives.objective import Sums
 
 _CURE = "where one is needed, give --alpha"
 RANGE = 1e4  # α is sought within this factor of 1 ÷ spread of the scores, up and down
+_BLOCK = 1 << 16  # candidates whose probabilities are held at once
 _HALVINGS = 60  # of the range, on a logarithmic scale
 
 
@@ -55,6 +59,7 @@ def fit_scale(
     quality: NDArray[np.float64],
     offsets: NDArray[np.int64],
     notices: Notices,
+    store: ArrayStore = IN_MEMORY,
 ) -> Scale | None:
     """The most likely scale; None, with a notice, where none within `RANGE` is.
 
@@ -62,13 +67,13 @@ def fit_scale(
     larger is better. List t is offsets[t]:offsets[t + 1]. Lists in which all candidates have one
     quality or one score are left out. O(n) time for each of 60 halvings of the range.
     """
-    lists = _Lists.of(scores, quality, offsets)
+    lists = _Lists.of(scores, quality, offsets, store)
     if lists is None:
         notices.add(f"no alpha is fitted: in no list do both BLEU and the score differ; {_CURE}")
         return None
     unit = math.ldexp(1.0, math.frexp(float(lists.scores.min()))[1] - 1)  # squares need the room
-    lists = replace(lists, scores=lists.scores / unit)
-    spread = math.sqrt(lists.variance(0.0) / len(lists.starts))
+    lists.scores[:] /= unit
+    spread = math.sqrt(lists.variance(0.0) / lists.n)
     low, high = 1 / (RANGE * spread), RANGE / spread
     if lists.slope(low) <= 0:
         notices.add(
@@ -81,7 +86,7 @@ def fit_scale(
     for _ in range(_HALVINGS):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if lists.slope(middle) > 0 else (low, middle)
-    return Scale(low / unit, 1 / math.sqrt(lists.variance(low)) / unit, len(lists.starts))
+    return Scale(low / unit, 1 / math.sqrt(lists.variance(low)) / unit, lists.n)
 
 
 def fit_scale_to_bleu(
@@ -102,12 +107,13 @@ class _Lists:
     """The lists in which scores and qualities differ, one after the other.
 
     scores: (n,) less the largest of their list; shares: (n,) of each candidate among the best, a
-    sum of 1 in each list; starts: (S,) rows where lists begin.
+    sum of 1 in each list; offsets: (S + 1,) rows of the lists; memory: (n,) for terms of a sum.
     """
 
     scores: NDArray[np.float64]
     shares: NDArray[np.float64]
-    starts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    memory: NDArray[np.float64]
 
     @classmethod
     def of(
@@ -115,34 +121,50 @@ class _Lists:
         scores: NDArray[np.float64],
         quality: NDArray[np.float64],
         offsets: NDArray[np.int64],
+        store: ArrayStore,
     ) -> _Lists | None:
         """Those lists among all; None if there is no such list."""
-        kept, shares = [], []
-        for start, end in pairwise(offsets):
+        kept, shares, memory = (store.working(scores.shape, np.float64) for _ in range(3))
+        ends = [0]
+        for start, end in pairwise(offsets.tolist()):
             possible = scores[start:end] > -np.inf
             own, good = scores[start:end][possible], quality[start:end][possible]
             if len(own) and own.min() < own.max() and good.min() < good.max():
                 best = good == good.max()
-                kept.append(own - own.max())
-                shares.append(best / best.sum())
-        if not kept:
+                place = slice(ends[-1], ends[-1] + len(own))
+                kept[place], shares[place] = own - own.max(), best / best.sum()
+                ends.append(place.stop)
+        if len(ends) == 1:
             return None
-        starts = np.cumsum([0, *map(len, kept)])[:-1]
-        return cls(np.concatenate(kept), np.concatenate(shares), starts)
+        n = ends[-1]
+        return cls(kept[:n], shares[:n], np.array(ends), memory[:n])
+
+    @property
+    def n(self) -> int:
+        """S."""
+        return len(self.offsets) - 1
 
     def slope(self, alpha: float) -> float:
         """L'(α)."""
-        return float((self.shares * self.scores).sum() - self._means(alpha)[1].sum())
+        np.multiply(self.shares, self.scores, out=self.memory)
+        means = np.concatenate([means for _, _, means in self._probabilities(alpha)])
+        return float(self.memory.sum() - means.sum())
 
     def variance(self, alpha: float) -> float:
         """−L''(α), the sum of the variances of the score."""
-        probabilities, means = self._means(alpha)
-        sizes = np.diff(self.starts, append=len(self.scores))
-        return float((probabilities * (self.scores - np.repeat(means, sizes)) ** 2).sum())
+        for lists, probabilities, means in self._probabilities(alpha):
+            rows = slice(self.offsets[lists.start], self.offsets[lists.stop])
+            sizes = np.diff(self.offsets[lists.start : lists.stop + 1])
+            self.memory[rows] = probabilities * (self.scores[rows] - np.repeat(means, sizes)) ** 2
+        return float(self.memory.sum())
 
-    def _means(self, alpha: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities (n,) at a scale, and the mean score (S,) of each list."""
-        powers = np.exp(alpha * self.scores)  # at most 1, and 1 at least once in a list
-        sizes = np.diff(self.starts, append=len(self.scores))
-        probabilities = powers / np.repeat(np.add.reduceat(powers, self.starts), sizes)
-        return probabilities, np.add.reduceat(probabilities * self.scores, self.starts)
+    def _probabilities(
+        self, alpha: float
+    ) -> Iterator[tuple[slice, NDArray[np.float64], NDArray[np.float64]]]:
+        """Runs of lists: which, the probabilities of their candidates, their mean scores."""
+        for begin, end in runs_of_lists(self.offsets, _BLOCK):
+            own = self.offsets[begin : end + 1]
+            scores, starts = self.scores[own[0] : own[-1]], own[:-1] - own[0]
+            powers = np.exp(alpha * scores)  # at most 1, and 1 at least once in a list
+            probabilities = powers / np.repeat(np.add.reduceat(powers, starts), np.diff(own))
+            yield slice(begin, end), probabilities, np.add.reduceat(probabilities * scores, starts)

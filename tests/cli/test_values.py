@@ -174,7 +174,7 @@ def test_a_path_that_is_too_long_is_a_usage_error(
         ("tune-mert --kbest k --ref r --out o.json --features a,", "expected names with commas"),
         ("tune-mert --kbest k --ref r --out o.json --memory 3", "expected a size such as 3G"),
         ("tune-mert --kbest k --ref r --out o.json --memory -3G", "expected a size such as 3G"),
-        ("tune-mert --kbest k --ref r --out o.json --memory 99M", "expected at least 100M"),
+        ("tune-mert --kbest k --ref r --out o.json --memory 255M", "expected at least 256M"),
     ],
 )
 def test_the_command_ends_with_2_and_a_reason(

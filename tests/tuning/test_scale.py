@@ -9,8 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from rerank.files.arrays import ArrayStore
 from rerank.metrics.bleu import corpus_bleu
 from rerank.notices import Notices
+from rerank.tuning import scale
 from rerank.tuning.scale import Scale, fit_scale, fit_scale_to_bleu
 
 Lists = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
@@ -177,3 +179,14 @@ def test_bleu_may_judge_whatever_is_counted_beside_it() -> None:
     for statistics in (counts, counts.astype(np.int16), wider):
         assert fit_scale_to_bleu(scores, statistics, offsets, Notices()) == truth
     assert truth.to_provenance() == {"alpha_error": truth.error, "alpha_lists": truth.n_lists}
+
+
+@pytest.mark.parametrize("most", [1, 5, 64])
+def test_a_scale_does_not_depend_on_how_many_candidates_are_held_at_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = sampled(8, 0.7, 40)
+    found = fit_scale(*lists, Notices())
+    monkeypatch.setattr(scale, "_BLOCK", most)
+    monkeypatch.setattr("rerank.files.arrays.SMALL", 0)
+    assert fit_scale(*lists, Notices(), ArrayStore(0)) == found

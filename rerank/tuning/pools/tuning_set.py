@@ -130,10 +130,13 @@ class TuningSet:
 
     def scale(self, path: Choices, weights: NDArray[np.float64], notices: Notices) -> Scale | None:
         """The scale of full weights (F,), fitted to the candidates of best BLEU under a path."""
-        scores, quality, sizes = [], [], []
+        counts = [np.diff(document.offsets) for document in self.documents]
+        offsets = offsets_of(np.concatenate(counts))
+        scores, quality = (self.store.working((offsets[-1],), np.float64) for _ in range(2))
+        end = 0
         for document, rows, choices in zip(self.documents, self.statistics, path, strict=True):
-            scores.append(document.under(choices) @ weights + document.sparse)
-            quality.append(bleu_quality(rows))
-            sizes.append(np.diff(document.offsets))
-        offsets = offsets_of(np.concatenate(sizes))
-        return fit_scale(np.concatenate(scores), np.concatenate(quality), offsets, notices)
+            begin, end = end, end + len(rows)
+            scores[begin:end] = document.under(choices) @ weights + document.sparse
+            quality[begin:end] = bleu_quality(rows)
+        self.store.release()
+        return fit_scale(scores, quality, offsets, notices, self.store)

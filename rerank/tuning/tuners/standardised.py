@@ -11,13 +11,14 @@ weight is 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import runs_of_lists
 from rerank.tuning.mert.envelope import Direction
 from rerank.tuning.mert.optimum import Optimum
 from rerank.tuning.pools.pool import Pool
@@ -55,7 +56,7 @@ class StandardisedPool:
         spreads = np.array([_spread(pool, column, distances) for column in columns])
         varying = np.flatnonzero(spreads)
         rows = pool.store.large((len(distances), len(varying)), np.float64)
-        for begin, end in _blocks(pool.offsets):
+        for begin, end in runs_of_lists(pool.offsets, _BLOCK):
             own = pool.offsets[begin : end + 1]
             block = slice(int(own[0]), int(own[-1]))
             firsts = np.repeat(own[:-1], np.diff(own))
@@ -120,16 +121,6 @@ class StandardisedPool:
                 if found > bleu:
                     best, bleu = weights, found
         return best.copy()
-
-
-def _blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Runs of lists with about `_BLOCK` candidates, so that all their rows are filled at once."""
-    begin, n_lists = 0, len(offsets) - 1
-    while begin < n_lists:
-        end = int(np.searchsorted(offsets, offsets[begin] + _BLOCK, side="right")) - 1
-        end = min(max(end, begin + 1), n_lists)
-        yield begin, end
-        begin = end
 
 
 def _spread(pool: Pool, column: NDArray[np.float64], distances: NDArray[np.float64]) -> float:
