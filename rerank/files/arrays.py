@@ -2,8 +2,8 @@
 
 The files have no name: the system frees them when the arrays are gone or the process ends, also
 when it is killed. They lie in the folder that `TMPDIR` names, which should be on a disk. Pages of
-them that are in memory count as memory of the process, but the system drops them when it needs the
-room.
+them that were read count as memory of the process until they are released; then the system still
+has them, as long as nothing else needs the room.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ import errno
 import mmap
 import os
 import tempfile
+import time
 from collections import deque
 from collections.abc import Sequence
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
-from weakref import WeakSet, finalize
+from weakref import ReferenceType, WeakSet, finalize, ref
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from rerank.errors import RerankError
+from rerank.files.memory import array_memory, resident_memory
 from rerank.files.paths import display
 
 SMALL = 1 << 16  # bytes: arrays below it stay in memory
 _BLOCK = 1 << 28  # bytes of a file that holds many arrays
 _ALIGNED = 64
+_SECONDS = 0.02  # between two looks at the memory of the process
+_FEW = 32 << 20  # bytes of files in memory that are not worth releasing
 # shares of the memory up to which arrays stay there: what is needed most comes last
 _KEPT, _LARGE, _WORKING = 0.25, 0.75, 1.0
 
@@ -34,12 +38,13 @@ _KEPT, _LARGE, _WORKING = 0.25, 0.75, 1.0
 class ArrayStore:
     """Where a run's large arrays lie.
 
-    memory: bytes for arrays in memory; None for no limit. The values of arrays do not depend on
-    where they lie. Several threads may make arrays at once. RerankError where the disk is full.
+    memory: bytes for arrays in memory; None for no limit. whole: bytes of the process beyond which
+    pages of files are released; None for no limit. The values of arrays do not depend on where they
+    lie. Several threads may make arrays at once. RerankError where the disk is full.
     """
 
-    def __init__(self, memory: int | None = None) -> None:
-        self.memory = memory
+    def __init__(self, memory: int | None = None, whole: int | None = None) -> None:
+        self.memory, self.whole = memory, whole
         self.on_disk = 0  # bytes written to files so far, whether they are still needed or not
         self._held = 0
         self._freed: deque[int] = deque()  # bytes of arrays that are gone; finalizers take no lock
@@ -47,6 +52,11 @@ class ArrayStore:
         self._files: WeakSet[mmap.mmap] = WeakSet()
         self._block: mmap.mmap | None = None  # with room for more arrays behind `_filled`
         self._filled = 0
+
+    @classmethod
+    def of_process(cls, memory: int | None) -> ArrayStore:
+        """A store for a process that may have so many bytes; by default half of what is left."""
+        return cls(array_memory(memory), memory)
 
     def large(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
         """A new array without values, for as long as a pool lives."""
@@ -119,12 +129,29 @@ class ArrayStore:
                 "memory"
             ) from None
         with self._lock:
+            first = not self.on_disk
             self._files.add(found)
             self.on_disk += size
+        if first and self.whole is not None:
+            others = resident_memory()[1]  # libraries
+            Thread(target=_watch, args=(ref(self), self.whole, others), daemon=True).start()
         return found
 
 
 IN_MEMORY = ArrayStore()
+
+
+def _watch(store: ReferenceType[ArrayStore], whole: int, others: int) -> None:
+    """Release a store's pages whenever the process has too much in memory, until it is gone.
+
+    others: bytes of other files in memory, which stay
+    """
+    while (found := store()) is not None:
+        resident, of_files = resident_memory()
+        if resident > whole and of_files > others + _FEW:
+            found.release()
+        del found
+        time.sleep(_SECONDS)
 
 
 def _reserve(descriptor: int, size: int) -> None:

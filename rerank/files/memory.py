@@ -31,10 +31,16 @@ def available_memory(root: Path = _ROOT) -> int:
     return min([int(found[1]) << 10, *_left_by_groups(root)])
 
 
-def resident_memory(root: Path = _ROOT) -> int:
-    """Bytes of this process that are in memory; 0 where the system does not say."""
-    fields = _text(root / "proc/self/statm").split()
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
+def resident_memory(root: Path = _ROOT) -> tuple[int, int]:
+    """Bytes of this process in memory, and those of mapped files among them.
+
+    Zeros where the system does not say.
+    """
+    pages = _text(root / "proc/self/statm").split()[1:3]
+    if not pages:
+        return 0, 0
+    resident, of_files = (int(number) * os.sysconf("SC_PAGE_SIZE") for number in pages)
+    return resident, of_files
 
 
 def array_memory(memory: int | None) -> int:
@@ -44,7 +50,7 @@ def array_memory(memory: int | None) -> int:
     """
     if memory is None:
         return int(SHARE * available_memory())
-    return max(0, memory - resident_memory() - _OTHERS)
+    return max(0, memory - resident_memory()[0] - _OTHERS)
 
 
 def size_text(size: int) -> str:

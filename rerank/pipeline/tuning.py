@@ -14,7 +14,7 @@ from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.arrays import ArrayStore
 from rerank.files.inputs import InputFiles
-from rerank.files.memory import array_memory, size_text
+from rerank.files.memory import size_text
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import merged
@@ -253,7 +253,7 @@ def tune_source(
 
     memory: as of `tune_mert`
     """
-    store = ArrayStore(array_memory(memory))
+    store = ArrayStore.of_process(memory)
     corpus = read_set(source, references, metrics, features, announce, store)
     options = plan.objective
     if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):

@@ -4,7 +4,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import SparseColumns, TextColumn, joined_spans, places_of
+from rerank.corpus.columns import (
+    SparseColumns,
+    TextColumn,
+    joined_spans,
+    places_of,
+    runs_of_lists,
+)
 
 sparse_rows = st.lists(
     st.dictionaries(st.sampled_from("abcde"), st.integers(-9, 9).map(float), max_size=4), max_size=8
@@ -58,3 +64,15 @@ def test_a_million_names_need_memory_for_their_entries_only() -> None:
 def test_places_in_lists_begin_at_zero_in_each() -> None:
     assert places_of(np.array([2, 0, 1, 3])).tolist() == [0, 1, 0, 0, 1, 2]
     assert places_of(np.zeros(0, np.int64)).tolist() == []
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 30))
+def test_runs_of_lists_are_all_lists_in_order_and_as_long_as_allowed(
+    sizes: list[int], most: int
+) -> None:
+    offsets = np.cumsum([0, *sizes])
+    runs = list(runs_of_lists(offsets, most))
+    assert [t for begin, end in runs for t in range(begin, end)] == list(range(len(sizes)))
+    for begin, end in runs:
+        assert end == begin + 1 or sum(sizes[begin:end]) <= most
+        assert end == len(sizes) or sum(sizes[begin : end + 1]) > most

@@ -111,6 +111,26 @@ def test_what_is_needed_most_finds_room_last() -> None:
     assert [in_file(array) for array in working] == [False] * 4 + [True] * 4
 
 
+def test_the_process_stays_within_its_memory_while_arrays_are_read() -> None:
+    """Its pages of files are released again and again; without a limit they would all stay."""
+    code = (
+        "import resource, time, numpy as np\nfrom rerank.files.arrays import ArrayStore\n"
+        "store = ArrayStore(0, {whole})\n"
+        "for _ in range(10):\n"
+        "    for part in np.split(store.large((50 << 20,), np.uint8), 50):\n"
+        "        part[:] = 1\n"
+        "        time.sleep(0.005)\n"
+        "    globals().setdefault('kept', []).append(part)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)"
+    )
+    peaks = []
+    for whole in (100 << 20, None):
+        command = [sys.executable, "-c", code.format(whole=whole)]
+        peaks.append(int(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+    assert peaks[0] < 250
+    assert peaks[1] > 500
+
+
 def test_a_full_disk_is_one_line_with_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, size: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

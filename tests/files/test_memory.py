@@ -34,7 +34,7 @@ def test_without_limits_it_is_what_linux_states(tmp_path: Path) -> None:
 
 def test_a_system_that_does_not_say_sets_no_limit(tmp_path: Path) -> None:
     assert available_memory(tmp_path) == sys.maxsize
-    assert resident_memory(tmp_path) == 0
+    assert resident_memory(tmp_path) == (0, 0)
 
 
 @pytest.mark.parametrize("group", ["/", "/job/step"])
@@ -68,14 +68,16 @@ def test_arrays_get_half_of_what_is_available_or_what_the_program_leaves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(memory, "available_memory", lambda: 1000 << 20)
-    monkeypatch.setattr(memory, "resident_memory", lambda: 200 << 20)
+    monkeypatch.setattr(memory, "resident_memory", lambda: (200 << 20, 0))
     assert array_memory(None) == 500 << 20
     assert array_memory(1000 << 20) == (800 << 20) - memory._OTHERS
     assert array_memory(100 << 20) == 0
 
 
 def test_this_process_takes_some_memory() -> None:
-    assert 10 << 20 < resident_memory() < available_memory() + resident_memory()
+    resident, of_files = resident_memory()
+    assert 10 << 20 < resident < available_memory() + resident
+    assert 0 < of_files < resident
 
 
 @pytest.mark.parametrize(
