@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 SHARE = 0.5  # of the available memory that arrays take by default
-_OTHERS = 160 << 20  # bytes that a run takes beside its arrays once its libraries are loaded
+_OTHERS = 240 << 20  # bytes that a run takes beside these arrays once its libraries are loaded
 _ROOT = Path("/")
 _MEMINFO = re.compile(r"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
 # limit and use of a control group: version 2, then version 1 (Linux)
