@@ -28,9 +28,9 @@ def is_chain(problem: DocumentProblem) -> bool:
 def marginals(problem: DocumentProblem, alpha: float) -> tuple[tuple[Array, ...], float]:
     """Probabilities (K_t,) of the candidates of each sentence, and log Z.
 
-    Exact. O(Σ K_{t-1} K_t) time, O(Σ K_t) memory; each matrix is asked for twice. Zeros where every
-    path is impossible. Errors: ValueError for an invalid α, UnsuitedDecoder above order 1,
-    ScoreError naming the sentence.
+    Exact. O(Σ K_{t-1} K_t) time at order 1, where each matrix is asked for twice, O(Σ K_t) at order
+    0; O(Σ K_t) memory beside a matrix. Zeros where every path is impossible. Errors: ValueError for
+    an invalid α, UnsuitedDecoder above order 1, ScoreError naming the sentence.
     """
     check_scale(alpha)
     forwards = forward(problem, log_sum_exp, alpha)
@@ -59,7 +59,10 @@ def forward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> l
     """Messages (K_t,) of each sentence: the sum or maximum over the prefixes to each candidate."""
     messages = [np.zeros(1)]
     for t in range(len(problem.lengths)):
-        messages.append(combine(messages[-1][:, None] + _scaled(problem, t, alpha), 0))
+        before = messages[-1][:, None]
+        if problem.order == 0:  # the prefixes are those of every candidate
+            before = combine(before, 0)[:, None]
+        messages.append(combine(before + _scaled(problem, t, alpha), 0))
     return messages[1:]
 
 
@@ -68,14 +71,17 @@ def backward(problem: DocumentProblem, combine: Combine, alpha: float = 1.0) -> 
     lengths = problem.lengths
     messages = [np.zeros(lengths[-1])] if lengths else []
     for t in reversed(range(1, len(lengths))):
-        messages.append(combine(_scaled(problem, t, alpha) + messages[-1], 1))
+        sums = combine(_scaled(problem, t, alpha) + messages[-1], 1)
+        messages.append(np.resize(sums, lengths[t - 1]))  # at order 0 one for all candidates
     return messages[::-1]
 
 
 def _scaled(problem: DocumentProblem, t: int, alpha: float) -> Array:
-    """α times the scores (K_{t-1}, K_t) of sentence t."""
+    """α times the scores (K_{t-1}, K_t) of sentence t; (1, K_t) at order 0."""
     if not is_chain(problem):
         raise UnsuitedDecoder("sums over all paths need scores of order 0 or 1")
+    if problem.order == 0:
+        return alpha * checked(problem.unary(t), t, shape=(problem.lengths[t],))[None]
     shape = (problem.lengths[t - 1] if t else 1, problem.lengths[t])
     return alpha * checked(problem.pairwise(t), t, shape=shape)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -110,3 +111,17 @@ def test_nan_is_refused_by_sentence_and_candidate() -> None:
         marginals(bad, 1.0)
     with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN"):
         max_marginals(bad)
+
+
+def test_at_order_0_no_matrix_of_pairs_is_made() -> None:
+    """Of two lists of 20,000 candidates it would take 3 GB."""
+    scores = [rng(seed).standard_normal(20_000) for seed in (1, 2)]
+    best = max_marginals(Unary(scores))
+    np.testing.assert_array_equal(best[0], scores[0] + scores[1].max())
+    tracemalloc.start()
+    found, log_z = marginals(Unary(scores), 1.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10e6
+    assert log_z == pytest.approx(sum(float(log_sum_exp(own)) for own in scores))
+    np.testing.assert_allclose(found[1], np.exp(scores[1] - log_sum_exp(scores[1])))
