@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import offsets_of, places_of
+from rerank.corpus.columns import TextColumn, offsets_of, places_of, runs_of_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
@@ -22,6 +22,7 @@ from rerank.notices import Notices
 EMPTY = "empty hypothesis"
 DUPLICATE = "duplicate hypothesis, kept"
 _NAMED = 5  # ids listed in a message
+_TOGETHER = 1 << 16  # hypotheses that are looked at together
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
 
@@ -254,16 +255,22 @@ class _Grouping:
         """Count empty and duplicate hypotheses, and those with special words of language models."""
         starts, stops = kbest.texts.spans.T
         self._note(EMPTY, rows.file_lines[starts == stops])
-        texts = kbest.texts.to_list()
-        repeated = [row for t in range(len(kbest)) for row in _repeated(texts, kbest.rows(t))]
-        self._note(DUPLICATE, rows.file_lines[repeated])
         blob = rows.lines.blob
-        if b"<" in blob and any(word in blob for word in _SPECIAL_WORDS):
-            special = [bool(_SPECIAL_WORDS & set(text.split(b" "))) for text in texts]
-            self._note(
-                "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word",
-                rows.file_lines[special],
-            )
+        suspected = b"<" in blob and any(word in blob for word in _SPECIAL_WORDS)
+        repeated, special = list[int](), list[int]()
+        for begin, end in runs_of_lists(kbest.offsets, _TOGETHER):
+            own = kbest.offsets[begin : end + 1].tolist()
+            texts = TextColumn(blob, kbest.texts.spans[own[0] : own[-1]]).to_list()
+            for a, b in pairwise(own):
+                repeated += (own[0] + k for k in _repeated(texts, range(a - own[0], b - own[0])))
+            if suspected:
+                words = (_SPECIAL_WORDS & set(text.split(b" ")) for text in texts)
+                special += (own[0] + k for k, found in enumerate(words) if found)
+        self._note(DUPLICATE, rows.file_lines[repeated])
+        self._note(
+            "hypothesis that contains <s>, </s>, <unk> or <pad>, read as an ordinary word",
+            rows.file_lines[special],
+        )
 
     def _note(self, kind: str, lines: NDArray[np.int64]) -> None:
         """Add a notice of this kind with the number of these lines, if there are any."""

@@ -29,6 +29,7 @@ from rerank.files.paths import display
 SMALL = 1 << 16  # bytes: arrays below it stay in memory
 _BLOCK = 1 << 28  # bytes of a file that holds many arrays
 _ALIGNED = 64
+WATCH = "memory of arrays"  # name of the thread that releases pages
 _SECONDS = 0.02  # between two looks at the memory of the process
 _FEW = 32 << 20  # bytes of files in memory that are not worth releasing
 # shares of the memory up to which arrays stay there: what is needed most comes last
@@ -134,7 +135,8 @@ class ArrayStore:
             self.on_disk += size
         if first and self.whole is not None:
             others = resident_memory()[1]  # libraries
-            Thread(target=_watch, args=(ref(self), self.whole, others), daemon=True).start()
+            watched = ref(self), self.whole, others
+            Thread(target=_watch, args=watched, name=WATCH, daemon=True).start()
         return found
 
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -141,16 +140,14 @@ def test_pages_are_released_while_the_process_has_too_much_in_memory(
 
 def test_a_store_that_is_gone_is_no_longer_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrays, "_SECONDS", 0.001)
-    before = threading.active_count()
     store = ArrayStore(0, 1 << 40)
     array = store.large((SMALL,), np.int8)
-    assert threading.active_count() == before + 1
+    watching = [one for one in threading.enumerate() if one.name == arrays.WATCH]
+    assert watching
     del store
-    for _ in range(2000):
-        if threading.active_count() == before:
-            break
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    for thread in watching:
+        thread.join(20)
+        assert not thread.is_alive()
     array[:] = 1  # it outlives the store
 
 
