@@ -127,6 +127,7 @@ def loaded(program: str) -> set[str]:
         "lm-eval coherence",
         "lm-eval contrastive",
         "lm-eval next-sentence",
+        "lm-eval ordering",
     ],
 )
 def test_help_loads_nothing_heavy(command: str) -> None:

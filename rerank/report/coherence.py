@@ -175,9 +175,9 @@ class CoherenceReport:
             align = ["left", "left", *["right"] * 4]
             rows = [_comparison(own) for own in self.comparisons]
             text += f"{tabulate(rows, headings, colalign=align, disable_numparse=True)}\n\n"
-        return text + self._counts() + _NOTES + (_COMPARISONS if self.comparisons else "")
+        return text + self.counts() + _NOTES + (_COMPARISONS if self.comparisons else "")
 
-    def _counts(self) -> str:
+    def counts(self) -> str:
         """Lines on what the accuracies are of."""
         text = f"{self.pairs:,} pairs of {len(self.documents):,} documents\n"
         few = sum(own.permutations < self.permutations for own in self.documents)

@@ -7,6 +7,7 @@ import click
 from rerank.cli.lm_eval.coherence import coherence
 from rerank.cli.lm_eval.contrastive import contrastive
 from rerank.cli.lm_eval.next_sentence import next_sentence
+from rerank.cli.lm_eval.ordering import ordering
 from rerank.cli.lm_eval.pairs import pairs
 from rerank.cli.lm_eval.topics import topics
 
@@ -16,5 +17,5 @@ def lm_eval() -> None:
     """Measure what language models know of documents, without lists to rerank."""
 
 
-for experiment in (coherence, contrastive, next_sentence, pairs, topics):
+for experiment in (coherence, contrastive, next_sentence, ordering, pairs, topics):
     lm_eval.add_command(experiment)

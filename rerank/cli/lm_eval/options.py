@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rerank.cli.values import FOLDER, Pair
+from rerank.cli.options import (
+    count_option,
+    device_option,
+    documents_option,
+    format_option,
+    message_options,
+    threads_option,
+)
+from rerank.cli.values import FILE, FOLDER, Pair
 
 _UNNAMED = "\0"  # no argument of a command has this character
 
@@ -35,3 +44,30 @@ models_option = click.option(
     metavar="[NAME=]DIR",
     help="Language model made by train-lm, and its name in the output; repeatable.",
 )
+
+
+def permuted_text_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The models, the text, and the options of permutations of its documents."""
+    for option in reversed(
+        (
+            models_option,
+            click.argument("text", type=FILE, metavar="TEXT"),
+            documents_option,
+            count_option(
+                "--permutations",
+                default=20,
+                most=10_000,
+                help="Permutations of the sentences of each document; fewer where fewer have "
+                "another text.",
+            ),
+            count_option(
+                "--seed", default=1, least=0, most=2**31 - 1, help="Random seed of permutations."
+            ),
+            format_option,
+            device_option,
+            threads_option,
+            message_options,
+        )
+    ):
+        command = option(command)
+    return command

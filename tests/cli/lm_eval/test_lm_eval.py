@@ -82,8 +82,9 @@ def test_results_are_text_json_or_tsv(
     assert [line.split("\t")[3] for line in lines] == ["condition", "context", "null", "other"]
 
 
+@pytest.mark.parametrize("name", ["coherence", "ordering"])
 def test_every_option_of_coherence_arrives_at_the_pipeline(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: dict[str, Any] = {}
 
@@ -93,9 +94,7 @@ def test_every_option_of_coherence_arrives_at_the_pipeline(
 
     monkeypatch.setattr(pipeline, "coherence", record)
     options = "--lm one=a/b --lm c/d=e --permutations 7 --seed 3 --documents equals --device cuda:1"
-    assert (
-        run(["lm-eval", "coherence", *options.split(), *["--threads", "3", "--strict", "t"]]) == 0
-    )
+    assert run(["lm-eval", name, *options.split(), *["--threads", "3", "--strict", "t"]]) == 0
     assert seen.pop("notices").strict is True
     assert seen == {
         "lms": (("one", Path("a/b")), ("c/d=e", Path("c/d=e"))),
@@ -123,6 +122,25 @@ def test_coherence_is_text_or_json(
     assert [model["lm"] for model in found["models"]] == ["codclm", "rnnlm"]
     assert (found["models"][1]["accuracy"], found["models"][1]["ties"]) == (0.5, 6)
     assert [own["permutations"] for own in found["documents"]] == [5, 1]
+
+
+def test_ordering_is_text_or_json_of_the_pairs_of_coherence(
+    here: Path, model_folders: Mapping[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lms = [word for name in ("codclm", "rnnlm") for word in ("--lm", str(model_folders[name]))]
+    options = [*lms, "text", "-q", "--device", "cpu"]
+    assert run(["lm-eval", "ordering", *options]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.split()[:4] == ["model", "right", "accuracy", "ties"]
+    assert "3 of 6" in captured.out
+    found = {}
+    for name in ("ordering", "coherence"):
+        assert run(["lm-eval", name, *options, "--format", "json"]) == 0
+        found[name] = json.loads(capsys.readouterr().out)
+    assert found["ordering"]["documents"] == found["coherence"]["documents"]
+    for own, other in zip(*(found[name]["models"] for name in found), strict=True):
+        assert own == {name: other[name] for name in own}
 
 
 @pytest.mark.parametrize(
