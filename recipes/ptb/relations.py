@@ -4,7 +4,8 @@
 
 DATA/gum/gum.jsonl.gz has documents with the relation of each sentence to the one before. Trains
 `dclm`, which reads none, and `dclm-projection` (Eisenstein's memo, eq. 9) with the annotated
-relations and with those that a classifier predicts, and prints perplexity on the test documents.
+relations and with those that a classifier predicts, then the other models of the memo that are
+given relations (eqs. 10–12) with the annotated ones, and prints perplexity on the test documents.
 Training documents are labelled by classifiers that have not seen them: each half by that of the
 other half. Chance relations, the annotated ones of the training text dealt anew, are the control.
 OPTIONS after -- are those of `train-lm`, as `--epochs 8 --threads 1`. What is trained is not
@@ -28,12 +29,17 @@ import numpy as np
 
 HERE = Path(__file__).parent
 SPLITS = {"train": "train", "valid": "dev", "test": "test"}
-ROWS = {
-    "none": "dclm",
-    "annotated": "dclm-projection",
-    "predicted": "dclm-projection",
-    "chance": "dclm-projection",
-}
+ROWS = (
+    ("none", "dclm"),
+    ("annotated", "dclm-projection"),
+    ("predicted", "dclm-projection"),
+    ("chance", "dclm-projection"),
+    ("annotated", "dclm-recurrence"),
+    ("annotated", "dclm-auxiliary"),
+    ("none", "dclm-decoupled"),
+    ("annotated", "dclm-projection-decoupled"),
+)
+IN_TRAINING_ALONE = "dclm-auxiliary"
 
 
 def rerank(*command: str) -> bytes:
@@ -105,19 +111,19 @@ class Run:
         parts = out.read_text(encoding="utf-8").strip("\n").split("\n\n")
         return {d["id"]: own.split("\n") for d, own in zip(documents, parts, strict=True)}
 
-    def perplexity(self, row: str, seed: int) -> float:
-        """Test perplexity of the model of a row, trained unless that was done."""
-        model = ROWS[row]
-        label = "-".join([model, row, *self.options, f"seed{seed}"]).replace("--", "")
+    def perplexity(self, relations: str, model: str, seed: int) -> float:
+        """Test perplexity of a model with relations of a kind, trained unless that was done."""
+        label = "-".join([model, relations, *self.options, f"seed{seed}"]).replace("--", "")
         folder = self.work / label
         done = folder.with_name(f"{label}.json")
         if not done.exists():
             files = ["--train", self.file("train.txt"), "--valid", self.file("valid.txt")]
             side, test = [], []
-            if model != "dclm":
-                side = ["--relations", self.file(f"train.{row}")]
-                side += ["--valid-relations", self.file(f"valid.{row}")]
-                test = ["--relations", self.file(f"test.{row}")]
+            if relations != "none":
+                side = ["--relations", self.file(f"train.{relations}")]
+                side += ["--valid-relations", self.file(f"valid.{relations}")]
+                if model != IN_TRAINING_ALONE:
+                    test = ["--relations", self.file(f"test.{relations}")]
             training = ["--model", model, *files, *side, "--seed", str(seed), *self.options]
             rerank("train-lm", *training, "--resume", "--out", str(folder))
             text = [self.file("test.txt"), *test, "--format", "json"]
@@ -146,11 +152,13 @@ def main(data: Path, work: Path, seeds: int, options: tuple[str, ...]) -> None:
     run.prepare()
     print("| relations | model | test perplexity | ÷ none |\n|---|---|---|---|")
     base = 0.0
-    for row, model in ROWS.items():
-        found = [run.perplexity(row, seed) for seed in range(1, seeds + 1)]
+    for relations, model in ROWS:
+        found = [run.perplexity(relations, model, seed) for seed in range(1, seeds + 1)]
         mean, sd = np.mean(found), np.std(found, ddof=1) if seeds > 1 else 0.0
         base = base or float(mean)
-        print(f"| {row} | `{model}` | {mean:.2f} ± {sd:.2f} | {mean / base:.3f} |", flush=True)
+        print(
+            f"| {relations} | `{model}` | {mean:.2f} ± {sd:.2f} | {mean / base:.3f} |", flush=True
+        )
 
 
 if __name__ == "__main__":
