@@ -5,7 +5,9 @@
 DATA/gum/gum.jsonl.gz has documents with the relation of each sentence to the one before. Trains
 `dclm`, which reads none, and `dclm-projection` (Eisenstein's memo, eq. 9) with the annotated
 relations and with those that a classifier predicts, then the other models of the memo that are
-given relations (eqs. 10–12) with the annotated ones, and prints perplexity on the test documents.
+given relations (eqs. 10–12) and a contextual LSTM that reads them as it reads topics, all with the
+annotated ones, and prints perplexity on the test documents, also relative to the model above
+without relations.
 Training documents are labelled by classifiers that have not seen them: each half by that of the
 other half. Chance relations, the annotated ones of the training text dealt anew, are the control.
 OPTIONS after -- are those of `train-lm`, as `--epochs 8 --threads 1`. What is trained is not
@@ -38,8 +40,11 @@ ROWS = (
     ("annotated", "dclm-auxiliary"),
     ("none", "dclm-decoupled"),
     ("annotated", "dclm-projection-decoupled"),
+    ("none", "rnnlm"),
+    ("annotated", "clstm-given-topic"),
 )
 IN_TRAINING_ALONE = "dclm-auxiliary"
+AS_TOPICS = "clstm-given-topic"
 
 
 def rerank(*command: str) -> bytes:
@@ -120,10 +125,11 @@ class Run:
             files = ["--train", self.file("train.txt"), "--valid", self.file("valid.txt")]
             side, test = [], []
             if relations != "none":
-                side = ["--relations", self.file(f"train.{relations}")]
-                side += ["--valid-relations", self.file(f"valid.{relations}")]
+                kind = "topics" if model == AS_TOPICS else "relations"
+                side = [f"--{kind}", self.file(f"train.{relations}")]
                 if model != IN_TRAINING_ALONE:
-                    test = ["--relations", self.file(f"test.{relations}")]
+                    side += [f"--valid-{kind}", self.file(f"valid.{relations}")]
+                    test = [f"--{kind}", self.file(f"test.{relations}")]
             training = ["--model", model, *files, *side, "--seed", str(seed), *self.options]
             rerank("train-lm", *training, "--resume", "--out", str(folder))
             text = [self.file("test.txt"), *test, "--format", "json"]
@@ -150,12 +156,12 @@ def main(data: Path, work: Path, seeds: int, options: tuple[str, ...]) -> None:
     work.mkdir(parents=True, exist_ok=True)
     run = Run(data / "gum" / "gum.jsonl.gz", work, options)
     run.prepare()
-    print("| relations | model | test perplexity | ÷ none |\n|---|---|---|---|")
-    base = 0.0
+    print("| relations | model | test perplexity | ÷ without |\n|---|---|---|---|")
+    base = 0.0  # of the model above without relations
     for relations, model in ROWS:
         found = [run.perplexity(relations, model, seed) for seed in range(1, seeds + 1)]
         mean, sd = np.mean(found), np.std(found, ddof=1) if seeds > 1 else 0.0
-        base = base or float(mean)
+        base = float(mean) if relations == "none" else base
         print(
             f"| {relations} | `{model}` | {mean:.2f} ± {sd:.2f} | {mean / base:.3f} |", flush=True
         )
