@@ -294,7 +294,12 @@ class Reader:
             names, values = self._features(features)
         if sparse is not None and not isinstance(sparse, dict):
             raise self._found.fault(f"expected an object at 'sparse', found {sparse!r:.60}")
-        kept = written([head, others]) if head or others else b""
+        try:
+            kept = written([head, others]) if head or others else b""
+        except RerankError:  # numbers of JSON that was read are finite
+            raise self._found.fault(
+                "expected text in every key and value, found half a surrogate pair"
+            ) from None
         self._found.add(
             sentence,
             text_of(text, "a candidate", self._notices, source=self._source, line=line),

@@ -46,7 +46,7 @@ def read(lines: Sequence[bytes], compiled: bool) -> KBestRows | str:
         if compiled:
             patch.setattr(jsonl_reader, "_KERNEL_BYTES", 0)
         else:
-            patch.delitem(sys.modules, jsonl_reader._KERNEL)
+            patch.delitem(sys.modules, jsonl_reader._KERNEL, raising=False)
         try:
             found = list(JsonLines().read(lines, Notices(), source="f", clip=None))
         except InputError as fault:
@@ -109,7 +109,12 @@ def test_features_of_another_order_are_not_mixed_up() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [b'{"candidates": ["a"]} {}', b'{"candidates": [{"text": "a", "score": 1, "features": []}]}'],
+    [
+        b'{"candidates": ["a"]} {}',
+        b'{"candidates": [{"text": "a", "score": 1, "features": []}]}',
+        b'{"\\ud800x": 1, "candidates": ["a"]}',
+        b'{"candidates": [{"text": "a", "more": ["\\udc00"]}]}',
+    ],
 )
 def test_a_fault_on_the_first_line_is_reported_there(line: bytes) -> None:
     import rerank.formats.jsonl_kernel  # noqa: F401 - so that short lists are compiled, too

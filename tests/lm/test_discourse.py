@@ -38,6 +38,20 @@ def test_the_gradient_at_the_optimum_is_zero() -> None:
     assert classifier.accuracy(PAIRS, LABELS) == 1.0
 
 
+def test_the_number_of_threads_changes_no_bit() -> None:
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            found.append(fit(PAIRS, LABELS))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(found[0].weight, found[1].weight)
+    assert torch.equal(found[0].bias, found[1].bias)
+
+
 def test_the_first_sentence_has_no_relation() -> None:
     classifier = fit(PAIRS, LABELS)
     document = [[b"it", b"is"], [b"but", b"it"]]
