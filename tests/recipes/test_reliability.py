@@ -182,3 +182,25 @@ def test_files_that_are_not_whole_are_named(loops: Any, files: Path, tmp_path: P
     (tmp_path / "cache" / "0123456789abcdef").mkdir(parents=True)
     (tmp_path / "cache" / "0123456789abcdef" / "0123456789abcdef.scores").write_bytes(b"x" * 99)
     assert loops.torn_files(made, tmp_path, expected) == ["0123456789abcdef.scores"]
+
+
+@pytest.fixture
+def determinism(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(RECIPE)
+    return import_module("determinism")
+
+
+def test_documents_in_the_other_order_give_equal_bytes_and_other_bytes_are_found_out(
+    determinism: Any, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--weights", f"{files}/w.json", "--lm", f"lm={files}/model")
+    lists = (files / "dev.kbest", files / "dev.docs")
+    usual = determinism.Decoding(*lists, options, tmp_path)
+    exact = determinism.Decoding(*lists, (*options, "--deterministic"), tmp_path)
+    names = ["documents in the other order", "another first line"]
+    wrong = {names[1]: lambda decoding: b"another\n" + decoding.again().partition(b"\n")[2]}
+    monkeypatch.setattr(determinism, "CIRCUMSTANCES", {**determinism.CIRCUMSTANCES, **wrong})
+    assert determinism.matrix(exact, usual, names) == [
+        (names[0], "equal", 0),
+        (names[1], "DIFFERENT", 1),
+    ]
