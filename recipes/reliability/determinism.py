@@ -1,4 +1,4 @@
-"""The same decoding in many circumstances, and whether its bytes and its choices are the same.
+"""Decode the same lists in many circumstances, and compare the bytes and the choices.
 
     python recipes/reliability/determinism.py --kbest LIST --docs DOCS [--only NAME …] -- OPTIONS
 
@@ -11,9 +11,9 @@ near-ties alone. Exit code 4 if any bytes differ under `--deterministic`.
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +27,6 @@ from tabulate import tabulate
 
 HERE = Path(__file__).parent
 FAULT = 4  # exit code
-_NEAR_TIES = re.compile(rb"([\d,]+) near-tie")
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class Decoding:
     options: tuple[str, ...]
     work: Path
 
-    def run(self, *more: str, stdin: Path | None = None, **variables: str) -> tuple[bytes, bytes]:
-        """Output and messages of a process with further options and environment variables."""
+    def run(self, *more: str, stdin: Path | None = None, **variables: str) -> bytes:
+        """Output of a process with further options, an empty value for none, and variables."""
         given = {"--kbest": str(self.kbest), "--docs": str(self.docs)}
         given |= dict(zip(more[::2], more[1::2], strict=True))
         named = [part for name, value in given.items() for part in (name, value) if part]
@@ -54,25 +53,31 @@ class Decoding:
             )
         if done.returncode:
             raise click.ClickException(done.stderr.decode())
-        return done.stdout, done.stderr
+        return done.stdout
+
+    def near_ties(self) -> int:
+        """Choices whose margin is below 1e-4 nats."""
+        summary = self.work / "summary.json"
+        self.run("--no-cache", "", "--threads", "1", "--summary", str(summary))
+        return int(json.loads(summary.read_text(encoding="utf-8"))["near_ties"])
 
     def threads(self, number: str) -> bytes:
         """With so many threads."""
-        return self.run("--no-cache", "", "--threads", number)[0]
+        return self.run("--no-cache", "", "--threads", number)
 
     def again(self, **variables: str) -> bytes:
         """In a new process with these environment variables."""
-        return self.run("--no-cache", "", **variables)[0]
+        return self.run("--no-cache", "", **variables)
 
     def compressed(self, suffix: str, compress: Callable[[bytes], bytes]) -> bytes:
         """With a list that is compressed."""
         path = self.work / f"list{suffix}"
         path.write_bytes(compress(self.kbest.read_bytes()))
-        return self.run("--no-cache", "", "--kbest", str(path))[0]
+        return self.run("--no-cache", "", "--kbest", str(path))
 
     def standard_input(self) -> bytes:
         """With the list from standard input."""
-        return self.run("--no-cache", "", "--kbest", "-", stdin=self.kbest)[0]
+        return self.run("--no-cache", "", "--kbest", "-", stdin=self.kbest)
 
     def cached(self, removed: slice | None) -> bytes:
         """With a cache that has all scores but those of some files; None is an empty cache."""
@@ -82,14 +87,14 @@ class Decoding:
             kept = sorted(cache.rglob("*.scores"))
             for path in kept[removed]:
                 path.unlink()
-        return self.run("--cache", str(cache))[0]
+        return self.run("--cache", str(cache))
 
     def shards(self, number: int) -> bytes:
         """From a cache that so many processes have filled, each with its share of the documents."""
         cache = self._empty("cache")
         for one in range(1, number + 1):
             self.run("--cache", str(cache), "--shard", f"{one}/{number}")
-        return self.run("--cache", str(cache))[0]
+        return self.run("--cache", str(cache))
 
     def turned(self) -> bytes:
         """With the documents in the other order; the output is put back in order."""
@@ -104,7 +109,7 @@ class Decoding:
         kbest, docs = self.work / "turned.nbest", self.work / "turned.docs"
         kbest.write_bytes(b"".join(line + b"\n" for own in lists for line in own))
         docs.write_bytes(b"".join(names[t] + b"\n" for t in order))
-        found = self.run("--no-cache", "", "--kbest", str(kbest), "--docs", str(docs))[0]
+        found = self.run("--no-cache", "", "--kbest", str(kbest), "--docs", str(docs))
         lines = found.splitlines(keepends=True)
         return b"".join(lines[place[t]] for t in range(len(names)))
 
@@ -145,11 +150,8 @@ def differing(one: bytes, other: bytes) -> int:
 
 def matrix(exact: Decoding, usual: Decoding, names: Sequence[str]) -> list[tuple[str, str, int]]:
     """For each circumstance whether the bytes are equal, and how many lines are not without."""
-    expected = exact.run("--no-cache", "", "--threads", "1")[0]
-    plain, told = usual.run("--no-cache", "", "--threads", "1")
-    found = _NEAR_TIES.search(told)
-    ties = found[1].decode() if found else "0"
-    print(f"{len(expected.splitlines())} lines; near-ties of the first run: {ties}")
+    expected, plain = (one.run("--no-cache", "", "--threads", "1") for one in (exact, usual))
+    print(f"{len(plain.splitlines())} lines; near-ties of the first run: {usual.near_ties()}")
     rows = []
     for name in names:
         run = CIRCUMSTANCES[name]

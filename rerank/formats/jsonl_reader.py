@@ -298,7 +298,7 @@ class Reader:
             kept = written([head, others]) if head or others else b""
         except RerankError:  # numbers of JSON that was read are finite
             raise self._found.fault(
-                "expected text in every key and value, found half a surrogate pair"
+                "expected text in every key and value, found half a surrogate pair; correct it"
             ) from None
         self._found.add(
             sentence,

@@ -64,10 +64,8 @@ class OrderingReport:
                 ]
                 for own in found
             ]
-            headings, align = (
-                ["higher", "lower", "difference", "p"],
-                ["left", "left", *["right"] * 2],
-            )
+            headings = ["higher", "lower", "difference", "p"]
+            align = ["left", "left", "right", "right"]
             text += f"{tabulate(rows, headings, colalign=align, disable_numparse=True)}\n\n"
         return text + self.of.counts() + _NOTES + (_TEST if self.of.comparisons else "")
 

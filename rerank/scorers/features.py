@@ -73,7 +73,7 @@ class DocumentFeatures:
     keepers: tuple[Callable[[], None], ...] = ()
 
     def stored(self, store: ArrayStore) -> DocumentFeatures:
-        """The same features, in memory or on disk."""
+        """These features, with arrays that `store` keeps, in memory or in files."""
         return replace(self, static=store.kept(self.static), sparse=store.kept(self.sparse))
 
     def keep(self) -> None:
