@@ -200,6 +200,7 @@ FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
         "cdec": "rerank.formats.cdec:Cdec",
         "flat": "rerank.formats.flat:Flat",
         "portage": "rerank.formats.portage:Portage",
+        "tabs": "rerank.formats.tabs:Tabs",
         "moses": "rerank.formats.moses:Moses",
     },
 )
@@ -211,6 +212,7 @@ DOCUMENT_FORMATS: Registry[Callable[[], DocumentFormat]] = Registry(
         "jsonl": "rerank.formats.documents.json_lines:JsonLines",
         "spans": "rerank.formats.documents.spans:Spans",
         "sizes": "rerank.formats.documents.sizes:Sizes",
+        "numbered-docids": "rerank.formats.documents.numbered_docids:NumberedDocids",
         "equals-lines": "rerank.formats.documents.separated_text:EqualsLines",
         "blank-lines": "rerank.formats.documents.separated_text:BlankLines",
         "docids": "rerank.formats.documents.docids:Docids",

@@ -44,7 +44,10 @@ from rerank.cli.values import FILE, FOLDER, TEXT, Pair
     help="Language model, whose unknown words are counted; repeatable.",
 )
 @click.option(
-    "--tokenize", default="none", type=TEXT, help="Tokenizer of sacrebleu for BLEU, such as 13a."
+    "--tokenize",
+    default="none",
+    type=TEXT,
+    help="Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, that of Moses for a language.",
 )
 @click.option(
     "--fix",

@@ -70,6 +70,17 @@ from rerank.files.terminal import show
     "such as en; BLEU with the tokenizer 13a.",
 )
 @click.option(
+    "--detruecase",
+    is_flag=True,
+    help="With --detokenize: begin sentences of the detokenised texts with capitals.",
+)
+@click.option(
+    "--truecase",
+    type=FILE,
+    help="Truecase references and translations before they are scored, by a model of "
+    "`sacremoses train-truecase` or of Moses.",
+)
+@click.option(
     "--weights",
     type=FILE,
     help="Weights file of a tuning command (.json): its objective says which metrics are marked "
@@ -112,6 +123,8 @@ def evaluate(
     metrics: tuple[str, ...],
     tokenize: str,
     detokenize: str | None,
+    detruecase: bool,
+    truecase: str | None,
     scores: tuple[tuple[str, str], ...],
     word_classes: bool,
     word_lists: tuple[tuple[str, str], ...],
@@ -157,6 +170,8 @@ def evaluate(
         weights,
         drop_unreferenced,
         cached,
+        detruecase,
+        truecase,
     )
     with messages.warnings() as notices:
         result = pipeline.evaluate(

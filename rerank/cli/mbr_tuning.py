@@ -45,7 +45,9 @@ from rerank.registry import METRICS
 @click.option(
     "--metric", type=MemberName(METRICS), default="bleu", help="Corpus metric to maximise."
 )
-@click.option("--tokenize", type=TEXT, default="none", help="A tokenizer of sacrebleu, for BLEU.")
+@click.option(
+    "--tokenize", type=TEXT, default="none", help="Tokenizer for BLEU, of sacrebleu or moses-en."
+)
 @mbr_options
 @engine_message_options
 def tune_mbr(

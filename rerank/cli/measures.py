@@ -22,7 +22,8 @@ _OPTIONS = [
         "--tokenize",
         default="none",
         type=TEXT,
-        help="Tokenizer of sacrebleu for BLEU, such as 13a.",
+        help="Tokenizer of sacrebleu for BLEU, such as 13a; or moses-en, the Moses tokenizer for a "
+        "language, of texts that are not tokenised.",
     ),
     click.option(
         "--scores",

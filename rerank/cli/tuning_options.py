@@ -54,7 +54,7 @@ objective_options = all_of(
             default="none",
             type=TEXT,
             show_default=True,
-            help="A tokenizer of sacrebleu, for BLEU.",
+            help="Tokenizer for BLEU, of sacrebleu or moses-en.",
         ),
         click.option(
             "--per-document",

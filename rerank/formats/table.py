@@ -163,6 +163,11 @@ def _looks_like(line: bytes) -> str:
         return "it looks like JSON, but has no list of candidates in an object a line; "
     if grammar.SEPARATOR in line:
         return ""
+    if b"\t" in line:
+        return (
+            "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
+            "`rerank convert --kbest FILE --kbest-format tabs --to moses --out FILE`; "
+        )
     return (
         "it looks like plain text: if it has K hypotheses of each sentence, a line each, use "
         "`rerank convert --kbest FILE --kbest-format flat:K --kbest-scores SCORES --to moses "

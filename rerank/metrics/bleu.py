@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from rerank.errors import UsageError
 from rerank.metrics import Rows, TextMetric
+from rerank.metrics.moses_tokens import PREFIX, moses_tokenizer
 from rerank.metrics.ngrams import FREE, add_matches, trie
 from rerank.metrics.texts import Columns, columns_of, next_word, numbered_words, word_slot
 
@@ -38,6 +40,7 @@ class Bleu(TextMetric):
 
     Words are what sacrebleu counts: its tokenizer on the line without trailing white space, then
     split on Unicode white space. sacrebleu remembers the last 65,536 distinct lines itself.
+    `moses-en` is the Moses tokenizer for a language (`rerank.metrics.moses_tokens`).
     UsageError for an unknown tokenizer, and for one that cannot be loaded.
     """
 
@@ -47,16 +50,24 @@ class Bleu(TextMetric):
     def __init__(self, tokenize: str = "none") -> None:
         from sacrebleu.metrics.bleu import BLEU
 
+        self.tokenize = tokenize
+        self._tokeniser: Callable[[str], str]
+        if tokenize.startswith(PREFIX):
+            self._metric = BLEU(tokenize="none")
+            self._tokeniser = moses_tokenizer(tokenize)
+            return
         if tokenize not in BLEU.TOKENIZERS:
             known = ", ".join(BLEU.TOKENIZERS)
-            raise UsageError(f"no tokenizer {tokenize!r}; sacrebleu has {known}")
+            raise UsageError(
+                f"no tokenizer {tokenize!r}; sacrebleu has {known}, and {PREFIX}en is that of Moses"
+            )
         _refuse_to_download(tokenize)
         try:
             self._metric = BLEU(tokenize=tokenize)
         except (ImportError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise UsageError(f"tokenizer {tokenize!r} cannot be loaded: {reason}") from error
-        self.tokenize = tokenize
+        self._tokeniser = self._metric.tokenizer
 
     def statistics(
         self, hypotheses: Iterable[Iterable[bytes]], references: Iterable[Iterable[bytes]]
@@ -72,12 +83,11 @@ class Bleu(TextMetric):
 
     def split(self, line: bytes) -> list[str]:
         """The words of a line, as they are counted."""
-        words: str = self._metric.tokenizer(line.decode().rstrip())
-        return words.split()
+        return self._tokeniser(line.decode().rstrip()).split()
 
     def _words(self, groups: Iterable[Iterable[bytes]]) -> Iterable[Iterable[bytes]]:
         """The lines with white space between the words of the tokenizer."""
-        split = self._metric.tokenizer
+        split = self._tokeniser
         return ((split(line.decode().rstrip()).encode() for line in group) for group in groups)
 
     def scores(self, summed: Rows) -> NDArray[np.float64]:
@@ -88,9 +98,12 @@ class Bleu(TextMetric):
         return corpus_bleu(summed.astype(np.int64))
 
     def signature(self, n_references: int) -> str:
-        """Signature of the corpus score, verbatim from sacrebleu."""
+        """Signature of the corpus score, from sacrebleu; a tokenizer of Moses has its version."""
         self._metric.num_refs = n_references
-        return str(self._metric.get_signature())
+        found = str(self._metric.get_signature())
+        if not self.tokenize.startswith(PREFIX):
+            return found
+        return found.replace("tok:none", f"tok:{self.tokenize}-sacremoses{version('sacremoses')}")
 
 
 def _refuse_to_download(name: str) -> None:

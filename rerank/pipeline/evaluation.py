@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from rerank.corpus.casing import detruecased, truecased
 from rerank.corpus.detokenisation import detokenised, note_detokenised
 from rerank.corpus.documents import Documents
 from rerank.corpus.references import note_differences, note_identity, read_with_documents
@@ -51,7 +53,9 @@ class Additions:
     place of the English ones or beside them; word_frequencies: file of counts of words, by which
     content words are divided. weights: file of a tuning, whose objective says which metrics were
     optimised. drop_unreferenced: leave out sentences that a reference does not have. test_set: of
-    sacrebleu, in place of references and documents.
+    sacrebleu, in place of references and documents. detruecase: begin sentences of the detokenised
+    texts with capitals; truecase: model by which references and translations are truecased before
+    they are scored.
     """
 
     detokenize: str | None = None
@@ -62,6 +66,8 @@ class Additions:
     weights: str | Path | None = None
     drop_unreferenced: bool = False
     test_set: CachedSet | None = None
+    detruecase: bool = False
+    truecase: str | Path | None = None
 
     def check(self) -> None:
         """UsageError for options that lack another one."""
@@ -70,12 +76,14 @@ class Additions:
                 f"--word-frequencies {self.word_frequencies}: they divide the content words of "
                 "--word-classes; add it"
             )
+        if self.detruecase and self.detokenize is None:
+            raise UsageError("--detruecase: it is for detokenised texts; add --detokenize LANGUAGE")
 
     @property
     def files(self) -> list[str | Path]:
         """Files that are read, but for those of scores."""
-        more = [path for path in (self.word_frequencies, self.weights) if path is not None]
-        return [*self.word_lists.values(), *more]
+        more = (self.word_frequencies, self.weights, self.truecase)
+        return [*self.word_lists.values(), *(path for path in more if path is not None)]
 
     def read_objectives(self, notices: Notices) -> list[str]:
         """Names of the objectives of the weights: of tuning, and of tune-mbr if it was used.
@@ -194,6 +202,9 @@ def evaluate(
         Text(display(path), read_translation(path, documents, notices, model=model))
         for path in systems
     ]
+    if more.truecase is not None:
+        targets = _in_columns(targets, partial(truecased, model=more.truecase))
+        texts = [Text(text.name, truecased(text.lines, more.truecase)) for text in texts]
     flat = [line for sentence in targets for line in sentence]
     for text in texts:
         note_differences(text.lines, flat, notices, source=text.name)
@@ -246,7 +257,7 @@ def measured(
         texts,
         metric=metric,
         others=others,
-        detokenised=_readable(targets, texts, more.detokenize) if more.detokenize else None,
+        detokenised=_readable(targets, texts, more) if more.detokenize else None,
         extremes=extremes,
         seed=seed,
     )
@@ -289,11 +300,21 @@ def _in_order(scores: LineScores, documents: Documents) -> LineScores:
 
 
 def _readable(
-    targets: Sequence[Sequence[bytes]], texts: Sequence[Text], language: str
+    targets: Sequence[Sequence[bytes]], texts: Sequence[Text], more: Additions
 ) -> Detokenised:
     """References and systems, detokenised."""
-    columns = [detokenised(lines, language) for lines in zip(*targets, strict=True)]
+
+    def change(lines: Sequence[bytes]) -> list[bytes]:
+        ordered = detruecased(lines) if more.detruecase else lines
+        return detokenised(ordered, str(more.detokenize))
+
     return Detokenised(
-        list(zip(*columns, strict=True)),
-        [Text(text.name, detokenised(text.lines, language)) for text in texts],
+        _in_columns(targets, change), [Text(text.name, change(text.lines)) for text in texts]
     )
+
+
+def _in_columns(
+    targets: Sequence[Sequence[bytes]], change: Callable[[Sequence[bytes]], list[bytes]]
+) -> list[list[bytes]]:
+    """References of each sentence, changed one whole reference after the other."""
+    return [list(row) for row in zip(*map(change, zip(*targets, strict=True)), strict=True)]

@@ -51,6 +51,29 @@ def test_files_are_evaluated_and_a_sentence_without_candidates_is_an_empty_line(
     assert report.anti_oracle.bleu == truth.score
 
 
+def test_texts_are_truecased_before_and_begin_with_capitals_where_they_are_detokenised(
+    folder: Path,
+) -> None:
+    text = "The lamp is lit .\n"
+    (folder / "ref").write_text(text * 4)
+    (folder / "ours").write_text(text.lower() * 4)
+    (folder / "truecase").write_text("the (1/1)\nlamp (1/1)\nis (1/1)\nlit (1/1)\n")
+    files = (folder / "docs", [folder / "ref"], [folder / "ours"])
+
+    def bleu(more: Additions) -> list[float]:
+        (found,) = evaluate(*files, notices=Notices(), more=more).systems
+        readable = found.detokenised.get("bleu")
+        return [found.bleu, *([] if readable is None else [readable.score])]
+
+    apart = BLEU(tokenize="none").corpus_score([text.lower()] * 4, [[text] * 4]).score
+    assert bleu(Additions()) == [apart]
+    assert bleu(Additions(truecase=folder / "truecase")) == pytest.approx([100])
+    assert bleu(Additions(detokenize="en"))[1] < 99
+    assert bleu(Additions(detokenize="en", detruecase=True)) == pytest.approx([apart, 100])
+    with pytest.raises(UsageError, match=r"--detruecase: .*add --detokenize"):
+        bleu(Additions(detruecase=True))
+
+
 def test_output_identical_to_a_reference_is_noticed(folder: Path) -> None:
     notices = Notices()
     files = [folder / "base", folder / "ref"]

@@ -255,6 +255,11 @@ _SGML = """\
 </refset>
 """
 _BOMB = '<!DOCTYPE b [<!ENTITY a "aaaa"><!ENTITY c "&a;&a;&a;&a;">]>\n<dataset>&c;</dataset>\n'
+_DOCTYPES = (
+    ("bomb", '[<!ENTITY a "aaaa"><!ENTITY c "&a;&a;">]'),
+    ("external", '[<!ENTITY b SYSTEM "file:///x">]'),
+    ("dtd", 'SYSTEM "http://example.org/a.dtd"'),
+)
 
 BROKEN = [
     # Text and encoding
@@ -633,11 +638,19 @@ BROKEN = [
     *(
         case(55, f"reference-{name}", FAULT, r"dev\.ref:\d+: .*(entit|document type)",
              {REF: content(f"<?xml version='1.0'?>\n<!DOCTYPE a {kind}>\n{_DATASET}\n")})
-        for name, kind in (
-            ("bomb", '[<!ENTITY a "aaaa"><!ENTITY c "&a;&a;">]'),
-            ("external", '[<!ENTITY b SYSTEM "file:///x">]'),
-            ("dtd", 'SYSTEM "http://example.org/a.dtd"'),
-        )
+        for name, kind in _DOCTYPES
+    ),
+    case(54, "documents", SOUND, "no faults, no warnings", {DOCS: content(_SGML)}),
+    case(54, "documents-repeated-id", FAULT, r"dev\.docs:8: .*two; number segments",
+         {DOCS: content(_SGML.replace('<seg id="2">it gives', '<seg id="1">it gives'))}),
+    case(54, "documents-without-docid", FAULT, r"dev\.docs:6: expected a docid",
+         {DOCS: content(_SGML.replace(' docid="evening"', ""))}),
+    case(54, "documents-open-segment", FAULT, r"dev\.docs:4: expected </seg>",
+         {DOCS: content(_SGML.replace("coming</seg>", "coming"))}),
+    *(
+        case(55, f"documents-{name}", FAULT, r"dev\.docs:\d+: .*entities are not allowed",
+             {DOCS: content(f"<?xml version='1.0'?>\n<!DOCTYPE a {kind}>\n{_DATASET}\n")})
+        for name, kind in _DOCTYPES
     ),
     *(
         case(56, name, SOUND, "no faults, no warnings",

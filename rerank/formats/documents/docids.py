@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from rerank.corpus.documents import ID_BYTES, Documents, at_most
 from rerank.corpus.evaluation_set import EvaluationSet
@@ -20,6 +21,7 @@ from rerank.formats.documents.table import ReadingChoices
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 
+_DIGITS = 9  # of a number of a sentence
 _PLACE = re.compile("[1-9][0-9]{0,5}")
 
 
@@ -40,16 +42,33 @@ class Docids:
         self, lines: Iterable[bytes], notices: Notices, *, source: str, choices: ReadingChoices
     ) -> EvaluationSet:
         """The documents of the ids; InputError for a blank line and for an id that resumes."""
-        found = _limited(lines, source)
+        found = limited(lines, source)
         if choices.most is not None:
             found = at_most(found, choices.most, source)
         if choices.field is not None:
             found = _fields(found, choices.field, source)
         documents = Documents.from_lines(found, source=source, interleaved=choices.interleaved)
+        if len(documents) == documents.n_lines and _numbered(documents.ids):
+            notices.add(
+                "document of one sentence whose id ends in a number that counts on; if these are "
+                "sentences of documents, as Z-MERT has them, give --docs-format numbered-docids",
+                source=source,
+                line=1,
+                count=len(documents),
+            )
         return EvaluationSet(source, documents)
 
 
-def _limited(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+def _numbered(ids: Sequence[str]) -> bool:
+    """Whether all ids are `NAME_1`, `NAME_2`, …, of some names at least two."""
+    parts = [(name, number) for name, _, number in (one.rpartition("_") for one in ids)]
+    if not all(name and number.isdigit() and len(number) < _DIGITS for name, number in parts):
+        return False
+    pairs = [(int(b) - int(a)) for (one, a), (other, b) in pairwise(parts) if one == other]
+    return bool(pairs) and set(pairs) == {1}
+
+
+def limited(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
     """The lines; InputError for one that is too long for an id."""
     for n, line in enumerate(lines, 1):
         if len(line) > ID_BYTES:
