@@ -14,6 +14,7 @@ from rerank.cli.options import (
     device_option,
     docs_option,
     kbest_or_systems_option,
+    memory_option,
     no_docs_option,
 )
 from rerank.cli.searching import search_of
@@ -218,6 +219,7 @@ distribution_options = all_of(
             help="Have the workers of a Ray cluster score the documents (extra ray): auto for the "
             "one that this machine belongs to, HOST:PORT, or local for one on this machine alone.",
         ),
+        memory_option,
     ]
 )
 HEADINGS = {
@@ -233,7 +235,7 @@ def split(options: dict[str, Any]) -> tuple[Lists, Search]:
     from rerank.pipeline import Lists, ModelOptions, Scoring, Shard
 
     search = search_of(options)
-    named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads", "ray")
+    named = ("device", "dtype", "deterministic", "cache", "no_cache", "threads", "ray", "memory")
     machine = {name: options.pop(name) for name in named if name in options}
     shard = options.pop("shard", None)
     scoring = Scoring(**machine, shard=None if shard is None else Shard(*shard))

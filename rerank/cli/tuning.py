@@ -12,7 +12,6 @@ from rerank.cli.lists import HEADINGS, distribution_options, list_options, split
 from rerank.cli.options import (
     Messages,
     engine_message_options,
-    memory_option,
     reference_option,
 )
 from rerank.cli.searching import tuning_search_options
@@ -68,7 +67,6 @@ from rerank.cli.values import FILE, NameList
     "auto is conditional.",
 )
 @start_options
-@memory_option
 @replicate_options
 @plot_option
 @tuning_search_options
@@ -86,7 +84,6 @@ def tune_mert(
     replicates: int,
     hold_out: float,
     plot: str | None,
-    memory: int | None,
     messages: Messages,
     **options: Any,
 ) -> None:
@@ -112,7 +109,6 @@ def tune_mert(
             search=search,
             tokenize=tokenize,
             plan=pipeline.Plan(pools, algorithm, objective, settings, replicates, hold_out, select),
-            memory=memory,
             notices=notices,
             announce=messages.announce,
             details=messages.detail,

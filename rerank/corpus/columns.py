@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_PART = 1 << 20  # bytes of a block in a file that are looked at together
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextColumn:
-    """n byte strings in one block of memory, which may hold other bytes as well."""
+    """n byte strings in one block, which may hold other bytes as well; of a file it is a view."""
 
-    blob: bytes
+    blob: bytes | memoryview
     spans: NDArray[np.int64]  # (n, 2)
 
     @classmethod
@@ -30,11 +32,21 @@ class TextColumn:
 
     def __getitem__(self, row: int) -> bytes:
         start, stop = self.spans[row]
-        return self.blob[start:stop]
+        return bytes(self.blob[start:stop])
 
     def to_list(self) -> list[bytes]:
         """All texts."""
-        return list(map(self.blob.__getitem__, map(slice, *self.spans.T.tolist())))
+        texts = map(self.blob.__getitem__, map(slice, *self.spans.T.tolist()))
+        if isinstance(self.blob, bytes):
+            return list(texts)  # type: ignore[arg-type]
+        return list(map(bytes, texts))
+
+    def block_has(self, text: bytes) -> bool:
+        """Whether the block holds these bytes, within a text or elsewhere."""
+        if isinstance(self.blob, bytes):
+            return text in self.blob
+        starts = range(0, len(self.blob), _PART)
+        return any(text in bytes(self.blob[a : a + _PART + len(text) - 1]) for a in starts)
 
     def take(self, rows: NDArray[np.int64]) -> TextColumn:
         """The given rows in the given order; no bytes are copied."""

@@ -15,6 +15,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.encoding import Encoding
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
@@ -65,14 +66,17 @@ def documents_of(
     options: ReadingOptions = ALL,
     *,
     source: str = "",
+    store: ArrayStore = IN_MEMORY,
 ) -> Iterator[KBest]:
     """One `KBest` per document, with one document and one chunk of lines in memory at a time.
+
+    A document for which `store` has no room is read into files.
 
     Within a document ids may be interleaved; a document must be one run of rows. `InputError` for
     a sentence from which more than `max_k` candidates would be read.
     O(n log n) per document, and the cost of `farthest_first`.
     """
-    grouping = _Grouping(documents, notices, options, source)
+    grouping = _Grouping(documents, notices, options, source, store)
     after = 0  # the document after the last one that was yielded
     for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
         yield from map(grouping.document, range(after, d))
@@ -92,6 +96,7 @@ class _Grouping:
     notices: Notices
     options: ReadingOptions
     source: str
+    store: ArrayStore = IN_MEMORY
     no_rows: KBestRows = field(init=False)  # with the labels of the list
     lowest_id: int = MAX_ID
     largest_k: int = 0
@@ -130,15 +135,20 @@ class _Grouping:
         start, stop = self.documents.span(d)
         first = self.options.first_id + start
         counts = np.zeros(stop - start, np.int64)
-        pieces = []
+        pieces, size, files = list[KBestRows](), 0, None
         for part in parts:
             ranks = _ranks(part.sentences - first, counts)
             self._check_k(part, ranks)
             kept = np.flatnonzero(ranks < self.limit)
-            pieces.append(part if len(kept) == len(part) else part.take(kept))
+            part = part if len(kept) == len(part) else part.take(kept)
+            size += part.nbytes
+            if files is None and not self.store.has_room(2 * size):  # once more when it is joined
+                files = self.store
+                pieces = [piece.filed(files) for piece in pieces]
+            pieces.append(part if files is None else part.filed(files))
         self.largest_k = max(self.largest_k, counts.max(initial=0))
         self.missing += (first + np.flatnonzero(counts == 0)).tolist()
-        rows = self._sorted(concatenate(pieces or [self.no_rows]))
+        rows = self._sorted(concatenate(pieces or [self.no_rows], files))
         rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
         kbest = KBest(
             source=self.source,
@@ -255,12 +265,12 @@ class _Grouping:
         """Count empty and duplicate hypotheses, and those with special words of language models."""
         starts, stops = kbest.texts.spans.T
         self._note(EMPTY, rows.file_lines[starts == stops])
-        blob = rows.lines.blob
-        suspected = b"<" in blob and any(word in blob for word in _SPECIAL_WORDS)
+        lines = rows.lines
+        suspected = lines.block_has(b"<") and any(map(lines.block_has, _SPECIAL_WORDS))
         repeated, special = list[int](), list[int]()
         for begin, end in runs_of_lists(kbest.offsets, _TOGETHER):
             own = kbest.offsets[begin : end + 1].tolist()
-            texts = TextColumn(blob, kbest.texts.spans[own[0] : own[-1]]).to_list()
+            texts = TextColumn(lines.blob, kbest.texts.spans[own[0] : own[-1]]).to_list()
             for a, b in pairwise(own):
                 repeated += (own[0] + k for k in _repeated(texts, range(a - own[0], b - own[0])))
             if suspected:

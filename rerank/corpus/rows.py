@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.columns import SparseColumns, TextColumn, joined_spans
 from rerank.corpus.labels import Label
+from rerank.files.arrays import ArrayStore
 
+_LF = ord("\n")
 MAX_ID = 2**31 - 1  # largest sentence id
 
 
@@ -62,6 +65,27 @@ class KBestRows:
             places=None if self.places is None else self.places[rows],
         )
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, without sparse features."""
+        arrays = (self.lines.spans, self.text_spans, self.line_numbers, self.sentences)
+        others = (self.dense, self.totals, *(() if self.places is None else (self.places,)))
+        return len(self.lines.blob) + sum(int(array.nbytes) for array in (*arrays, *others))
+
+    def filed(self, store: ArrayStore) -> KBestRows:
+        """The rows with their columns on disk; sparse features stay in memory."""
+        blob = store.filed(np.frombuffer(self.lines.blob, np.uint8))
+        return replace(
+            self,
+            lines=TextColumn(blob.data.toreadonly(), store.filed(self.lines.spans)),
+            text_spans=store.filed(self.text_spans),
+            line_numbers=store.filed(self.line_numbers),
+            sentences=store.filed(self.sentences),
+            dense=store.filed(self.dense),
+            totals=store.filed(self.totals),
+            places=None if self.places is None else store.filed(self.places),
+        )
+
     def sparse_columns(self) -> SparseColumns:
         """The sparse features of all rows."""
         if not self.sparse:
@@ -69,25 +93,60 @@ class KBestRows:
         return SparseColumns.of([self.sparse.get(line, {}) for line in self.line_numbers.tolist()])
 
 
-def concatenate(pieces: Sequence[KBestRows]) -> KBestRows:
-    """The rows of all pieces, of which there is at least one."""
+def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
+    """The rows of all pieces, of which there is at least one; with a store, in its files."""
     if len(pieces) == 1:
         return pieces[0]
     starts = joined_spans(np.array([len(piece.lines.blob) for piece in pieces]))[:, 0]
-    placed = list(zip(pieces, starts, strict=True))
-    blob = b"\n".join([piece.lines.blob for piece in pieces])
     return KBestRows(
         labels=pieces[0].labels,
-        lines=TextColumn(blob, np.concatenate([p.lines.spans + start for p, start in placed])),
-        text_spans=np.concatenate([piece.text_spans + start for piece, start in placed]),
-        line_numbers=np.concatenate([piece.line_numbers for piece in pieces]),
-        sentences=np.concatenate([piece.sentences for piece in pieces]),
-        dense=np.concatenate([piece.dense for piece in pieces]),
-        totals=np.concatenate([piece.totals for piece in pieces]),
+        lines=TextColumn(
+            _joined(pieces, store), _shifted([p.lines.spans for p in pieces], starts, store)
+        ),
+        text_spans=_shifted([piece.text_spans for piece in pieces], starts, store),
+        line_numbers=_stacked([piece.line_numbers for piece in pieces], store),
+        sentences=_stacked([piece.sentences for piece in pieces], store),
+        dense=_stacked([piece.dense for piece in pieces], store),
+        totals=_stacked([piece.totals for piece in pieces], store),
         sparse={line: found for piece in pieces for line, found in piece.sparse.items()},
         places=(
             None
             if pieces[0].places is None
-            else np.concatenate([piece.file_lines for piece in pieces])
+            else _stacked([piece.file_lines for piece in pieces], store)
         ),
     )
+
+
+def _joined(pieces: Sequence[KBestRows], store: ArrayStore | None) -> bytes | memoryview:
+    """The blocks of all pieces, with a line end between two."""
+    blocks = [piece.lines.blob for piece in pieces]
+    if store is None:
+        return b"\n".join(blocks)
+    whole = store.in_file((sum(map(len, blocks)) + len(blocks) - 1,), np.uint8)
+    place = 0
+    for block in blocks:
+        whole[place : place + len(block)] = np.frombuffer(block, np.uint8)
+        place += len(block)
+        whole[place : place + 1] = _LF
+        place += 1
+    return whole.data.toreadonly()
+
+
+def _shifted(
+    spans: Sequence[NDArray[np.int64]], starts: NDArray[np.int64], store: ArrayStore | None
+) -> NDArray[np.int64]:
+    """Spans (n, 2) of all pieces, given where their blocks start."""
+    found = _stacked(spans, store)
+    place = 0
+    for part, start in zip(spans, starts.tolist(), strict=True):
+        found[place : place + len(part)] += start
+        place += len(part)
+    return found
+
+
+def _stacked(arrays: Sequence[NDArray[Any]], store: ArrayStore | None) -> NDArray[Any]:
+    """Arrays (n, …) one after the other."""
+    if store is None:
+        return np.concatenate(arrays)
+    shape = (sum(map(len, arrays)), *arrays[0].shape[1:])
+    return np.concatenate(arrays, out=store.in_file(shape, arrays[0].dtype))

@@ -32,6 +32,7 @@ _ALIGNED = 64
 WATCH = "memory of arrays"  # name of the thread that releases pages
 _SECONDS = 0.02  # between two looks at the memory of the process
 _FEW = 32 << 20  # bytes of files in memory that are not worth releasing
+_DOCUMENT = 0.25  # share of the memory for the lists of a document
 # shares of the memory up to which arrays stay there: what is needed most comes last
 _KEPT, _LARGE, _WORKING = 0.25, 0.75, 1.0
 
@@ -73,6 +74,12 @@ class ArrayStore:
             return array
         if self._fits(array.nbytes, _KEPT):
             return self._until_gone(array)
+        return self.filed(array)
+
+    def filed(self, array: NDArray[Any]) -> NDArray[Any]:
+        """A copy of the array on disk, one of many in a file."""
+        if array.nbytes == 0:
+            return array
         place = -(-self._filled // _ALIGNED) * _ALIGNED
         if self._block is None or place + array.nbytes > len(self._block):
             self.release()
@@ -81,6 +88,17 @@ class ArrayStore:
         copy = np.frombuffer(self._block, array.dtype, array.size, place).reshape(array.shape)
         copy[...] = array
         return copy
+
+    def in_file(self, shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        """A new array without values in a file of its own, or in memory if it is small."""
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        if size < SMALL:
+            return np.empty(shape, dtype)
+        return np.frombuffer(self._file(size), dtype).reshape(shape)
+
+    def has_room(self, size: int) -> bool:
+        """Whether the lists of one document may have so many bytes in memory, beside the rest."""
+        return self.memory is None or size <= _DOCUMENT * self.memory
 
     def release(self) -> None:
         """Let the pages of all files leave the memory of the process; their content stays."""
@@ -91,11 +109,9 @@ class ArrayStore:
 
     def _new(self, shape: Sequence[int], dtype: DTypeLike, share: float) -> NDArray[Any]:
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        if size < SMALL:
-            return np.empty(shape, dtype)
-        if self._fits(size, share):
+        if size >= SMALL and self._fits(size, share):
             return self._until_gone(np.empty(shape, dtype))
-        return np.frombuffer(self._file(size), dtype).reshape(shape)
+        return self.in_file(shape, dtype)
 
     def _fits(self, size: int, share: float) -> bool:
         """Whether so many bytes fit into a share of the memory; then they are taken."""

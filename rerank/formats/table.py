@@ -22,6 +22,7 @@ from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError, UsageError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats import moses_grammar as grammar
@@ -307,10 +308,11 @@ def read_documents(
     documents: Documents,
     notices: Notices,
     options: ReadingOptions = ALL,
+    store: ArrayStore = IN_MEMORY,
 ) -> Iterator[KBest]:
     """The k-best lists of each document, in the order of `documents`; see `documents_of`."""
     rows = _read(path, notices, options)
-    yield from documents_of(rows, documents, notices, options, source=display(path))
+    yield from documents_of(rows, documents, notices, options, source=display(path), store=store)
 
 
 def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:

@@ -175,7 +175,7 @@ def _writer(
         kbest = replace(kbest, side=beside.of_sentences(kbest))
         if source.file.format.name != target.name:
             kbest = replace(kbest, lines=None)
-            if target.name == "moses" and b"|||" in kbest.texts.blob:
+            if target.name == "moses" and kbest.texts.block_has(b"|||"):
                 _refuse_bars(kbest)
         return target.write(kbest, (), np.zeros((kbest.n, 0)), None, first_id=first_id)
 

@@ -18,6 +18,7 @@ from rerank.corpus.systems import Named as NamedSystem
 from rerank.corpus.systems import documents_of_systems
 from rerank.corpus.translations import documents_in
 from rerank.errors import InputError, StoppedEarly, UsageError
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
 from rerank.files.lines import count_lines, is_pipe, spool
@@ -198,9 +199,11 @@ class KBestFile:
             lists.docs, lists.no_docs, self.lines_by_id, notices, most=self._most_lines
         )
 
-    def read(self, documents: Documents, notices: Notices) -> Iterator[NamedLists]:
-        """(document id, its lists) of each document."""
-        found = read_documents(self.path, documents, notices, self.lists)
+    def read(
+        self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY
+    ) -> Iterator[NamedLists]:
+        """(document id, its lists) of each document; where it is too large, in files of a store."""
+        found = read_documents(self.path, documents, notices, self.lists, store)
         side = [
             given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
             for kind, path in self._side.items()
@@ -291,6 +294,7 @@ class KBestSource(DocumentSource):
             origins={n: f"--{option} {n}=…" for option, named in options.items() for n, _ in named}
             | {f"{name}pmi": f"--pmi {name}" for name in lists.model_options.pmi},
             watch=watch,
+            memory=lists.scoring.memory,
         )
 
     @classmethod
@@ -357,7 +361,7 @@ class KBestSource(DocumentSource):
 
     def read(self) -> Iterator[NamedLists]:
         """Each document in order, with a progress bar."""
-        timed = self.watch.timed(self.file.read(self.documents, self.notices), "lists")
+        timed = self.watch.timed(self.file.read(self.documents, self.notices, self.store), "lists")
         total = len(self.documents)
         if self.sharded is not None:
             own, total = self.sharded, len(self.sharded)
@@ -375,10 +379,10 @@ class KBestSource(DocumentSource):
     @cached_property
     def costs(self) -> list[int]:
         """Predicted cost of scoring each document (`rerank.pipeline.shards.cost`)."""
-        found = self.file.read(self.documents, Notices())
+        found = self.file.read(self.documents, Notices(), self.store)
         return [cost(kbest, self.order) for _, kbest in found]
 
     def first_with_candidates(self) -> NamedLists | None:
         """The first document that has any candidates; gives no notices."""
-        found = self.file.read(self.documents, Notices())
+        found = self.file.read(self.documents, Notices(), self.store)
         return next((named for named in found if named[1].n), None)

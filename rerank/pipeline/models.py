@@ -36,7 +36,8 @@ class Scoring:
 
     cache: its folder, None for that of the environment or the system; threads: on the CPU, None
     for one per core; shard: the documents that are scored, None for all; ray: address of a Ray
-    cluster that scores all, or `local` for one on this machine (`rerank.pipeline.distribution`).
+    cluster that scores all, or `local` for one on this machine (`rerank.pipeline.distribution`);
+    memory: bytes of the process, beyond which candidates lie in files (`rerank.files.arrays`).
     """
 
     device: str = "auto"
@@ -47,6 +48,7 @@ class Scoring:
     threads: int | None = None
     shard: Shard | None = None
     ray: str | None = None
+    memory: int | None = None
 
     def open_cache(self, notices: Notices) -> Cache | None:
         """The cache, which may hold as much as the environment says."""

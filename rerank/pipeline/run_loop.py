@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from decoders.result import NO_CANDIDATES, SearchResult
 from rerank.corpus.kbest import KBest
-from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.formats.weights import Weights, vector
 from rerank.notices import Notices
 from rerank.pipeline.searching import Search, search_documents
@@ -90,14 +89,13 @@ def run_loop(
     total: bool = False,
     sparse: Mapping[str, float] = NO_WEIGHTS,
     keep: bool = True,
-    store: ArrayStore = IN_MEMORY,
 ) -> Iterator[Batch]:
     """Batches of a source's documents, scored and, where `weigh` gives weights, searched.
 
     weigh: weights (F,) of the feature columns, or None; called once, before anything is scored;
     total: whether the list's total is a feature; sparse: weights of sparse features. When the
     caller asks for the next batch, scores that the search computed go to the cache; not to `keep`
-    them is for callers who search the documents later; store: where their features lie. Memory: a
+    them is for callers who search the documents later. Memory: a
     batch (`DocumentSource.batches`).
     """
     space: FeatureSpace | None = None
@@ -110,7 +108,7 @@ def run_loop(
             if space is None:  # all documents have the same labels
                 space = source.space(filled[0][1], total=total)
                 weights = weigh(space)
-            documents = source.prepared(filled, space, sparse, store)
+            documents = source.prepared(filled, space, sparse)
             if search is not None and weights is not None:
                 with source.searching():
                     lists = [kbest for _, kbest in filled]

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from decoders.directions import Direction
 from rerank.corpus.kbest import KBest
 from rerank.errors import UsageError
-from rerank.files.arrays import IN_MEMORY, ArrayStore
+from rerank.files.arrays import ArrayStore
+from rerank.files.memory import size_text
 from rerank.notices import Notices
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.scorers import FeatureSource
@@ -27,7 +28,9 @@ log = logging.getLogger("rerank")  # lines about a run, unless the caller takes 
 class DocumentSource:
     """Documents and the scorers of a run; `rerank.pipeline.run_loop` goes through them.
 
-    name: of the lists, for messages; origins: how the user named each scorer, by its name.
+    name: of the lists, for messages; origins: how the user named each scorer, by its name; memory:
+    bytes of the process, beyond which candidates lie in files (`store`), by default so many that
+    they take half of what is available.
     """
 
     def __init__(
@@ -39,7 +42,9 @@ class DocumentSource:
         name: str = "",
         origins: Mapping[str, str] | None = None,
         watch: Stopwatch | None = None,
+        memory: int | None = None,
     ) -> None:
+        self.store = ArrayStore.of_process(memory)
         self._documents, self.scorers, self.notices = documents, scorers, notices
         self.name, self.origins = name, origins or {}
         self.watch = watch or Stopwatch()
@@ -116,12 +121,11 @@ class DocumentSource:
         batch: Sequence[NamedLists],
         space: FeatureSpace,
         sparse: Mapping[str, float],
-        store: ArrayStore = IN_MEMORY,
     ) -> list[DocumentFeatures]:
-        """Features of documents by all scorers, the sparse features weighted, in a store."""
+        """Features of documents by all scorers, the sparse features weighted."""
         with self.watch.lap("scores"):
             found = prepare(batch, self.scorers, space, sparse)
-            documents = [document.stored(store) for document in found]
+            documents = [document.stored(self.store) for document in found]
         self.unfinished += documents
         return documents
 
@@ -151,4 +155,7 @@ class DocumentSource:
             announce(scorer.report())
             if line := scorer.details():
                 details(line)
+        if self.store.on_disk:
+            size = size_text(self.store.on_disk)
+            announce(f"candidates that did not fit into memory: {size} in files")
         announce(f"time {self.watch.to_text()}")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
-from rerank.files.arrays import ArrayStore
 from rerank.files.inputs import InputFiles
 from rerank.files.memory import size_text
 from rerank.files.outputs import check_outputs
@@ -91,7 +90,6 @@ def tune_mert(
     search: Search = AUTO,
     tokenize: str = "none",
     plan: Plan | None = None,
-    memory: int | None = None,
     notices: Notices,
     announce: Printer = lambda line: None,
     details: Printer = lambda line: None,
@@ -104,8 +102,8 @@ def tune_mert(
     first candidates and of the start weights' search. None after a shard, and in processes of
     `torchrun` other than the first.
 
-    Memory: see `TuningSet`; candidates beyond `memory` bytes of the process (default: half of what
-    is available) lie in files (`rerank.files.arrays`).
+    Memory: see `TuningSet`; candidates that do not fit into `Scoring.memory` lie in files
+    (`rerank.files.arrays`).
     """
     run = partial(
         _tune,
@@ -114,7 +112,6 @@ def tune_mert(
         search=search,
         tokenize=tokenize,
         plan=plan or Plan(),
-        memory=memory,
     )
     return distributed(run, lists, notices, announce, details)
 
@@ -130,7 +127,6 @@ def _tune(
     search: Search,
     tokenize: str,
     plan: Plan,
-    memory: int | None,
 ) -> Tuning | None:
     """`tune_mert` in one process; with a shard only its scores, which go to the cache."""
     started = weights.start is not None or bool(lists.systems)
@@ -162,6 +158,7 @@ def _tune(
             lambda name, path: PerHypothesis(name, source.copied(path), source.info, notices),
         )
         _check(source, features, plan, weights.base, frame)
+        memory = lists.scoring.memory
         if memory is not None:
             announce(f"memory: at most about {size_text(memory)}; more candidates go to files")
         result = tune_source(
@@ -172,7 +169,6 @@ def _tune(
             features=features,
             plan=plan,
             saved=saved,
-            memory=memory,
             announce=announce,
         )
         source.warn()
@@ -246,15 +242,10 @@ def tune_source(
     features: TunedFeatures,
     plan: Plan,
     saved: SavedSearches | None = None,
-    memory: int | None = None,
     announce: Printer = log.info,
 ) -> TuningResult:
-    """Read a source's documents and tune weights on them; references[d][t] are of sentence t.
-
-    memory: as of `tune_mert`
-    """
-    store = ArrayStore.of_process(memory)
-    corpus = read_set(source, references, metrics, features, announce, store)
+    """Read a source's documents and tune weights on them; references[d][t] are of sentence t."""
+    corpus = read_set(source, references, metrics, features, announce)
     options = plan.objective
     if (options.documents or options.worst) and len(corpus.gaps) > len(corpus.documents):
         source.notices.add("documents without any candidate, counted as one more document")
@@ -266,7 +257,7 @@ def tune_source(
             found = [one.choices for one in search_documents(group, full, search)]
             for document in group:
                 document.keep()
-        store.release()
+        source.store.release()
         return found
 
     with source.watch.lap("tuning"):
@@ -280,8 +271,6 @@ def tune_source(
             notices=source.notices,
             announce=announce,
         )
-    if store.on_disk:
-        announce(f"candidates that did not fit into memory: {size_text(store.on_disk)} in files")
     return result
 
 

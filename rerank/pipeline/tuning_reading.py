@@ -9,7 +9,6 @@ import numpy as np
 from rerank.corpus.kbest import KBest
 from rerank.corpus.references import note_differences
 from rerank.errors import InputError
-from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.metrics import Metric
 from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.sources import DocumentSource, Printer
@@ -26,9 +25,8 @@ def read_set(
     metrics: Sequence[Metric],
     features: TunedFeatures,
     announce: Printer,
-    store: ArrayStore = IN_MEMORY,
 ) -> TuningSet:
-    """The tuning set of a source's documents, in a store; references[d][t] are of sentence t."""
+    """The tuning set of a source's documents; references[d][t] are of sentence t."""
     # metrics are compiled: with numba running, compiled code reads short lists, too
     import rerank.formats.moses_line_kernel  # noqa: F401
 
@@ -40,9 +38,7 @@ def read_set(
     def check(space: FeatureSpace) -> None:
         features.check(space, announce)
 
-    batches = run_loop(
-        source, check, total=features.total, sparse=features.sparse, keep=False, store=store
-    )
+    batches = run_loop(source, check, total=features.total, sparse=features.sparse, keep=False)
     for batch in batches:
         for name, kbest in batch.lists:
             lines = next(remaining, ())
@@ -54,7 +50,7 @@ def read_set(
                 )
             rows, missing = _counted(kbest, lines, metrics)
             if kbest.n:
-                counts.append(store.kept(narrow(rows)))
+                counts.append(source.store.kept(narrow(rows)))
                 gaps.append(missing)
                 for t in np.flatnonzero(kbest.counts).tolist():
                     row = kbest.rows(t)[0]
@@ -75,7 +71,7 @@ def read_set(
     )
     if nowhere:
         gaps.append(np.sum(nowhere, axis=0))
-    return TuningSet(tuple(groups), tuple(counts), np.array(gaps), store)
+    return TuningSet(tuple(groups), tuple(counts), np.array(gaps), source.store)
 
 
 def _counted(

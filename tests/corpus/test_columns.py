@@ -1,9 +1,11 @@
 """Columns of k-best lists: plain lists and dictionaries are the truth."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rerank.corpus import columns
 from rerank.corpus.columns import (
     SparseColumns,
     TextColumn,
@@ -31,6 +33,17 @@ def test_a_text_column_is_a_list_of_byte_strings(texts: list[bytes], data: st.Da
 def test_texts_may_lie_anywhere_in_their_block_of_memory() -> None:
     column = TextColumn(b"0 ||| a b ||| 1", np.array([[6, 9], [6, 7], [0, 0]]))
     assert column.to_list() == [b"a b", b"a", b""]
+
+
+@given(st.binary(max_size=12), st.binary(min_size=1, max_size=3), st.integers(1, 5))
+def test_a_block_in_a_file_is_searched_as_one_in_memory(
+    block: bytes, text: bytes, part: int
+) -> None:
+    nothing = np.zeros((0, 2), np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "_PART", part)
+        assert TextColumn(memoryview(block), nothing).block_has(text) is (text in block)
+    assert TextColumn(block, nothing).block_has(text) is (text in block)
 
 
 def test_spans_are_those_of_texts_joined_by_one_byte() -> None:

@@ -19,6 +19,8 @@ from rerank.corpus.grouping import ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.errors import InputError
+from rerank.files import arrays
+from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.formats import moses
 from rerank.formats.moses import read_rows
 from rerank.formats.table import read_documents
@@ -348,3 +350,33 @@ def test_text_without_columns_is_no_list() -> None:
         content = file.read().split(b"\n")
     with pytest.raises(InputError, match=r"dev.kbest:1: .* found 1 column"):
         read(content, Documents.each(100))
+
+
+@given(corpora(), st.integers(1, 9) | st.none())
+def test_documents_without_room_in_memory_are_read_into_files(
+    corpus: tuple[Documents, list[int]], top: int | None
+) -> None:
+    documents, ids = corpus
+    lines = [line(i, f"w{row} <s>"[: 2 + 4 * (row % 2)], row) for row, i in enumerate(ids)]
+    if not lines:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(moses, "_CHUNK", 60)
+        patch.setattr(arrays, "SMALL", 1)
+        found, notices = [], []
+        for store in (IN_MEMORY, ArrayStore(0)):
+            said = Notices()
+            rows = read_rows(lines, said, source="dev.kbest")
+            options = ReadingOptions(top=top)
+            read_in = documents_of(rows, documents, said, options, source="dev.kbest", store=store)
+            found.append([columns_in(kbest) for kbest in read_in])
+            notices.append(said.lines())
+    assert found[0] == found[1]
+    assert notices[0] == notices[1]
+
+
+def columns_in(kbest: KBest) -> tuple[object, ...]:
+    """All that lists have."""
+    assert kbest.lines is not None
+    texts = kbest.texts.to_list(), kbest.lines.to_list(), lists(kbest)
+    return *texts, kbest.dense.tolist(), kbest.ranks.tolist(), kbest.offsets.tolist()

@@ -1,12 +1,15 @@
 """Hypotheses as columns: plain lists are the truth."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.columns import TextColumn
 from rerank.corpus.labels import Label
 from rerank.corpus.rows import KBestRows, concatenate
+from rerank.files import arrays
+from rerank.files.arrays import ArrayStore
 
 LABELS = (Label("A", 1),)
 
@@ -63,3 +66,18 @@ def test_pieces_are_put_together_in_their_order(pieces: list[list[bytes]]) -> No
     starts = np.cumsum([0, *map(len, pieces)]).tolist()
     parts = [made(piece, start) for piece, start in zip(pieces, starts, strict=False)]
     assert content(concatenate(parts)) == [row for part in parts for row in content(part)]
+
+
+@given(st.lists(texts, min_size=1, max_size=4))
+def test_rows_in_files_are_those_in_memory(parts: list[list[bytes]]) -> None:
+    store = ArrayStore(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrays, "SMALL", 1)
+        pieces = [made(lines, first=10 * i) for i, lines in enumerate(parts)]
+        found = concatenate([piece.filed(store) for piece in pieces], store)
+    expected = concatenate(pieces)
+    assert content(found) == content(expected)
+    assert bytes(found.lines.blob) == expected.lines.blob
+    assert found.lines.to_list() == expected.lines.to_list()
+    assert found.nbytes == expected.nbytes
+    assert store.on_disk or not any(parts)

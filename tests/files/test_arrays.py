@@ -104,6 +104,22 @@ def test_the_memory_of_an_array_that_is_gone_is_free_again() -> None:
     assert not in_file(store.working((8 * SMALL,), np.int8))
 
 
+def test_a_document_has_a_quarter_of_the_memory() -> None:
+    assert IN_MEMORY.has_room(1 << 60)
+    store = ArrayStore(400)
+    assert [store.has_room(size) for size in (0, 100, 101)] == [True, True, False]
+
+
+def test_arrays_are_copied_into_files_whatever_there_is_room_for(folder: Path) -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    copy = IN_MEMORY.filed(array)
+    assert in_file(copy)
+    np.testing.assert_array_equal(copy, array)
+    assert not in_file(IN_MEMORY.in_file((SMALL - 1,), np.int8))
+    assert in_file(IN_MEMORY.in_file((SMALL,), np.int8))
+    assert not list(folder.iterdir())
+
+
 def test_what_is_needed_most_finds_room_last() -> None:
     store = ArrayStore(16 * SMALL)
     kept = [store.kept(np.zeros(SMALL, np.int8)) for _ in range(8)]

@@ -30,7 +30,7 @@ from lm.scoring import after
 from lm.trie import Candidates
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices, RerankWarning
-from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, perplexity, score
+from rerank.pipeline import CorpusResult, Lists, Reports, Scoring, Search, decode, perplexity, score
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "unheard")
 WEIGHTS = {"LM0": [0.5], "TM0": [0.25, 0.125], "lm": [1.5], "lmoov": [-0.5]}
@@ -375,6 +375,25 @@ def test_the_lists_total_may_be_a_feature(here: Path) -> None:
 
 
 # Files
+
+
+def test_lists_that_lie_in_files_give_the_same_bytes(
+    here: Path, model_folders: Mapping[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decoding and scoring with `--memory 1`."""
+    lms = (("lm", model_folders["codclm"]),)
+    monkeypatch.setattr("rerank.files.arrays.SMALL", 1)
+    for name, scoring in (("a", Scoring()), ("b", Scoring(memory=1))):
+        lists, said = Lists("dev.kbest", "dev.docs", lms=lms, scoring=scoring), list[str]()
+        reports = Reports(kbest=f"{name}.kbest", summary=f"{name}.json", trace=f"{name}.trace")
+        decode(
+            lists, "w.json", f"{name}.out", reports=reports, notices=Notices(), announce=said.append
+        )
+        score(lists, f"{name}.scored", notices=Notices(), announce=said.append)
+        in_files = [line for line in said if line.startswith("candidates that did not fit")]
+        assert len(in_files) == (2 if name == "b" else 0)
+    for kind in ("kbest", "json", "trace", "out", "scored"):
+        assert Path(f"a.{kind}").read_bytes() == Path(f"b.{kind}").read_bytes()
 
 
 def test_compressed_files_and_standard_streams_hold_the_same(

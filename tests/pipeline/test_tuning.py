@@ -403,11 +403,10 @@ def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(
     monkeypatch.setattr("rerank.files.arrays.SMALL", 0)
     given = lists()
     tune_mert(
-        given,
+        replace(given, scoring=replace(given.scoring, memory=1)),
         ["dev.ref"],
         TunedWeights("b.json", start="start.json"),
         plan=plan,
-        memory=1,
         notices=Notices(),
         announce=said.append,
     )
