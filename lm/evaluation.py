@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -35,6 +35,28 @@ class LogNormalisers:
     def to_text(self) -> str:
         """`log Z 0.012 ± 0.310 a word`."""
         return f"log Z {self.mean:.3f} ± {self.sd:.3f} a word"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which documents one of several processes reads; every process gets the figures of all.
+
+    rank: number of the process, from 0 on; number: of processes; add: replaces a tensor on the CPU
+    by its sum over the processes.
+    """
+
+    rank: int
+    number: int
+    add: Callable[[Tensor], None]
+
+    def documents(self, corpus: Corpus) -> Sequence[int]:
+        """Its documents, dealt from the longest to the shortest one, in their order."""
+        lengths = np.diff(corpus.sentences[corpus.documents])
+        dealt = np.argsort(-lengths, kind="stable")[self.rank :: self.number]
+        return [int(d) for d in np.sort(dealt)]
+
+
+ALL = Share(0, 1, lambda tensor: None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +160,7 @@ def perplexity(
     corpus: Corpus,
     *,
     tags: Tags | None = None,
+    share: Share = ALL,
     streams: int = 32,
     length: int = 8,
 ) -> Perplexity:
@@ -145,10 +168,11 @@ def perplexity(
 
     tags: of its words, for the figures of each tag. Of sentences that are only read
     (`Corpus.predicted`), nothing is counted; tags are for corpora without them. `streams` documents
-    are read side by side; they bound the memory, not the result. ScoreError for a model that
-    returns NaN, or whose perplexity overflows, also that of a single tag.
+    are read side by side; they bound the memory, not the result. share: of the documents that this
+    process reads; with more than one process sums are rounded in another order. ScoreError for a
+    model that returns NaN, or whose perplexity overflows, also that of a single tag.
     """
-    total, _, of_tags = _sums(model, corpus, streams, length, tags)
+    total, _, of_tags = _sums(model, corpus, streams, length, tags, share)
     whole = _perplexity(corpus, (0, corpus.n_documents), total, model)
     return whole if tags is None else replace(whole, tags=_by_tag(corpus, tags, of_tags, whole))
 
@@ -158,6 +182,7 @@ def perplexity_by_document(
     corpus: Corpus,
     *,
     tags: Tags | None = None,
+    share: Share = ALL,
     streams: int = 32,
     length: int = 8,
 ) -> Perplexity:
@@ -166,7 +191,7 @@ def perplexity_by_document(
     Counts and nats of the documents add up to those of the corpus. Each document has words.
     ScoreError as for `perplexity`, also for a single document.
     """
-    total, of_documents, of_tags = _sums(model, corpus, streams, length, tags)
+    total, of_documents, of_tags = _sums(model, corpus, streams, length, tags, share)
     documents = tuple(
         _perplexity(corpus, (d, d + 1), sums, model) for d, sums in enumerate(of_documents.tolist())
     )
@@ -181,18 +206,20 @@ Sums: TypeAlias = Sequence[float]
 
 @torch.no_grad()
 def _sums(
-    model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None
+    model: DocumentLM, corpus: Corpus, streams: int, length: int, tags: Tags | None, share: Share
 ) -> tuple[Sums, Tensor, Tensor]:
     """Sums over the whole corpus, (D, 4) over each document, and −log p of each tag, in float64."""
     was_training = model.training
     model.eval()
-    streams = min(streams, corpus.n_documents)
-    contexts = model.context.start(streams)
+    documents = share.documents(corpus)
+    streams = min(streams, len(documents))
+    contexts = model.context.start(max(1, streams))
     total, of_documents = [0.0] * 4, torch.zeros(corpus.n_documents, 4, dtype=torch.float64)
     sizes = torch.from_numpy(np.diff(corpus.documents))
     of_tags = torch.zeros(len(tags.names) if tags else 0, dtype=torch.float64)
     document_of = torch.arange(corpus.n_documents).repeat_interleave(sizes)
-    for segment in segments(corpus, range(corpus.n_documents), streams=streams, length=length):
+    parts = segments(corpus, documents, streams=streams, length=length) if documents else ()
+    for segment in parts:
         reading = read(model, corpus, segment, contexts)
         contexts = reading.contexts
         alone = model.head.nll(reading.features, reading.targets)
@@ -213,7 +240,10 @@ def _sums(
             own = torch.from_numpy(tags.ids[_places(corpus, reading)[words.cpu()].numpy()])
             of_tags.index_add_(0, own, nll[words].cpu())
     model.train(was_training)
-    return total, of_documents, of_tags
+    whole = torch.tensor(total, dtype=torch.float64)
+    for sums in (whole, of_documents, of_tags):
+        share.add(sums)
+    return whole.tolist(), of_documents, of_tags
 
 
 def _places(corpus: Corpus, reading: Reading) -> Tensor:

@@ -21,6 +21,7 @@ from rerank.cli.options import (
 from rerank.cli.side_information import side_of, side_options
 from rerank.cli.values import FILE, FOLDER, PART
 from rerank.errors import UsageError
+from rerank.torchrun import process_number
 
 
 @click.command()
@@ -99,7 +100,8 @@ def perplexity(
         else:
             result = pipeline.perplexity(lm, files, notices=notices, **options)
     given = tuple(files.side)
-    print_result(PerplexityReport(result, options["duplicate_last_word"], given), form)
+    if process_number() == 0:
+        print_result(PerplexityReport(result, options["duplicate_last_word"], given), form)
 
 
 _OF_NGRAMS = frozenset({"ngram", "text", "documents", "per_document", "form", "strict", "quiet"})

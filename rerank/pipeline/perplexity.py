@@ -13,14 +13,18 @@ from rerank.files.lines import read_lines
 from rerank.files.paths import display
 from rerank.notices import Notices
 from rerank.pipeline.language_models import open_model
+from rerank.pipeline.processes import others_alive, sharing_documents
 from rerank.pipeline.side_information import check_files, encoded
 from rerank.pipeline.tags import TaggedText, read_tags
 from rerank.pipeline.training_texts import TextFiles, check_text
+from rerank.torchrun import number_of_processes
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from lm.checkpoint import SavedModel
     from lm.corpus import Corpus
-    from lm.evaluation import Perplexity
+    from lm.evaluation import Perplexity, Share
     from lm.vocabulary import Vocabulary
 
 
@@ -43,7 +47,7 @@ def perplexity(
     duplicate_last_word: each sentence's last word is read and counted twice, as in the published
     program of Ji et al. 2016; per_document: with the perplexity of each document, too;
     across_documents: whether contexts cross the ends of documents. A `TaggedText` has the figures
-    of each tag, too.
+    of each tag, too. Processes of `torchrun` share the documents, and each gets the figures of all.
     """
     from lm import evaluation
     from lm.corpus import with_last_words_twice
@@ -71,11 +75,31 @@ def perplexity(
     if document_cache is not None:
         model = WithDocumentCache(model, document_cache)
     measure = evaluation.perplexity_by_document if per_document else evaluation.perplexity
-    with broken_models(lm):
-        corpus, *others = columns
-        if not others:
-            return measure(model, corpus)
-        return measure(model, corpus, tags=Tags(others[0].tokens.astype("int64"), names))
+    corpus, *others = columns
+    tags = Tags(others[0].tokens.astype("int64"), names) if others else None
+    with broken_models(lm), _share(text) as share:
+        return measure(model, corpus, tags=tags, share=share)
+
+
+@contextmanager
+def _share(text: TextFiles) -> Iterator[Share]:
+    """The documents that this process reads, among those of `torchrun`.
+
+    RerankError if another process ends before its documents are read.
+    """
+    from lm.evaluation import ALL, Share
+
+    if number_of_processes() == 1:
+        yield ALL
+        return
+    with sharing_documents(text.all) as group:
+
+        def add(tensor: Tensor) -> None:
+            with others_alive("the same command begins again"):
+                group.wait()
+                group.add(tensor)
+
+        yield Share(group.rank, group.number, add)
 
 
 def read_corpus(

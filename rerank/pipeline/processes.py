@@ -59,15 +59,20 @@ def sharing_documents(inputs: Sequence[FilePath]) -> Iterator[Processes]:
 
 
 @contextmanager
-def others_alive() -> Iterator[None]:
-    """A wait for the other processes: RerankError in place of torch's error if one has ended."""
+def others_alive(
+    after: str = "the scores so far are in the cache, and the same command goes on from there",
+) -> Iterator[None]:
+    """A wait for the other processes: RerankError in place of torch's error if one has ended.
+
+    after: what the error says of the work so far.
+    """
     try:
         yield
     except RuntimeError as fault:
         reason = str(fault).split("\n", 1)[0]
         raise RerankError(
-            "another process has ended before its documents were scored; the scores so far are in "
-            f"the cache, and the same command goes on from there (torch: {reason:.120})"
+            f"another process has ended before its documents were scored; {after} (torch: "
+            f"{reason:.120})"
         ) from None
 
 

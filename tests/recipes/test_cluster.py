@@ -4,20 +4,29 @@ The stand-in `srun` runs its command once for each task, one after another, with
 Slurm sets; the batch script has SLURM_NTASKS, as under Slurm.
 """
 
+import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.cli import ROOT, finish
+from support.cli import ROOT, finish, start
 from support.files import write_weights
+from support.language_models import with_texts
 
 RECIPE = ROOT / "recipes" / "cluster"
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 for ((task = 0; task < SLURM_NTASKS; task++)); do SLURM_PROCID=$task "$@" || exit; done
+"""
+SCONTROL = """#!/bin/bash
+printf 'localhost\\nanother\\n'
+"""
+TORCHRUN = f"""#!/bin/bash
+exec {sys.executable} -m torch.distributed.run "$@"
 """
 PROGRAM = f"""#!/bin/bash
 exec {sys.executable} -m rerank "$@"
@@ -77,3 +86,34 @@ def test_a_variable_of_slurm_alone_changes_nothing(options: list[str]) -> None:
     assert code == 0, message
     assert Path("shared.out").exists()
     assert "shard" not in message
+
+
+def test_torchrun_trains_on_the_machines_of_slurm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One machine, two processes: the loss of the same training in one process."""
+    with_texts(tmp_path, monkeypatch)
+    programs = {"srun": SRUN, "scontrol": SCONTROL, "torchrun": TORCHRUN}
+    for name, text in programs.items():
+        Path("bin", name).parent.mkdir(exist_ok=True)
+        Path("bin", name).write_text(text, encoding="utf-8")
+        Path("bin", name).chmod(0o755)
+    given = "train-lm --model rnnlm --train train.txt --valid valid.txt --epochs 1 --embed 8"
+    words = [*given.split(), "--hidden", "8", "--device", "cpu", "--dropout", "0"]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    variables = {"SLURM_NTASKS": "1", "SLURM_NNODES": "1", "SLURM_JOB_ID": "7", "PORT": port}
+    done = batch(
+        "train.sbatch", *words, "--out", "two.lm", SLURM_JOB_NODELIST="a[1-2]", **variables
+    )
+    assert done.returncode == 0, done.stderr
+    assert finish(*words, "--out", "one.lm")[0] == 0
+    assert validated("two.lm") == pytest.approx(validated("one.lm"), rel=1e-4)
+
+
+def validated(folder: str) -> float:
+    """Perplexity of the validation text under a model."""
+    given = ("perplexity", "--lm", folder, "valid.txt", "--device", "cpu", "--format", "json")
+    printed = start(*given, stdout=subprocess.PIPE).communicate(timeout=120)[0]
+    return float(json.loads(printed)["perplexity"])
