@@ -70,7 +70,7 @@ def obvious_json(path: Path) -> Figures:
             for one in sentence["candidates"]:
                 features = {
                     name: value if isinstance(value, list) else [value]
-                    for name, value in one["features"].items()
+                    for name, value in (one["features"] | one.get("sparse", {})).items()
                 }
                 found = Hypothesis(one["text"].split(" "), features, one["score"])
                 lists.setdefault(sentence["id"], []).append(found)
@@ -88,7 +88,7 @@ def rows(path: Path) -> Figures:
     """Read the columns of a list."""
     known, lines = opened(path, Notices())
     chunks = list(known.read(lines, Notices(), source=str(path), clip=None))
-    return counted([(chunk.texts, chunk.dense) for chunk in chunks])
+    return counted([(chunk.texts, chunk.dense, chunk.sparse.values) for chunk in chunks])
 
 
 def documents(path: Path, sentences: int) -> Figures:
@@ -96,13 +96,13 @@ def documents(path: Path, sentences: int) -> Figures:
     starts = tuple(range(0, sentences, 10))
     parts = Documents(tuple(map(str, starts)), (*starts, sentences))
     found = list(read_documents(path, parts, Notices()))
-    return counted([(kbest.texts, kbest.dense) for kbest in found])
+    return counted([(kbest.texts, kbest.dense, kbest.sparse.values) for kbest in found])
 
 
 def counted(columns: list) -> Figures:  # type: ignore[type-arg]  # of texts and features
     """What all readers must agree on; timed with the reading, as in the obvious loop."""
-    words = sum(text.count(b" ") + 1 for texts, _ in columns for text in texts.to_list())
-    return words, math.fsum(float(dense.sum()) for _, dense in columns)
+    words = sum(text.count(b" ") + 1 for texts, _, _ in columns for text in texts.to_list())
+    return words, math.fsum(float(v.sum()) for _, *values in columns for v in values)
 
 
 def best(read: Callable[[], Figures]) -> tuple[float, Figures]:

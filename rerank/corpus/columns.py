@@ -6,7 +6,7 @@ T source sentences, K candidates of a sentence, n candidates of all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,24 @@ class SparseColumns:
         nothing = np.zeros(0, np.int64)
         return cls((), np.zeros(n + 1, np.int64), nothing, nothing.astype(np.float64))
 
+    @classmethod
+    def concatenate(cls, pieces: Sequence[SparseColumns]) -> SparseColumns:
+        """The rows of all pieces one after the other; equal names are one. O(names + entries)."""
+        if len({piece.names for piece in pieces}) == 1:
+            places = {name: i for i, name in enumerate(pieces[0].names)}
+            indices = [piece.indices for piece in pieces]
+        else:
+            places, indices = {}, []
+            for piece in pieces:
+                own = [places.setdefault(name, len(places)) for name in piece.names]
+                indices.append(np.array(own, np.int64)[piece.indices])
+        sizes = np.concatenate([np.diff(piece.indptr) for piece in pieces])
+        values = np.concatenate([piece.values for piece in pieces])
+        return cls(tuple(places), offsets_of(sizes), np.concatenate(indices), values)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
     def row(self, row: int) -> dict[str, float]:
         """The features of a row by name."""
         entries = slice(*self.indptr[row : row + 2].tolist())
@@ -99,12 +117,22 @@ class SparseColumns:
         entries = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], sizes)
         return SparseColumns(self.names, indptr, self.indices[entries], self.values[entries])
 
+    def without_unused_names(self) -> SparseColumns:
+        """The rows with the names that any of them has, in order of appearance. O(n log n)."""
+        used, first = np.unique(self.indices, return_index=True)
+        used = used[np.argsort(first)]
+        if np.array_equal(used, np.arange(len(self.names))):
+            return self
+        new = np.zeros(len(self.names), np.int64)
+        new[used] = np.arange(len(used))
+        names = tuple(map(self.names.__getitem__, used.tolist()))
+        return replace(self, names=names, indices=new[self.indices])
+
     def dot(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
         """Weighted sum of each row (n,); a name without weight counts 0."""
         by_name = np.array([weights.get(name, 0.0) for name in self.names], dtype=np.float64)
-        n = len(self.indptr) - 1
-        rows = np.repeat(np.arange(n), np.diff(self.indptr))
-        sums = np.bincount(rows, self.values * by_name[self.indices], minlength=n)
+        rows = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        sums = np.bincount(rows, self.values * by_name[self.indices], minlength=len(self))
         return np.asarray(sums, np.float64)
 
 

@@ -158,7 +158,7 @@ class _Grouping:
             ranks=ranks,
             labels=rows.labels,
             dense=rows.dense,
-            sparse=rows.sparse_columns(),
+            sparse=rows.sparse.without_unused_names(),
             totals=None if np.isnan(rows.totals).any() else rows.totals,
             lines=rows.lines,
             line_numbers=rows.line_numbers,

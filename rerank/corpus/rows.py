@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ class KBestRows:
     sentences: NDArray[np.int64]  # (n,) ids as written
     dense: NDArray[np.float64]  # (n, F)
     totals: NDArray[np.float64]  # (n,), NaN where there is none
-    sparse: Mapping[int, Mapping[str, float]]  # by line number, where there are any
+    sparse: SparseColumns  # (n,) with all names of its part of the file
     places: NDArray[np.int64] | None = None  # (n,) lines of the file, where entries are no lines
 
     def __len__(self) -> int:
@@ -52,16 +52,15 @@ class KBestRows:
         """The given rows in the given order, without the bytes of the others."""
         old = self.lines.take(rows)
         new = TextColumn.of(old.to_list())
-        numbers = self.line_numbers[rows]
         return KBestRows(
             labels=self.labels,
             lines=new,
             text_spans=self.text_spans[rows] + (new.spans - old.spans)[:, :1],
-            line_numbers=numbers,
+            line_numbers=self.line_numbers[rows],
             sentences=self.sentences[rows],
             dense=self.dense[rows],
             totals=self.totals[rows],
-            sparse={n: self.sparse[n] for n in numbers.tolist() if n in self.sparse},
+            sparse=self.sparse.take(rows),
             places=None if self.places is None else self.places[rows],
         )
 
@@ -86,12 +85,6 @@ class KBestRows:
             places=None if self.places is None else store.filed(self.places),
         )
 
-    def sparse_columns(self) -> SparseColumns:
-        """The sparse features of all rows."""
-        if not self.sparse:
-            return SparseColumns.empty(len(self))
-        return SparseColumns.of([self.sparse.get(line, {}) for line in self.line_numbers.tolist()])
-
 
 def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) -> KBestRows:
     """The rows of all pieces, of which there is at least one; with a store, in its files."""
@@ -108,7 +101,7 @@ def concatenate(pieces: Sequence[KBestRows], store: ArrayStore | None = None) ->
         sentences=_stacked([piece.sentences for piece in pieces], store),
         dense=_stacked([piece.dense for piece in pieces], store),
         totals=_stacked([piece.totals for piece in pieces], store),
-        sparse={line: found for piece in pieces for line, found in piece.sparse.items()},
+        sparse=SparseColumns.concatenate([piece.sparse for piece in pieces]),
         places=(
             None
             if pieces[0].places is None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import TextColumn
+from rerank.corpus.columns import SparseColumns, TextColumn
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
@@ -58,7 +58,7 @@ class Hypotheses:
         self._sentences: list[int] = []
         self._values: list[float] = []
         self._totals: list[float | None] = []
-        self._sparse: dict[int, Mapping[str, float]] = {}
+        self._sparse: list[Mapping[str, float]] = []
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -104,8 +104,7 @@ class Hypotheses:
         self._values += values
         self._totals.append(total)
         self._count += 1
-        if sparse:
-            self._sparse[self._count] = sparse
+        self._sparse.append(sparse or {})
         self._bytes += len(text) + len(kept)
 
     def rows(self) -> KBestRows:
@@ -122,13 +121,14 @@ class Hypotheses:
             sentences=np.array(self._sentences, np.int64),
             dense=self._numbers(self._values, max(1, width)).reshape(n, width),
             totals=self._all_totals(),
-            sparse={
-                number: {name: self._checked(v, name, self._lines[number - self._count - 1])
-                         for name, v in found.items()}
-                for number, found in self._sparse.items()
-            },
+            sparse=SparseColumns.of(
+                [
+                    {name: self._checked(v, name, line) for name, v in found.items()}
+                    for found, line in zip(self._sparse, self._lines, strict=True)
+                ]
+            ),
             places=np.array(self._lines, np.int64),
-        )  # fmt: skip
+        )
         self._clear()
         return rows
 
@@ -164,7 +164,7 @@ class Hypotheses:
             sentences=sentences,
             dense=dense,
             totals=totals,
-            sparse={},
+            sparse=SparseColumns.empty(n),
             places=places,
         )
 

@@ -10,13 +10,14 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.columns import TextColumn
+from rerank.corpus.columns import SparseColumns, TextColumn
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError, RerankError, UsageError
@@ -85,7 +86,6 @@ class _Reader:
     def rows(self, lines: Sequence[bytes]) -> KBestRows:
         """The rows of the next chunk; blank lines have none."""
         layout, first, n = self._layout, self._line, len(lines)
-        sparse: dict[int, dict[str, float]] = {}
         rows = KBestRows(
             labels=layout.labels,
             lines=TextColumn.of(lines),
@@ -94,13 +94,15 @@ class _Reader:
             sentences=np.zeros(n, np.int64),
             dense=np.zeros((n, len(layout.values))),
             totals=np.full(n, np.nan),
-            sparse=sparse,
+            sparse=SparseColumns.empty(n),
         )
+        sparse, found = rows.sparse, dict[int, dict[str, float]]()
         done = np.zeros(n, np.bool_)
         if len(rows.lines.blob) >= _CHUNK or _KERNEL in sys.modules:
             from rerank.formats import moses_line_kernel  # loads numba
 
-            moses_line_kernel.read_common(rows, layout, done)
+            sparse = moses_line_kernel.read_common(rows, layout, done)
+            self._note_sparse(np.flatnonzero(done & (np.diff(sparse.indptr) > 0)))
         for row in np.flatnonzero(~done).tolist():
             self._line = first + row
             if not lines[row].strip():
@@ -117,12 +119,18 @@ class _Reader:
             rows.dense[row] = line.dense
             rows.totals[row] = np.nan if line.total is None else line.total
             if line.sparse:
-                sparse[self._line] = line.sparse
+                found[row] = line.sparse
             for kind in line.oddities:
                 self._note(kind)
             done[row] = True
         self._line = first + n
+        rows = replace(rows, sparse=_replaced(sparse, found))
         return rows if done.all() else rows.take(np.flatnonzero(done))
+
+    def _note_sparse(self, rows: NDArray[np.int64]) -> None:
+        if len(rows):
+            line = self._line + int(rows[0])
+            self._notices.add(grammar.SPARSE, source=self._source, line=line, count=len(rows))
 
     def _note(self, kind: str) -> None:
         self._notices.add(kind, source=self._source, line=self._line)
@@ -134,6 +142,17 @@ class _Reader:
             yield
         except InputError as fault:
             raise InputError(str(fault), source=self._source, line=self._line) from None
+
+
+def _replaced(sparse: SparseColumns, rows: Mapping[int, Mapping[str, float]]) -> SparseColumns:
+    """Sparse features with other ones in some rows."""
+    if not rows:
+        return sparse
+    n = len(sparse)
+    others = SparseColumns.of([rows.get(row, {}) for row in range(n)])
+    places = np.arange(n)
+    places[list(rows)] += n
+    return SparseColumns.concatenate([sparse, others]).take(places)
 
 
 def append_features(

@@ -1,9 +1,10 @@
 """Compiled reader of Moses k-best lists, for lines of the common shape.
 
 A line has the common shape if it has exactly the columns and labels of the first line, no white
-space but blanks, and numbers that need at most one rounding. Its values are those of
-`moses_grammar.parse`, bit for bit. Any other line, valid or not, is marked as not done and left to
-the grammar. Indices into the bytes are −1 from where a line departs from the common shape.
+space but blanks, and numbers that need at most one rounding; sparse features of the common shape
+may stand among them. Its values are those of `moses_grammar.parse`, bit for bit. Any other line,
+valid or not, is marked as not done and left to the grammar. Indices into the bytes are −1 from
+where a line departs from the common shape.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from rerank.corpus.columns import SparseColumns
 from rerank.corpus.rows import KBestRows
+from rerank.formats import sparse_kernel
 from rerank.formats.moses_grammar import Layout
 from rerank.formats.number_kernel import Bytes, Floats, Ints, number, skip_blanks
+from rerank.formats.sparse_kernel import SparseEntries
 
 _BLANK, _BAR, _ZERO, _NINE = b" |09"
 _ID_DIGITS = 9  # of a sentence id
@@ -48,23 +52,32 @@ Columns: TypeAlias = tuple[Ints, Ints, Floats, Floats, NDArray[np.bool_]]
 """Ids, text spans, dense features, totals of the rows, and which rows are done."""
 
 
-def read_common(rows: KBestRows, layout: Layout, done: NDArray[np.bool_]) -> None:
-    """Store each line that has the common shape in `rows`, and mark it in `done`. O(bytes)."""
+def read_common(rows: KBestRows, layout: Layout, done: NDArray[np.bool_]) -> SparseColumns:
+    """Store each line that has the common shape in `rows`, and mark it in `done`. O(bytes).
+
+    Its sparse features are returned; other lines have none there.
+    """
     columns = (rows.sentences, rows.text_spans, rows.dense, rows.totals, done)
-    _read_rows(
-        np.frombuffer(rows.lines.blob, np.uint8), rows.lines.spans, _template(layout), columns
-    )
+    blob = np.frombuffer(rows.lines.blob, np.uint8)
+    entries = sparse_kernel.room(blob, len(rows))
+    _read_rows(blob, rows.lines.spans, _template(layout), columns, entries)
+    sparse, invalid = sparse_kernel.sparse_columns(blob, entries)
+    done &= ~invalid
+    return sparse
 
 
 @njit(cache=True)
-def _read_rows(blob: Bytes, spans: Ints, template: Template, columns: Columns) -> None:
+def _read_rows(
+    blob: Bytes, spans: Ints, template: Template, columns: Columns, entries: SparseEntries
+) -> None:
     _, _, dense, totals, done = columns
+    m = 0
     for row in range(len(spans)):
         i, end = spans[row]
         i = _read_id_and_text(blob, i, end, columns, row)
         for _ in range(template.column - 2):  # columns between text and features
             i = _next_column(blob, i, end)
-        i = _read_dense(blob, i, end, template, dense[row])
+        i, m = _read_features(blob, i, end, template, dense[row], entries, m)
         fields = template.column + 1
         totals[row] = np.nan
         if fields < template.fields:
@@ -77,6 +90,9 @@ def _read_rows(blob: Bytes, spans: Ints, template: Template, columns: Columns) -
             i = _next_column(blob, i, end)
             fields, complete = fields + 1, True
         done[row] = complete and fields == template.fields
+        if not done[row]:
+            m = entries.ends[row]
+        entries.ends[row + 1] = m
 
 
 @njit(cache=True)
@@ -103,17 +119,39 @@ def _read_id_and_text(blob: Bytes, i: int, end: int, columns: Columns, row: int)
 
 
 @njit(cache=True)
-def _read_dense(blob: Bytes, i: int, end: int, template: Template, dense: Floats) -> int:
-    """Index after the feature values that start at `i`, or −1; `dense` (F,) is filled."""
+def _read_features(
+    blob: Bytes,
+    i: int,
+    end: int,
+    template: Template,
+    dense: Floats,
+    entries: SparseEntries,
+    m: int,
+) -> tuple[int, int]:
+    """Index after the features that start at `i`, or −1, and the number of sparse entries, was m.
+
+    `dense` (F,) is filled; sparse features may be before and after any block of dense values.
+    """
     for j in range(len(template.places)):
-        i = skip_blanks(blob, i, end)
-        for b in range(template.ends[j], template.ends[j + 1]):
-            if i < 0 or i == end or blob[i] != template.labels[b]:
-                return -1
-            i += 1
-        dense[template.places[j]], i = number(blob, i, end)
+        labelled = template.ends[j] < template.ends[j + 1]
+        after = _read_label(blob, i, end, template, j)
+        if after < 0 and labelled:
+            i, m = sparse_kernel.read_sparse(blob, i, end, entries, m)
+            after = _read_label(blob, i, end, template, j)
+        dense[template.places[j]], i = number(blob, after, end)
         if i < 0 or (i < end and blob[i] != _BLANK and _after_bars(blob, i, end) < 0):
+            return -1, m
+    return sparse_kernel.read_sparse(blob, i, end, entries, m)
+
+
+@njit(cache=True)
+def _read_label(blob: Bytes, i: int, end: int, template: Template, j: int) -> int:
+    """Index after blanks and the label of the j-th dense value, or −1 if it is not at `i`."""
+    i = skip_blanks(blob, i, end)
+    for b in range(template.ends[j], template.ends[j + 1]):
+        if i < 0 or i == end or blob[i] != template.labels[b]:
             return -1
+        i += 1
     return i
 
 

@@ -89,3 +89,17 @@ def test_runs_of_lists_are_all_lists_in_order_and_as_long_as_allowed(
     for begin, end in runs:
         assert end == begin + 1 or sum(sizes[begin:end]) <= most
         assert end == len(sizes) or sum(sizes[begin : end + 1]) > most
+
+
+@given(st.lists(sparse_rows, min_size=1, max_size=4), st.data())
+def test_joined_sparse_rows_keep_their_features(
+    pieces: list[list[dict[str, float]]], data: st.DataObject
+) -> None:
+    rows = [row for piece in pieces for row in piece]
+    joined = SparseColumns.concatenate([SparseColumns.of(piece) for piece in pieces])
+    assert [joined.row(row) for row in range(len(joined))] == rows
+    assert joined.names == SparseColumns.of(rows).names
+    order = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=9)) if rows else []
+    taken = joined.take(np.array(order, np.int64)).without_unused_names()
+    assert [taken.row(row) for row in range(len(taken))] == [rows[row] for row in order]
+    assert taken.names == SparseColumns.of([rows[row] for row in order]).names

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rerank.corpus.columns import TextColumn
+from rerank.corpus.columns import SparseColumns, TextColumn
 from rerank.corpus.labels import Label
 from rerank.corpus.rows import KBestRows, concatenate
 from rerank.files import arrays
@@ -26,13 +26,13 @@ def made(texts: list[bytes], first: int = 0) -> KBestRows:
         sentences=numbers % 3,
         dense=numbers[:, None] / 2,
         totals=numbers / 4,
-        sparse={n: {"x": float(n)} for n in numbers.tolist() if n % 2},
+        sparse=SparseColumns.of([{"x": float(n)} if n % 2 else {} for n in numbers.tolist()]),
     )
 
 
 def content(rows: KBestRows) -> list[tuple[object, ...]]:
     """All columns, row by row."""
-    sparse = rows.sparse_columns()
+    sparse = rows.sparse
     return [
         (
             rows.lines[row],

@@ -34,7 +34,7 @@ def test_candidates_have_texts_totals_and_features() -> None:
     assert rows.sentences.tolist() == [0, 0, 2]
     assert rows.totals.tolist() == [-1, -3, 0]
     assert features(rows) == {"lp": [-2, -5, 1], "TM0": [1, 2, 3, 4, 2, 3]}
-    assert rows.sparse == {2: {"t_a": 1.0}}
+    assert [rows.sparse.row(row) for row in range(3)] == [{}, {"t_a": 1.0}, {}]
 
 
 @pytest.mark.parametrize(

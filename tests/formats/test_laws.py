@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import TextColumn
+from rerank.corpus.columns import SparseColumns, TextColumn
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
 from rerank.corpus.rows import KBestRows
@@ -52,7 +52,7 @@ class JsonLines:
             sentences=np.array([one["id"] for one in found]),
             dense=np.array([list(one["dense"].values()) for one in found], float),
             totals=np.full(len(content), np.nan),
-            sparse={n: one["sparse"] for n, one in enumerate(found, 1)},
+            sparse=SparseColumns.of([one["sparse"] for one in found]),
         )
 
     def write(

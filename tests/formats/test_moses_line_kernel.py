@@ -1,6 +1,7 @@
 """Machine code against the grammar: what it stores is what `grammar.parse` gives, bit for bit."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from rerank.corpus import LARGEST
-from rerank.corpus.columns import TextColumn
+from rerank.corpus.columns import SparseColumns, TextColumn
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError
 from rerank.formats import moses_grammar as grammar
@@ -31,11 +32,10 @@ def read(lines: list[bytes], layout: grammar.Layout) -> tuple[KBestRows, NDArray
         sentences=np.zeros(n, np.int64),
         dense=np.zeros((n, len(layout.values))),
         totals=np.full(n, np.nan),
-        sparse={},
+        sparse=SparseColumns.empty(n),
     )
     done = np.zeros(n, np.bool_)
-    read_common(rows, layout, done)
-    return rows, done
+    return replace(rows, sparse=read_common(rows, layout, done)), done
 
 
 def stored(line: bytes, first: bytes) -> bool:
@@ -49,8 +49,8 @@ def stored(line: bytes, first: bytes) -> bool:
         assert tuple(columns.text_spans[1] - 2) == expected.text
         assert columns.dense[1].tobytes() == np.array(expected.dense, float).tobytes()
         assert columns.totals[1].tobytes() == np.float64(total).tobytes()
-        assert not expected.sparse
-        assert not expected.oddities
+        assert list(columns.sparse.row(1).items()) == list(expected.sparse.items())
+        assert set(expected.oddities) <= {grammar.SPARSE}
     return bool(done[1])
 
 
@@ -113,6 +113,8 @@ def test_numbers_of_one_rounding_are_taken(token: str) -> None:
         b"12|||a b|||A= 1 B= 2 3 C= 4|||-5",
         b" 012 |||  |||  A=1  B= 2  3 C=4  |||  -5 ",
         b"12 ||||x| |||A= 1 B= 2 3 C= 4 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y= 1 ||| -5",
+        b"12 ||| a ||| _= 1 A= 1 x_y= 2 x_z= 3 B= 2 3 \xe4\xb8\x80_= 1 C= 4 |_|= 5||| -5",
     ],
 )
 def test_lines_of_the_common_shape_are_taken(line: bytes) -> None:
@@ -130,7 +132,15 @@ def test_lines_of_the_common_shape_are_taken(line: bytes) -> None:
         b"12 ||| a ||| A= 1 B= 2 3 C= 4 ||| -5 |||",
         b"12 ||| a ||| A= 1 B= 2 3 C= 4 ||| -5 x",
         b"12 ||| a ||| A= 1 B= 2 3 C= 4 |||",
-        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y= 1 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y= ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y=1 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y: 1 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y= 1 2 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y= 1 x_z= 3 x_y= 2 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x_y= 1|x ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 \xff_= 1 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 x_y= 1 3 C= 4 ||| -5",
+        b"12 ||| a ||| A= 1 B= 2 3 C= 4 x= 1 ||| -5",
         b"12 ||| a ||| A= 1 B= 2 3 4 ||| -5",
         b"12 ||| a ||| A= 1 B= 2-3 C= 4 ||| -5",
         b"12 ||| a ||| A= 1 B= 2 nan C= 4 ||| -5",
@@ -160,7 +170,21 @@ def test_every_dialect_has_its_common_shape(line: bytes) -> None:
 
 
 pieces = st.sampled_from(
-    [b"|||", b" ||| ", b"|", b" ", b"A=", b" B= 2 3", b"C=4", b"x_y= 2", b"3", b"-1.5e2", b"nan"]
+    [
+        b"|||",
+        b" ||| ",
+        b"|",
+        b" ",
+        b"A=",
+        b" B= 2 3",
+        b"C=4",
+        b"x_y= 2",
+        b"x_z= 1",
+        b"x_y",
+        b"3",
+        b"-1.5e2",
+        b"nan",
+    ]
 ) | st.sampled_from([b"0-0 1-1", b"=", b":", b"\t", b"\xff", b"a", b"1" * 20, b"-5"])
 firsts = st.sampled_from(
     [FIRST, b"0 ||| a ||| 0-0 ||| F0=1 ||| 2 ||| y", b"0 ||| a ||| 1 2", b"0|||||| d: 1 2|||1"]
