@@ -1,10 +1,12 @@
 """Tuned weights on documents that were not tuned on: with and without cross-validation.
 
     python recipes/new-documents/run.py --data DATA --work WORK [--seeds 5] [--pair NAME …]
+        [--before CHECKOUT]
 
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
-of `tune-mert --select none` and `--select cv`.
+of `tune-mert --select none` and `--select cv`; with --before, also of the default of the version in
+a checkout, which gets the same lists, and the same start weights, as files.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from systems import nmt_halves, wmt23_halves
+from versions import as_files, start_file, tune
 
 from rerank.corpus.systems import PREFIX
 from rerank.formats.weights import read_weights, vector
@@ -141,39 +144,52 @@ def tuned(pair: Pair, out: Path, select: str, seed: int) -> NDArray[np.float64]:
     return weights_of(out, pair.tuning)
 
 
+def tuned_before(pair: Pair, stem: Path, checkout: Path, seeds: range) -> list[NDArray[np.float64]]:
+    """Weights (F,) of `tune-mert` of another version, for each seed."""
+    files = as_files(pair.tuning.lists, pair.tuning.references, stem)
+    start = pair.start or start_file(start_of(pair)[0], Path(f"{stem}.start.json"))
+    found = []
+    for seed in seeds:
+        out = Path(f"{stem}.before.{seed}.json")
+        tune(checkout, files, start, out, seed)
+        found.append(weights_of(out, pair.tuning))
+    return found
+
+
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path), required=True)
 @click.option("--work", type=click.Path(path_type=Path), required=True)
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--pair", "chosen", multiple=True, help="Name of a tuning set [default: all].")
-def main(data: Path, work: Path, seeds: int, chosen: tuple[str, ...]) -> None:
+@click.option("--before", type=click.Path(exists=True, path_type=Path), help="A checkout.")
+def main(data: Path, work: Path, seeds: int, chosen: tuple[str, ...], before: Path | None) -> None:
     """Print BLEU on new documents, before and after cross-validation."""
-    print("| tuned on | tested on | start | select none | select cv | cv − start | cv − none |")
-    print("|---|---|---|---|---|---|---|", flush=True)
-    gains = list[tuple[float, float]]()
+    kinds = [*(["before"] if before else []), NONE, CV]
+    heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
+    print("| " + " | ".join([*heads, "cv − start"]) + " |")
+    print("|---" * (len(heads) + 1) + "|", flush=True)
+    gains = list[list[float]]()
     for name, pair in pairs(data, work).items():
         if chosen and name not in chosen:
             continue
         what, start = start_of(pair)
+        stem, numbers = work / name, range(1, seeds + 1)
         found = {
-            select: [
-                tuned(pair, work / f"{name}.{select}.{seed}.json", select, seed)
-                for seed in range(1, seeds + 1)
-            ]
+            select: [tuned(pair, Path(f"{stem}.{select}.{n}.json"), select, n) for n in numbers]
             for select in (NONE, CV)
         }
+        if before:
+            found["before"] = tuned_before(pair, stem, before, numbers)
         for test, of in pair.tests.items():
             begin = bleu(start, of)
-            none, cv = (np.array([bleu(one, of) for one in found[kind]]) for kind in (NONE, CV))
-            gains.append((cv.mean() - begin, cv.mean() - none.mean()))
-            print(
-                f"| {name} | {test} | {begin:.2f} ({what}) | "
-                f"{none.mean():.2f} ± {none.std():.2f} | {cv.mean():.2f} ± {cv.std():.2f} | "
-                f"{gains[-1][0]:+.2f} | {gains[-1][1]:+.2f} |",
-                flush=True,
-            )
-    mean = np.array(gains).mean(axis=0)
-    print(f"| mean | | | | | {mean[0]:+.2f} | {mean[1]:+.2f} |")
+            scores = [np.array([bleu(one, of) for one in found[kind]]) for kind in kinds]
+            means = [float(one.mean()) for one in scores]
+            gains.append([means[-1] - other for other in (*means[:-1], begin)])
+            cells = [name, test, f"{begin:.2f} ({what})"]
+            cells += [f"{one.mean():.2f} ± {one.std():.2f}" for one in scores]
+            print("| " + " | ".join([*cells, *map("{:+.2f}".format, gains[-1])]) + " |", flush=True)
+    means = [f"{x:+.2f}" for x in np.array(gains).mean(axis=0)]
+    print("| " + " | ".join(["mean", *[""] * (len(kinds) + 2), *means]) + " |")
 
 
 if __name__ == "__main__":

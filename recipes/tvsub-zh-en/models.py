@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 MODELS = ("rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm", "rlm-bow-lf-1", "dclm-bilingual")
 VARIANTS = {
     "codclm-clean": ("codclm", "--context-noise", "0"),
+    "dam-64": ("dam", "--attention", "64"),
     "codclm-reversed": ("codclm", "--reverse-documents"),
     "ccdclm-reversed": ("ccdclm", "--reverse-documents"),
     "dclm-bilingual-previous": ("dclm-bilingual", "--source-context", "previous"),
