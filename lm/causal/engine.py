@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from lm.backend import Backend
 from lm.causal.folder import CausalModel
@@ -253,19 +254,19 @@ class CausalEngine:
         mask = torch.zeros(seen.shape, dtype=dtype, device=device)
         mask.masked_fill_(torch.from_numpy(~seen).to(device), torch.finfo(dtype).min)
         cache = self._cache(rows, past)
-        found = self.model.model.base_model(
+        network = self.model.model.base_model
+        found = network(
             input_ids=torch.from_numpy(tokens).to(device),
             position_ids=torch.from_numpy(positions).to(device),
             attention_mask=mask,
-            past_key_values=cache,
             use_cache=True,
+            **{cache_argument(network): cache},
         )
         self.counts.nodes += sum(len(row.tokens) for row in rows)
         hidden = [found.last_hidden_state[i, : len(row.tokens)] for i, row in enumerate(rows)]
         if not keep:
             return hidden, []
-        pairs = found.past_key_values
-        return hidden, [_own(pairs, i, row, past) for i, row in enumerate(rows)]
+        return hidden, [_own(cache, i, row, past) for i, row in enumerate(rows)]  # filled by now
 
     def _cache(self, rows: Sequence[_Row], past: int) -> Any:
         """Key–value pairs of the rows' past tokens in one batch, padded at the end."""
@@ -303,6 +304,12 @@ class CausalEngine:
             rows = torch.from_numpy(parents[a:b] - begin).to(states.device)
             found.append(logits[rows, words[a:b]] - logits.logsumexp(dim=1)[rows])
         return list(torch.split(torch.cat(found), [len(tree.words) for tree in trees]))
+
+
+def cache_argument(network: nn.Module) -> str:
+    """Name of the argument for key–value pairs, which versions of transformers call differently."""
+    named = signature(network.forward).parameters
+    return "cache" if "cache" in named else "past_key_values"
 
 
 def _own(cache: Any, i: int, row: _Row, past: int) -> KeyValues:

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 
 from lm.backend import Backend
-from lm.causal.engine import CausalContext, CausalEngine
+from lm.causal.engine import CausalContext, CausalEngine, cache_argument
 from lm.causal.folder import open_causal_model
 from lm.causal.trees import trees_of
 from lm.trie import Candidates
@@ -79,22 +79,22 @@ def cached(model: Any, tasks: Sequence[Task]) -> Scores:
     found = []
     for context, candidates in tasks:
         own, order = np.zeros(len(candidates)), np.argsort([len(c) for c in candidates])
-        past = None
+        past = DynamicCache()
         if len(context) > 1:
-            past = model.base_model(input_ids=torch.tensor([context[:-1]]), use_cache=True)
+            ids = torch.tensor([context[:-1]])
+            model.base_model(
+                input_ids=ids, use_cache=True, **{cache_argument(model.base_model): past}
+            )
         for begin in range(0, len(order), BATCH):
             rows = order[begin : begin + BATCH].tolist()
             longest = max(len(candidates[r]) for r in rows)
             ids = torch.zeros(len(rows), 1 + longest, dtype=torch.long)
             for i, r in enumerate(rows):
                 ids[i, : 1 + len(candidates[r])] = torch.tensor([context[-1], *candidates[r]])
-            pairs = DynamicCache()
-            if past is not None:
-                size = (len(rows), -1, -1, -1)
-                pairs = DynamicCache(
-                    [(k.expand(size), v.expand(size)) for k, v, *_ in past.past_key_values]
-                )
-            hidden = model.base_model(input_ids=ids[:, :-1], past_key_values=pairs)
+            size = (len(rows), -1, -1, -1)
+            pairs = DynamicCache([(k.expand(size), v.expand(size)) for k, v, *_ in past])
+            named = {cache_argument(model.base_model): pairs}
+            hidden = model.base_model(input_ids=ids[:, :-1], use_cache=True, **named)
             lengths = [len(candidates[r]) for r in rows]
             own[rows] = _sums(model, hidden.last_hidden_state, ids[:, 1:], lengths)
         found.append(own)
