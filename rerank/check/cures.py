@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _FIX = "rerank check --fix OUT"
 _CURES = {  # how a notice begins: its cure
-    "byte-order mark": f"{_FIX} removes it",
+    "byte-order mark": f"remove it: {_FIX}, or sed 's/\\xef\\xbb\\xbf//g' in XML",
     "CRLF line ends": f"{_FIX} writes LF",
     "bytes after the end of the": f"{_FIX} writes the data alone",
     "separator other than LF": "replace them by spaces, if the source has spaces there",
