@@ -113,7 +113,7 @@ def _hash(blob: Bytes, start: int, stop: int) -> int:
     found = np.uint64(0xCBF29CE484222325)
     for i in range(start, stop):
         found = (found ^ np.uint64(blob[i])) * np.uint64(0x100000001B3)
-    return np.int64((found ^ (found >> np.uint64(32))) >> np.uint64(2))
+    return int((found ^ (found >> np.uint64(32))) >> np.uint64(2))
 
 
 @njit(cache=True)
