@@ -4,7 +4,8 @@
     python recipes/systems/run.py --xml FILE.xml --work WORK [--lm DIR]
 
 DATA holds `wmt23-ru-en/` and `ted-zh-en/` (see this folder's README). FILE is WMT XML (2021 and
-later), plain or compressed, with references and outputs of systems. Each command of the shell is
+later), plain or compressed, with references and outputs of systems; documents without reference and
+systems without some documents are left out. Each command of the shell is
 printed; everything made goes to WORK.
 """
 
@@ -19,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from complete_part import complete_part
+
 from rerank.corpus.documents import Documents
-from rerank.corpus.translations import documents_in
 from rerank.notices import Notices
 
 RERANK = [sys.executable, "-m", "rerank"]
@@ -37,7 +39,7 @@ class Half:
     name: str
     systems: list[str]
     docs: Path
-    reference: Path
+    reference: str | Path
 
     @property
     def lists(self) -> list[str]:
@@ -118,15 +120,13 @@ def _cells(system: dict[str, Any]) -> str:
 
 
 def halves_of_xml(xml: Path, work: Path, name: str) -> tuple[Half, Half]:
-    """Every other document of WMT XML: all of its systems, by the ids of the documents alone."""
-    documents = documents_in(xml, Notices())
-    if documents is None:
-        sys.exit(f"{xml}: expected WMT XML")
+    """Every other document of the complete part of WMT XML."""
+    part = complete_part(xml, lambda line: print(f"{xml.name}: {line}", file=sys.stderr))
     found = []
     for half in (0, 1):
         docs = work / f"{name}.{half}.docids"
-        docs.write_text("".join(f"{documents.ids[d]}\n" for d in _lines(documents, half)))
-        found.append(Half(f"{name}.{half}", [str(xml)], docs, xml))
+        docs.write_text("".join(f"{own}\n" * size for own, size in part.documents[half::2]))
+        found.append(Half(f"{name}.{half}", list(part.systems), docs, part.reference))
     return found[0], found[1]
 
 
@@ -154,11 +154,6 @@ def _owners(documents: Documents) -> list[int]:
     """The document of each sentence."""
     spans = [documents.span(d) for d in range(len(documents))]
     return [d for d, (start, stop) in enumerate(spans) for _ in range(start, stop)]
-
-
-def _lines(documents: Documents, half: int) -> list[int]:
-    """The documents of the sentences of a half."""
-    return [d for d in _owners(documents) if d % 2 == half]
 
 
 def main() -> None:

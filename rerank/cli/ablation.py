@@ -11,6 +11,7 @@ from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, list_options, split
 from rerank.cli.options import (
     Messages,
+    drop_unreferenced_option,
     engine_message_options,
     paper_format_option,
     print_result,
@@ -27,6 +28,7 @@ from rerank.cli.values import FILE
 @list_options
 @threads_option
 @reference_option
+@drop_unreferenced_option
 @search_options
 @click.option("--weights", required=True, type=FILE, help="Feature weights, as of decode.")
 @click.option(

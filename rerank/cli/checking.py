@@ -10,8 +10,9 @@ import click
 from rerank.cli.lists import reading_options, systems_option
 from rerank.cli.options import (
     Messages,
-    docs_option,
+    drop_unreferenced_option,
     format_option,
+    interleaved_docs_option,
     kbest_or_systems_option,
     message_options,
     no_docs_option,
@@ -23,7 +24,7 @@ from rerank.cli.values import FILE, FOLDER, TEXT, Pair
 @click.command()
 @kbest_or_systems_option
 @systems_option
-@docs_option
+@interleaved_docs_option
 @no_docs_option
 @reading_options
 @click.option(
@@ -33,6 +34,7 @@ from rerank.cli.values import FILE, FOLDER, TEXT, Pair
     type=FILE,
     help="Reference translation, one line per source sentence; repeatable.",
 )
+@drop_unreferenced_option
 @click.option("--source", type=FILE, help="Source text, one line per source sentence.")
 @click.option("--weights", type=FILE, help="Weights file, whose names must be those of the list.")
 @click.option(

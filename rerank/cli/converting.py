@@ -10,7 +10,7 @@ from rerank.cli.lists import reading_options
 from rerank.cli.options import (
     Messages,
     count_option,
-    docs_option,
+    interleaved_docs_option,
     kbest_option,
     message_options,
     no_docs_option,
@@ -20,7 +20,7 @@ from rerank.cli.values import FILE
 
 @click.command()
 @kbest_option
-@docs_option
+@interleaved_docs_option
 @no_docs_option
 @reading_options
 @click.option(
@@ -82,7 +82,7 @@ def convert(
 
 @click.command()
 @kbest_option
-@docs_option
+@interleaved_docs_option
 @no_docs_option
 @reading_options
 @click.option("--out", default="-", type=FILE, help="File of the translations, a line a sentence.")

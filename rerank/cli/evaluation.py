@@ -16,6 +16,7 @@ from rerank.cli.options import (
     Messages,
     by_name,
     count_option,
+    drop_unreferenced_option,
     interleaved_docs_option,
     message_options,
     no_docs_option,
@@ -48,11 +49,7 @@ from rerank.files.terminal import show
     "sacrebleu; nothing is downloaded.",
 )
 @click.option("-l", "--language-pair", type=TEXT, help="Language pair of --test-set, as ru-en.")
-@click.option(
-    "--drop-unreferenced",
-    is_flag=True,
-    help="Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
-)
+@drop_unreferenced_option
 @click.option(
     "--baseline",
     required=True,

@@ -12,7 +12,7 @@ from rerank.cli.options import (
     cache_option,
     count_option,
     device_option,
-    docs_option,
+    interleaved_docs_option,
     kbest_or_systems_option,
     memory_option,
     no_docs_option,
@@ -195,7 +195,7 @@ list_options = all_of(
     [
         kbest_or_systems_option,
         systems_option,
-        docs_option,
+        interleaved_docs_option,
         no_docs_option,
         *_READING_OPTIONS,
         *_SCORER_OPTIONS,

@@ -11,6 +11,7 @@ from rerank.cli.lists import HEADINGS, list_options, split
 from rerank.cli.names import MemberName
 from rerank.cli.options import (
     Messages,
+    drop_unreferenced_option,
     engine_message_options,
     reference_option,
     threads_option,
@@ -33,6 +34,7 @@ from rerank.registry import METRICS
 @list_options
 @threads_option
 @reference_option
+@drop_unreferenced_option
 @click.option(
     "--weights",
     required=True,

@@ -56,6 +56,11 @@ reference_option = click.option(
     type=FILE,
     help=REFERENCE_HELP,
 )
+drop_unreferenced_option = click.option(
+    "--drop-unreferenced",
+    is_flag=True,
+    help="Leave out sentences that a reference in WMT XML, NIST SGML or JSON lines does not have.",
+)
 documents_option = click.option(
     "--documents",
     type=click.Choice(["blank", "equals", "paragraphs"]),
@@ -238,14 +243,15 @@ def _documents_options(*, interleaved: bool) -> Decorator:
             docs: str | None,
             docs_field: str | None,
             docs_format: str | None,
-            allow_interleaved: bool = False,
+            allow_interleaved: bool | None = None,
             **given: Any,
         ) -> Any:
             said = docs_field, docs_format, allow_interleaved
             if docs is None and any(said):
-                raise UsageError("--docs-field, --docs-format, --allow-interleaved: give --docs")
+                more = ", --allow-interleaved" if interleaved else ""
+                raise UsageError(f"--docs-field, --docs-format{more}: give --docs")
             file: Any = docs
-            if any(said):
+            if docs is not None and (interleaved or any(said)):
                 from rerank.formats.documents.table import DocumentFile
 
                 file = DocumentFile(str(docs), docs_format, docs_field, allow_interleaved)

@@ -11,6 +11,7 @@ from rerank.cli.headings import CommandWithHeadings
 from rerank.cli.lists import HEADINGS, distribution_options, list_options, split
 from rerank.cli.options import (
     Messages,
+    drop_unreferenced_option,
     engine_message_options,
     reference_option,
 )
@@ -45,6 +46,7 @@ from rerank.cli.values import FILE, NameList
 @list_options
 @distribution_options
 @reference_option
+@drop_unreferenced_option
 @out_options
 @click.option("--start", type=FILE, help="Weights to start from; features it lacks begin at 0.")
 @click.option(

@@ -56,14 +56,16 @@ class Documents:
 
     @classmethod
     def from_lines(
-        cls, lines: Iterable[bytes], *, source: str = "", interleaved: bool = False
+        cls, lines: Iterable[bytes], *, source: str = "", interleaved: bool | None = None
     ) -> Documents:
         """Documents of lines that are document ids, one per source line.
 
-        interleaved: whether lines of a document may stand apart; they are then put together.
+        interleaved: whether lines of a document may stand apart; they are then put together. None
+        where the command has no option for it.
         """
         if interleaved:
             return cls._interleaved(lines, source)
+        option = "" if interleaved is None else ", or give --allow-interleaved"
         starts: dict[str, int] = {}
         current, n = None, 0
         for n, line in enumerate(lines, 1):
@@ -74,8 +76,7 @@ class Documents:
                 raise InputError(
                     f"expected each document in one run of lines, but {shown_id(name)}, which "
                     f"began on line {starts[name] + 1}, continues here; give these lines another "
-                    "id, or sort source, references and lists by document, or give "
-                    "--allow-interleaved where a command has it",
+                    f"id, or sort source, references and lists by document{option}",
                     source=source,
                     line=n,
                 )
@@ -146,6 +147,20 @@ class Documents:
         """Number of lines that files of these documents have."""
         return self.n_lines if self.n_file_lines is None else self.n_file_lines
 
+    @property
+    def interleaved(self) -> bool:
+        """Whether lines of the files are not in the order of the sentences."""
+        return self.lines is not None and any(a > b for a, b in pairwise(self.lines))
+
+    @property
+    def n_left_out(self) -> int:
+        """Number of lines of the files that are no sentence of these documents."""
+        return self.n_read - self.n_lines
+
+    def line(self, sentence: int) -> int:
+        """Line of the files, from 0, of a sentence."""
+        return sentence if self.lines is None else self.lines[sentence]
+
     def in_order(self, lines: Sequence[T]) -> Sequence[T]:
         """What is of each line of a file (n_read,), as of each sentence (S,)."""
         return lines if self.lines is None else [lines[place] for place in self.lines]
@@ -178,6 +193,22 @@ class Documents:
     def span(self, d: int) -> tuple[int, int]:
         """First source sentence of document d, and the one after its last."""
         return self.starts[d], self.starts[d + 1]
+
+
+def difference_of(found: Documents, expected: Documents) -> str:
+    """What the first document is that differs in id, size or segments; empty if none does."""
+    for d, (name, other) in enumerate(zip(found.ids, expected.ids, strict=False)):
+        if name != other:
+            return f"document {shown_id(name)} where it has {shown_id(other)}"
+        (a, b), (start, stop) = found.span(d), expected.span(d)
+        if b - a != stop - start:
+            return f"{b - a} sentences of document {shown_id(name)}, not {stop - start}"
+        own, others = found.segments, expected.segments
+        if own is not None and others is not None and own[a:b] != others[start:stop]:
+            return f"other segments of document {shown_id(name)}"
+    if len(found) != len(expected):
+        return f"{len(found)} documents, not {len(expected)}"
+    return ""
 
 
 def at_most(lines: Iterator[bytes], most: Callable[[], int], source: str) -> Iterator[bytes]:

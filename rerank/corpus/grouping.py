@@ -72,13 +72,15 @@ def documents_of(
 
     A document for which `store` has no room is read into files.
 
-    Within a document ids may be interleaved; a document must be one run of rows. `InputError` for
-    a sentence from which more than `max_k` candidates would be read.
-    O(n log n) per document, and the cost of `farthest_first`.
+    Within a document ids may be interleaved; a document must be one run of rows, unless the lines
+    of the documents themselves stand apart: all rows are then held. Rows of lines that the
+    documents leave out are skipped. `InputError` for a sentence from which more than `max_k`
+    candidates would be read. O(n log n) per document, and the cost of `farthest_first`.
     """
     grouping = _Grouping(documents, notices, options, source, store)
     after = 0  # the document after the last one that was yielded
-    for d, group in groupby(grouping.parts(rows), key=itemgetter(0)):
+    parts = grouping.gathered(rows) if documents.interleaved else grouping.parts(rows)
+    for d, group in groupby(parts, key=itemgetter(0)):
         yield from map(grouping.document, range(after, d))
         yield grouping.document(d, (part for _, part in group))
         after = d + 1
@@ -98,9 +100,16 @@ class _Grouping:
     source: str
     store: ArrayStore = IN_MEMORY
     no_rows: KBestRows = field(init=False)  # with the labels of the list
+    numbers: NDArray[np.int64] | None = field(init=False)  # (n_read,) sentence of a line, or -1
     lowest_id: int = MAX_ID
     largest_k: int = 0
     missing: list[int] = field(default_factory=list)  # ids without candidates
+
+    def __post_init__(self) -> None:
+        self.numbers = None
+        if self.documents.lines is not None:
+            self.numbers = np.full(self.documents.n_read, -1)
+            self.numbers[list(self.documents.lines)] = np.arange(self.documents.n_lines)
 
     @property
     def top(self) -> int:
@@ -115,29 +124,43 @@ class _Grouping:
     def parts(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
         """The rows split where the document changes: (document, its rows)."""
         starts = np.array(self.documents.starts)
-        latest = 0
+        latest, in_order = 0, not self.documents.interleaved
         for rows in chunks:
             self.no_rows = rows.take(np.zeros(0, np.int64))
-            rows = self._of_source(rows)
-            owners = (
-                np.searchsorted(starts, rows.sentences - self.options.first_id, side="right") - 1
-            )
-            before = np.maximum.accumulate(np.append(latest, owners))
-            latest = int(before[-1])
-            rows, owners = self._without_returns(rows, owners, owners < before[:-1])
+            rows = self._of_sentences(self._of_source(rows))
+            owners = np.searchsorted(starts, self._numbers(rows), side="right") - 1
+            if in_order:
+                before = np.maximum.accumulate(np.append(latest, owners))
+                latest = int(before[-1])
+                rows, owners = self._without_returns(rows, owners, owners < before[:-1])
             if not len(rows):
                 continue
             for part in np.split(np.arange(len(rows)), np.flatnonzero(np.diff(owners)) + 1):
                 yield int(owners[part[0]]), rows if len(part) == len(rows) else rows.take(part)
 
+    def gathered(self, chunks: Iterable[KBestRows]) -> Iterator[tuple[int, KBestRows]]:
+        """The parts of all rows, document after document: (document, its rows).
+
+        All rows are in memory, or in files where the store has no room for them.
+        """
+        held: dict[int, list[KBestRows]] = {}
+        size = 0
+        for d, part in self.parts(chunks):
+            size += part.nbytes
+            held.setdefault(d, []).append(
+                part if self.store.has_room(size) else part.filed(self.store)
+            )
+        for d in sorted(held):
+            for part in held.pop(d):
+                yield d, part
+
     def document(self, d: int, parts: Iterable[KBestRows] = ()) -> KBest:
         """The k-best lists of document d from its rows, in the order of the file."""
         start, stop = self.documents.span(d)
-        first = self.options.first_id + start
         counts = np.zeros(stop - start, np.int64)
         pieces, size, files = list[KBestRows](), 0, None
         for part in parts:
-            ranks = _ranks(part.sentences - first, counts)
+            ranks = _ranks(self._numbers(part) - start, counts)
             self._check_k(part, ranks)
             kept = np.flatnonzero(ranks < self.limit)
             part = part if len(kept) == len(part) else part.take(kept)
@@ -147,7 +170,8 @@ class _Grouping:
                 pieces = [piece.filed(files) for piece in pieces]
             pieces.append(part if files is None else part.filed(files))
         self.largest_k = max(self.largest_k, counts.max(initial=0))
-        self.missing += (first + np.flatnonzero(counts == 0)).tolist()
+        gaps = (start + np.flatnonzero(counts == 0)).tolist()
+        self.missing += [self.options.first_id + self.documents.line(t) for t in gaps]
         rows = self._sorted(concatenate(pieces or [self.no_rows], files))
         rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
         kbest = KBest(
@@ -169,7 +193,7 @@ class _Grouping:
     def report(self) -> None:
         """Add the notices that need all documents."""
         if self.missing:
-            named = ", ".join(map(str, self.missing[:_NAMED]))
+            named = ", ".join(map(str, sorted(self.missing)[:_NAMED]))
             more = ", …" if len(self.missing) > _NAMED else ""
             self.notices.add(
                 f"source line without hypotheses (ids {named}{more})",
@@ -184,7 +208,7 @@ class _Grouping:
 
     def _of_source(self, rows: KBestRows) -> KBestRows:
         """The rows; `InputError` at an id outside the range of the source sentences."""
-        n = self.documents.n_lines
+        n = self.documents.n_read
         self.lowest_id = min(self.lowest_id, int(rows.sentences.min()))
         places = rows.sentences - self.options.first_id
         wrong = np.flatnonzero((places < 0) | (places >= n))
@@ -202,6 +226,18 @@ class _Grouping:
             )
         self._refuse(message, rows, wrong)
         return rows.take(np.flatnonzero((places >= 0) & (places < n)))
+
+    def _of_sentences(self, rows: KBestRows) -> KBestRows:
+        """The rows of lines that are sentences of the documents."""
+        if not self.documents.n_left_out:
+            return rows
+        kept = np.flatnonzero(self._numbers(rows) >= 0)
+        return rows if len(kept) == len(rows) else rows.take(kept)
+
+    def _numbers(self, rows: KBestRows) -> NDArray[np.int64]:
+        """Numbers (n,) of the sentences of rows, from 0; -1 where the documents have none."""
+        lines = rows.sentences - self.options.first_id
+        return lines if self.numbers is None else self.numbers[lines]
 
     def _without_returns(
         self, rows: KBestRows, owners: NDArray[np.int64], returned: NDArray[np.bool_]

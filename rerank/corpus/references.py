@@ -23,6 +23,7 @@ from rerank.files.paths import FilePath, display, file_of
 from rerank.notices import Notices
 
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
+UNREFERENCED = "sentence without reference, left out (--drop-unreferenced)"
 _SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
 _UNESCAPE = "deescape-special-chars.perl"
 _ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
@@ -34,13 +35,13 @@ def read_with_documents(
     references: Sequence[FilePath],
     notices: Notices,
     *,
-    drop: bool = False,
+    drop: bool | None = None,
 ) -> tuple[Documents, list[list[bytes]]]:
     """Documents according to the options, and the references of their sentences.
 
     Without options the documents are those of the first reference if it has any, as in WMT XML. The
     number of sentences is that of the document file or, without one, of the first reference. drop:
-    leave out sentences that a reference does not have, which is otherwise an InputError.
+    see `matched`.
     """
     own = documents_in(references[0], notices) if references and not _is_pipe(references) else None
     if own is not None and no_docs is not None:
@@ -55,21 +56,42 @@ def read_with_documents(
         texts = read_reference_texts(references, None, notices)
         n_lines = len(texts[0].lines)
         documents = Documents.chosen(None, no_docs, lambda: n_lines, notices)
-        return documents, complete(texts, documents, notices)
+        return matched(texts, documents, notices, drop=drop)
     else:
         most = None if own is None else partial(int, _SPARSEST * own.n_lines)
         if own is None and references and not _is_pipe(references):
             most = partial(count_lines, references[0])
         documents = Documents.chosen(docs, no_docs, int, notices, most=most)
     texts = read_reference_texts(references, documents, notices, model=model)
-    if drop:
+    return matched(texts, documents, notices, drop=drop)
+
+
+def matched(
+    texts: Sequence[Translation],
+    documents: Documents,
+    notices: Notices,
+    *,
+    drop: bool | None = None,
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents, and the references of their sentences: [sentence][reference].
+
+    drop: leave out the sentences that a text lacks, which is otherwise an InputError; None where
+    the command has no option for it. InputError if no sentence is left.
+    """
+    if drop and texts:
         kept = [all(line is not None for line in row) for row in _rows(texts)]
+        if not any(kept):
+            raise InputError(
+                f"expected references of these {len(kept)} sentences, found none that is complete; "
+                "is it the file of another test set?",
+                source=", ".join(text.name for text in texts),
+            )
         if not all(kept):
-            kind = "sentence without reference, left out (--drop-unreferenced)"
-            notices.add(kind, source=display(references[0]), count=kept.count(False))
+            lacking = next(text.name for text in texts if None in text.lines)
+            notices.add(UNREFERENCED, source=lacking, count=kept.count(False))
             documents = documents.selected(kept)
             texts = [Translation(one.name, list(compress(one.lines, kept))) for one in texts]
-    return documents, complete(texts, documents, notices)
+    return documents, complete(texts, documents, notices, droppable=drop is not None)
 
 
 def read_references(
@@ -107,9 +129,17 @@ def read_reference_texts(
 
 
 def complete(
-    texts: Sequence[Translation], documents: Documents | None, notices: Notices
+    texts: Sequence[Translation],
+    documents: Documents | None,
+    notices: Notices,
+    *,
+    droppable: bool = False,
 ) -> list[list[bytes]]:
-    """The references of each sentence; InputError if a text lacks a sentence."""
+    """The references of each sentence; InputError if a text lacks a sentence.
+
+    droppable: whether the command can leave such sentences out, as the message then says.
+    """
+    cure = ", or leave these sentences out with --drop-unreferenced" if droppable else ""
     columns: list[list[bytes]] = []
     for text in texts:
         lines = [line for line in text.lines if line is not None]
@@ -118,8 +148,7 @@ def complete(
             raise InputError(
                 f"expected a reference of each of {len(text.lines)} sentences, found none of "
                 f"{missing}, the first {_place(documents, first)}; choose another reference with "
-                "FILE#NAME, or leave these sentences out with --drop-unreferenced, where a "
-                "command has it",
+                f"FILE#NAME{cure}",
                 source=text.name,
             )
         for n, line in enumerate(map(bytes.strip, lines), 1):

@@ -61,36 +61,27 @@ class SystemOutputs:
         """The outputs of each document: [sentence][system], None for one that is missing.
 
         Blanks around words are those of a k-best list: one between words, none at the ends.
-        InputError for a system without any output for a document.
         """
         plain = [
             None if isinstance(one, Translation) else read_lines(one, notices) for one in self.texts
         ]
-        for d, document in enumerate(self.documents.ids):
+        for d in range(len(self.documents)):
             start, stop = self.documents.span(d)
             outputs: list[Lines] = []
             for text, lines in zip(self.texts, plain, strict=True):
                 if isinstance(text, Translation):
                     outputs.append(text.lines[start:stop])
-                    self._check(text, outputs[-1], document)
                 else:
                     outputs.append(list(islice(lines or (), stop - start)))
             yield [list(map(_spaced, each)) for each in zip(*outputs, strict=True)]
-
-    def _check(self, text: Translation, lines: Lines, document: str) -> None:
-        if lines and all(line is None for line in lines):
-            raise InputError(
-                f"expected outputs for all documents, found none for {shown_id(document)}; leave "
-                "the system out, or give --docs without this document",
-                source=text.name,
-            )
 
 
 def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notices) -> SystemOutputs:
     """The outputs of systems: (NAME, file) or, for all systems of WMT XML, (`ALL`, file).
 
     Files are read several times; missing segments are counted. UsageError for two systems of one
-    name, and for a single one; InputError for a text with another number of lines.
+    name, and for a single one; InputError for a text with another number of lines, or without any
+    output for a document.
     """
     found: dict[str, FilePath | Translation] = {}
     for given, path in systems:
@@ -101,7 +92,7 @@ def read_outputs(systems: Sequence[Named], documents: Documents, notices: Notice
                     "NAME=FILE with another name, or leave it out"
                 )
             found[name] = text
-            _count_missing(text, notices)
+            _check(text, documents, notices)
     if len(found) < 2:
         raise UsageError(
             f"--systems: expected two systems or more, found {', '.join(found)}; there is nothing "
@@ -120,7 +111,7 @@ def documents_of_systems(systems: Sequence[Named], notices: Notices) -> Document
 
 
 def count_sentences(systems: Sequence[Named]) -> int:
-    """Number of lines of the first of the plain texts."""
+    """Number of lines of the first of the systems, where all are plain texts."""
     return sum(1 for _ in read_lines(systems[0][1], Notices()))
 
 
@@ -154,8 +145,18 @@ def _has_lines(path: FilePath, n_lines: int) -> bool:
     return sum(1 for _ in read_lines(path, Notices())) == n_lines
 
 
-def _count_missing(text: FilePath | Translation, notices: Notices) -> None:
-    if isinstance(text, Translation) and (count := sum(line is None for line in text.lines)):
+def _check(text: FilePath | Translation, documents: Documents, notices: Notices) -> None:
+    """Count missing segments; InputError for a system without any output for a document."""
+    if not isinstance(text, Translation):
+        return
+    for name, lines in zip(documents.ids, documents.split(text.lines), strict=True):
+        if lines and all(line is None for line in lines):
+            raise InputError(
+                f"expected outputs for all documents, found none for {shown_id(name)}; leave "
+                "the system out, or give --docs without this document",
+                source=text.name,
+            )
+    if count := sum(line is None for line in text.lines):
         kind = "segment without translation, for which the system has no candidate"
         notices.add(kind, source=text.name, count=count)
 

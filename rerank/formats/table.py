@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Protocol, runtime_checkable
 
@@ -313,6 +313,32 @@ def read_documents(
     """The k-best lists of each document, in the order of `documents`; see `documents_of`."""
     rows = _read(path, notices, options)
     yield from documents_of(rows, documents, notices, options, source=display(path), store=store)
+
+
+def lines_of(
+    form: KBestFormat,
+    kbest: KBest,
+    documents: Documents,
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    totals: NDArray[np.float64] | None,
+    *,
+    first_id: int,
+) -> Iterator[tuple[int, bytes]]:
+    """(sentence, line) of the lists of a document as a format writes them, ids those of the source.
+
+    Sentences count from 0 through all `documents`; names, values, totals: see `KBestFormat.write`.
+    """
+    if documents.lines is None:
+        lines = form.write(kbest, names, values, totals, first_id=first_id)
+        yield from ((kbest.first, line) for line in lines)
+        return
+    for t in range(len(kbest)):
+        rows, sentence = slice(*kbest.offsets[t : t + 2].tolist()), kbest.first + t
+        own = replace(kbest.sentence(t), first=documents.line(sentence))
+        added = None if totals is None else totals[rows]
+        for line in form.write(own, names, values[rows], added, first_id=first_id):
+            yield sentence, line
 
 
 def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:

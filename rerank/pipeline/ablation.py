@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
-from rerank.corpus.references import read_references
 from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
+from rerank.files.lines import spool
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log
@@ -68,8 +70,11 @@ def ablate(
     model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
     search = search.at(model.weights.alpha, model.weights.mbr_spread)
     seed = search.options.seed or 1
-    with KBestSource.open(lists, notices) as source:
-        targets = read_references(references, source.documents, notices)
+    with ExitStack() as opened:
+        if lists.kbest:  # its own documents are read before the lists
+            lists = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
+        documents, targets = read_targets(lists, references, notices, announce)
+        source = opened.enter_context(KBestSource.open(lists, notices, documents=documents))
         if not have_contexts(source.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
         search = choose_search(source, search, announce)

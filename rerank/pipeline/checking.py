@@ -20,16 +20,25 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.evaluation_set import Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
-from rerank.corpus.references import read_references
+from rerank.corpus.references import UNREFERENCED, matched, read_reference_texts
 from rerank.corpus.translations import read_texts_of
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.lines import spool
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import FilePath, display
+from rerank.formats.documents.table import DocumentFile
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists, made_lists, own_documents
+from rerank.pipeline.lists import (
+    KBestFile,
+    Lists,
+    check_source_order,
+    documents_of_reference,
+    made_lists,
+    own_documents,
+    read_targets,
+)
 from rerank.pipeline.models import check_names
 from rerank.pipeline.progress import progress
 
@@ -66,7 +75,13 @@ def check(
         models = _vocabularies(lists)
         first, documents = Findings(), None
         try:
-            documents = own_documents(lists) if lists.systems else None
+            if lists.systems and references and lists.drop_unreferenced:
+                documents, _ = read_targets(lists, references, Findings(), lambda line: None)
+                if documents.n_left_out:
+                    source, count = display(references[0]), documents.n_left_out
+                    first.add(UNREFERENCED, source=source, count=count)
+            elif lists.systems:
+                documents = own_documents(lists)
             read, _ = made_lists(lists, first, opened, documents)
         except InputError as fault:
             first.refuse(fault)
@@ -101,7 +116,7 @@ def examine(
     known = documents is not None
     if documents is None:
         documents, known = _documents(file, references, findings)
-    targets = _targets(file, references, documents, findings)
+    documents, targets = _targets(file, references, documents, findings)
     survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize)
     try:
         form = file.format.name
@@ -172,12 +187,32 @@ def _documents(
             return file.documents(findings), True
         except InputError as fault:
             findings.refuse(fault)
+    elif lists.no_docs is None and references:
+        stated = _documents_of_reference(lists, references, findings)
+        if stated is not None:
+            return stated, True
     texts = [*([lists.docs] if lists.docs else []), *_texts(lists, references)]
     n_list = _n_by_id(file, findings)
     n_lines = _n_lines(texts[0], n_list, _role(texts[0], references)) if texts else n_list
     if lists.no_docs == "one":
         return Documents.one(n_lines), True
     return Documents.each(n_lines), lists.no_docs is not None
+
+
+def _documents_of_reference(
+    lists: Lists, references: Sequence[str | Path], findings: Findings
+) -> Documents | None:
+    """The documents of the first reference, as tune-mert takes them; None if it states none."""
+    try:
+        documents = documents_of_reference(references, Findings())
+    except InputError:  # reported where the reference is read
+        return None
+    if documents is not None:
+        try:
+            check_source_order(lists, references, documents, findings)
+        except InputError as fault:
+            findings.refuse(fault)
+    return documents
 
 
 def _n_by_id(file: KBestFile, findings: Findings) -> int:
@@ -229,8 +264,11 @@ def _targets(
     references: Sequence[str | Path],
     documents: Documents,
     findings: Findings,
-) -> list[list[bytes]]:
-    """References [sentence][file] of the files that have as many lines as the source."""
+) -> tuple[Documents, list[list[bytes]]]:
+    """The documents, and references [sentence][file] of the files that have all their lines.
+
+    With `Lists.drop_unreferenced` the documents are those of the sentences that have references.
+    """
     docs = file.lists.docs
     model = file.name if docs is None else display(docs)
     sound = []
@@ -246,10 +284,11 @@ def _targets(
                 continue
         findings.merge(found)
     try:
-        return read_references(sound, documents, findings, model=model) if sound else []
+        texts = read_reference_texts(sound, documents, findings, model=model) if sound else []
+        return matched(texts, documents, findings, drop=file.lists.drop_unreferenced)
     except InputError as fault:  # of a text that lacks a sentence
         findings.refuse(fault)
-        return []
+        return documents, []
 
 
 # Clean copies
@@ -296,6 +335,8 @@ def _clean(
             remaining.refuse(fault)
             return CleanCopies({}, remaining)
         docs = None if read.docs is None else copies.get(read.docs, read.docs)
+        if isinstance(read.docs, DocumentFile) and docs is not None:
+            docs = replace(read.docs, path=docs)
         side = {kind: copies.get(path, path) for kind, path in read.side.items()}
         again = replace(read, kbest=copies[lists.kbest], docs=docs, side=side)
         findings, _ = examine(again, [copies.get(path, path) for path in references], None)

@@ -10,14 +10,16 @@ from typing import BinaryIO
 
 import numpy as np
 
+from rerank.corpus.documents import Documents
 from rerank.corpus.escaping import FORMS, with_texts
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import display
 from rerank.formats.document_nbest import document_lines
-from rerank.formats.table import KBestFormat
+from rerank.formats.table import KBestFormat, lines_of
 from rerank.notices import Notices, PythonWarnings
+from rerank.pipeline.input_order import in_source_order
 from rerank.pipeline.lists import KBestSource, Lists, own_documents
 from rerank.pipeline.sources import Printer, log
 from rerank.registry import FORMATS
@@ -73,11 +75,12 @@ def convert(
             file, *extra = opened.enter_context(atomic_all([out, *others]))
             if conversion.to != DOCUMENTS:
                 source.documents = source.file.in_pieces(source.documents)
+            put = opened.enter_context(in_source_order(file, source.documents))
             for d, (name, kbest) in enumerate(source.read()):
                 n, sentences = n + kbest.n, sentences + len(kbest)
                 if conversion.escape is not None:
                     kbest = with_texts(kbest, FORMS[conversion.escape])
-                file.writelines(line + b"\n" for line in write(d, name, kbest))
+                put(write(d, name, kbest))
             beside.write(conversion, extra)
         announce(
             f"{n:,} hypotheses of {sentences:,} sentences read as {source.file.format.name}, "
@@ -98,7 +101,7 @@ def first(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """Documents and sources of the sentences, where they are known."""
+    """Documents and sources of the source lines, where they are known."""
 
     documents: Sequence[bytes] | None
     sources: Sequence[bytes] | None
@@ -115,20 +118,27 @@ class _Beside:
         lists = source.lists
         if documents is None and lists.docs is not None:
             found = source.documents
-            documents = [
-                name.encode() for d, name in enumerate(found.ids) for _ in range(*found.span(d))
-            ]
+            ids = {
+                found.line(t): name.encode()
+                for d, name in enumerate(found.ids)
+                for t in range(*found.span(d))
+            }
+            documents = [ids[line] for line in range(found.n_read)]
         if conversion.docs_out and documents is None:
             raise UsageError("--docs-out: this list has no document ids of all its sentences")
         if conversion.source_out and sources is None:
             raise UsageError("--source-out: this list has no sources of all its sentences")
         return cls(documents, sources)
 
-    def of_sentences(self, kbest: KBest) -> dict[str, Sequence[bytes]]:
-        """Those of the sentences of a document, by the keys of JSON lines."""
-        span = slice(kbest.first, kbest.first + len(kbest))
+    def of_sentences(self, kbest: KBest, documents: Documents) -> dict[str, Sequence[bytes]]:
+        """Those of the sentences of one of the documents, by the keys of JSON lines."""
+        places = [documents.line(kbest.first + t) for t in range(len(kbest))]
         given = {"document": self.documents, "source": self.sources}
-        return {key: lines[span] for key, lines in given.items() if lines is not None}
+        return {
+            key: [lines[place] for place in places]
+            for key, lines in given.items()
+            if lines is not None
+        }
 
     def write(self, conversion: Conversion, files: Sequence[BinaryIO]) -> None:
         """Write the files that were asked for, in their order."""
@@ -162,22 +172,28 @@ def _with_documents(lists: Lists, conversion: Conversion) -> Lists:
 
 def _writer(
     conversion: Conversion, source: KBestSource, beside: _Beside
-) -> Callable[[int, str, KBest], Iterator[bytes]]:
-    """What gives the lines of a document, by its number, id and lists."""
+) -> Callable[[int, str, KBest], Iterator[tuple[int, bytes]]]:
+    """What gives (sentence, line) of a document, by its number, id and lists."""
     if conversion.to == FIRST:
-        return lambda d, name, kbest: iter(kbest.chosen([0] * int((kbest.counts > 0).sum())))
+        return lambda d, name, kbest: enumerate(
+            kbest.chosen([0] * int((kbest.counts > 0).sum())), kbest.first
+        )
     if conversion.to == DOCUMENTS:
-        return lambda d, name, kbest: document_lines(d, kbest, conversion.n_best)
+        return lambda d, name, kbest: (
+            (kbest.first, line) for line in document_lines(d, kbest, conversion.n_best)
+        )
     target: KBestFormat = FORMATS[conversion.to]()
     first_id = source.lists.first_id
 
-    def lines(d: int, name: str, kbest: KBest) -> Iterator[bytes]:
-        kbest = replace(kbest, side=beside.of_sentences(kbest))
+    def lines(d: int, name: str, kbest: KBest) -> Iterator[tuple[int, bytes]]:
+        documents = source.documents
+        kbest = replace(kbest, side=beside.of_sentences(kbest, documents))
         if source.file.format.name != target.name:
             kbest = replace(kbest, lines=None)
             if target.name == "moses" and kbest.texts.block_has(b"|||"):
                 _refuse_bars(kbest)
-        return target.write(kbest, (), np.zeros((kbest.n, 0)), None, first_id=first_id)
+        nothing = np.zeros((kbest.n, 0))
+        return lines_of(target, kbest, documents, (), nothing, None, first_id=first_id)
 
     return lines
 

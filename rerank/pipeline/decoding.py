@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +21,14 @@ from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, to_json
 from rerank.files.paths import display
 from rerank.formats.documents.table import DocumentFile
+from rerank.formats.table import lines_of
 from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.explanation import split_place
+from rerank.pipeline.input_order import LineWriter, in_source_order
 from rerank.pipeline.lists import KBestSource, Lists
 from rerank.pipeline.results import CorpusResult, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
@@ -284,11 +287,13 @@ def _write_lists(
     file: BinaryIO, source: KBestSource, model: LinearModel | None, search: Search
 ) -> None:
     """Write all lists with the scorers' features under first candidates or the decoded path."""
-    for batch in model.run(source, search) if model else run_loop(source, lambda space: None):
-        for _, kbest, document, result in batch.each():
-            if document is not None:
-                choices = result.choices if model else document.first()
-                _write_list(file, source, kbest, document, choices)
+    batches = model.run(source, search) if model else run_loop(source, lambda space: None)
+    with in_source_order(file, source.documents) as write:
+        for batch in batches:
+            for _, kbest, document, result in batch.each():
+                if document is not None:
+                    choices = result.choices if model else document.first()
+                    _write_list(write, source, kbest, document, choices)
 
 
 def _written(
@@ -303,6 +308,25 @@ def _written(
 
     explained: gets the choices of the documents that it names.
     """
+    with ExitStack() as opened:
+        ordered = {
+            name: opened.enter_context(in_source_order(files[name], source.documents))
+            for name in ("out", "kbest")
+            if name in files
+        }
+        yield from _searched(source, model, search, files, ordered, explained, announce)
+
+
+def _searched(
+    source: KBestSource,
+    model: LinearModel,
+    search: Search,
+    files: Mapping[str, BinaryIO],
+    ordered: Mapping[str, LineWriter],
+    explained: Mapping[str, list[Choice]],
+    announce: Printer,
+) -> Iterator[DocumentResult]:
+    """`_written` with writers of the files that have lines for each sentence."""
     errors = tuple(scorer.error for scorer in source.scorers)
     overtaken = 0
     for batch in model.run(source, search):
@@ -325,11 +349,11 @@ def _written(
                             explained[name].extend(Choice.of(json.loads(line)) for line in lines)
             with source.watch.lap("writing"):
                 texts = kbest.chosen(result.choices)
-                files["out"].writelines(text + b"\n" for text in texts)
-                if document is not None and "kbest" in files:
-                    file = files["kbest"]
+                ordered["out"](enumerate(texts, kbest.first))
+                if document is not None and "kbest" in ordered:
+                    write = ordered["kbest"]
                     overtaken += _write_list(
-                        file, source, kbest, document, result.choices, weights=batch.weights
+                        write, source, kbest, document, result.choices, weights=batch.weights
                     )
             # its marginals would make memory grow with the number of documents
             yield DocumentResult.of(name, kbest, replace(result, posterior=None))
@@ -341,7 +365,7 @@ def _written(
 
 
 def _write_list(
-    file: BinaryIO,
+    write: LineWriter,
     source: KBestSource,
     kbest: KBest,
     document: DocumentFeatures,
@@ -358,9 +382,8 @@ def _write_list(
     totals = None if weights is None else features @ weights + document.sparse
     added = features[:, space.list_width :]
     names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-    first_id = source.lists.first_id
-    lines = source.file.format.write(kbest, names, added, totals, first_id=first_id)
-    file.writelines(line + b"\n" for line in lines)
+    form, first_id = source.file.format, source.lists.first_id
+    write(lines_of(form, kbest, source.documents, names, added, totals, first_id=first_id))
     if totals is None or not len(document.present):
         return 0
     largest = np.maximum.reduceat(totals, document.offsets[:-1])

@@ -192,11 +192,6 @@ def evaluate(
     documents, targets = read_with_documents(
         docs, no_docs, references, notices, drop=more.drop_unreferenced
     )
-    if lists and documents.lines is not None:
-        raise UsageError(
-            "--kbest: the lists of documents whose lines alternate, or are left out, cannot be "
-            "read; leave out --kbest"
-        )
     model = display(references[0] if docs is None else docs)
     texts = [
         Text(display(path), read_translation(path, documents, notices, model=model))

@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from rerank.cache import Cache
-from rerank.corpus.documents import Documents
+from rerank.corpus.documents import Documents, difference_of
 from rerank.corpus.grouping import ReadingOptions
-from rerank.corpus.references import read_references, read_with_documents
+from rerank.corpus.references import matched, read_reference_texts, read_with_documents
 from rerank.corpus.systems import Named as NamedSystem
 from rerank.corpus.systems import documents_of_systems
 from rerank.corpus.translations import documents_in
@@ -48,12 +48,13 @@ from rerank.pipeline.models import (
 from rerank.pipeline.progress import progress
 from rerank.pipeline.shards import cost
 from rerank.pipeline.side_information import NO_FILES, Files, check_files, given_lines
-from rerank.pipeline.sources import DocumentSource, NamedLists
+from rerank.pipeline.sources import DocumentSource, NamedLists, Printer, log
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.pipeline.systems import SystemLists, lists_of_systems
 from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import FileScorer, ListInfo
 
+PAIR_SCORES = "pair-scores"
 PIECE = 2000  # sentences of a document in memory, where sentences are looked at one by one
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 
@@ -67,7 +68,8 @@ class Lists(ReadingOptions):
     lms: (NAME, folder) of each language model; model_options: of these; scorers: (NAME,
     ENTRY[:ARGUMENT]) of each scorer of the table and of other packages; score_files: (NAME, file)
     of scores of other tools, by their kind in `rerank.registry`; side: files of side information
-    for the models, by kind, a line for each source line.
+    for the models, by kind, a line for each source line. drop_unreferenced: leave out sentences
+    that a reference does not have, where references are read.
     """
 
     kbest: str | Path
@@ -78,6 +80,7 @@ class Lists(ReadingOptions):
     model_options: ModelOptions = PLAIN
     scorers: tuple[tuple[str, str], ...] = ()
     score_files: Mapping[str, Sequence[Named]] = field(default_factory=dict)
+    drop_unreferenced: bool = False
     scoring: Scoring = FLOAT32
     side: Files = field(default_factory=dict)
 
@@ -149,14 +152,59 @@ def own_documents(lists: Lists) -> Documents | None:
 
 
 def read_targets(
-    lists: Lists, references: Sequence[str | Path], notices: Notices
+    lists: Lists,
+    references: Sequence[str | Path],
+    notices: Notices,
+    announce: Printer = log.info,
 ) -> tuple[Documents, list[list[bytes]]]:
-    """The documents of lists, and the references of their sentences: [sentence][file]."""
-    documents = own_documents(lists)
+    """The documents of lists, and the references of their sentences: [sentence][file].
+
+    Sentences without a reference are left out with `Lists.drop_unreferenced`, otherwise an
+    InputError. Where only the first reference has documents, a line says so.
+    """
+    lists.check()
+    documents, drop = own_documents(lists), lists.drop_unreferenced
     if documents is None:
-        return read_with_documents(lists.docs, lists.no_docs, references, notices)
+        if lists.docs is None and lists.no_docs is None:
+            _announce_documents(lists, references, notices, announce)
+        return read_with_documents(lists.docs, lists.no_docs, references, notices, drop=drop)
     target = documents if lists.systems else documents.n_lines  # segments of XML have names
-    return documents, read_references(references, target, notices, model=lists.name)
+    texts = read_reference_texts(references, target, notices, model=lists.name)
+    return matched(texts, documents, notices, drop=drop)
+
+
+def documents_of_reference(references: Sequence[str | Path], notices: Notices) -> Documents | None:
+    """The documents that the first reference states; None if it states none."""
+    if not references or is_pipe(file_of(references[0])):
+        return None
+    return documents_in(references[0], notices)
+
+
+def check_source_order(
+    lists: Lists, references: Sequence[str | Path], documents: Documents, notices: Notices
+) -> None:
+    """InputError if the source states other documents than the first reference, which has these."""
+    source = lists.side.get("source")
+    others = None if source is None else documents_in(source, notices)
+    if others is not None and (difference := difference_of(others, documents)):
+        raise InputError(
+            f"expected the documents of {display(references[0])} in their order, found "
+            f"{difference}; give --docs FILE with the documents in the order of the list",
+            source=display(source or ""),
+        )
+
+
+def _announce_documents(
+    lists: Lists, references: Sequence[str | Path], notices: Notices, announce: Printer
+) -> None:
+    """Announce that documents and their order are those of the first reference, if they are."""
+    documents = documents_of_reference(references, notices)
+    if documents is not None:
+        check_source_order(lists, references, documents, notices)
+        announce(
+            f"documents: those of {display(references[0])}, in its order, which must be that of "
+            "the list's source; otherwise give --docs FILE"
+        )
 
 
 class KBestFile:
@@ -217,7 +265,8 @@ class KBestFile:
 
         The documents themselves if none is long, and if sentences of the list are not in order.
         """
-        if max((b - a for a, b in pairwise(documents.starts)), default=0) <= PIECE:
+        sizes = (b - a for a, b in pairwise(documents.starts))
+        if max(sizes, default=0) <= PIECE or documents.interleaved:
             return documents
         try:
             return documents.in_pieces(PIECE) if self.survey.rising else documents
@@ -281,6 +330,11 @@ class KBestSource(DocumentSource):
         )
         self.score_files: list[FileScorer] = []
         for option, named in lists.score_files.items():
+            if option == PAIR_SCORES and self.documents.n_left_out:
+                raise UsageError(
+                    f"--{option}: its lines number the sentences of whole documents, of which "
+                    "--drop-unreferenced leaves some out; leave out one of the two options"
+                )
             file_scorer = attribute(SCORE_FILES[option].scorer)
             for name, path in named:
                 copy = self.copied(path)

@@ -90,7 +90,7 @@ def tune_mbr(
     given, source_name = read_weights(weights, notices), display(weights)
     refuse_all_zero(given, "mbr needs no scale for them, decode with them", source=source_name)
     model = LinearModel(given, source_name)
-    documents, lines = read_targets(lists, references, notices)
+    documents, lines = read_targets(lists, references, notices, announce)
     with KBestSource.open(lists, notices, documents=documents) as source:
         if _tuned_on(given, lists.kbest):
             notices.add(_SEEN, source=source_name)
@@ -122,6 +122,7 @@ def tune_mbr(
             "word_reward": search.options.word_reward or 0.0,
             "objective": f"corpus {measure.name}",
             "metric": measure.signature(len(lines[0]) if lines else 0),
+            **({"unreferenced": documents.n_left_out} if lists.drop_unreferenced else {}),
             **choice.to_provenance(),
         },
     }

@@ -201,23 +201,28 @@ def given_lines(
     lines, done = read_lines(path, notices), 0
     if kind == "source" and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
+    elif documents.lines is not None:
+        found = list(islice(lines, documents.n_read + SURPLUS))
+        _check_number(len(found), documents.n_read, name)
+        lines = iter(documents.in_order(found))
     for d in range(len(documents)):
         start, stop = documents.span(d)
         found = list(islice(lines, stop - start))
         done += len(found)
         if done < stop:
-            raise InputError(
-                f"expected {documents.n_lines:,} lines, one for each source line, found {done:,}; "
-                "line i must belong to source line i",
-                source=name,
-            )
-        check_document(found, kind, name, start + 1)
+            _check_number(done, documents.n_lines, name)
+        numbers = [documents.line(t) + 1 for t in range(start, stop)]
+        check_document(found, kind, name, numbers)
         yield found
-    surplus = len(list(islice(lines, SURPLUS)))
-    if surplus:
-        more = " or more" if surplus == SURPLUS else ""
+    _check_number(done + len(list(islice(lines, SURPLUS))), done, name)
+
+
+def _check_number(found: int, expected: int, name: str) -> None:
+    """InputError unless a file has a line for each source line, of which no more are counted."""
+    if found != expected:
+        more = " or more" if found == expected + SURPLUS else ""
         raise InputError(
-            f"expected {done:,} lines, one for each source line, found {done + surplus:,}{more}; "
+            f"expected {expected:,} lines, one for each source line, found {found:,}{more}; "
             "line i must belong to source line i",
             source=name,
         )
@@ -227,19 +232,22 @@ def _line_by_line(path: FilePath, documents: Documents) -> bool:
     """Whether a source is a plain text, without separators between its documents."""
     if documents_in(path, Notices()) is not None:
         return False
-    separators = count_lines(path) - documents.n_lines
+    separators = count_lines(path) - documents.n_read
     return not len(documents) - 1 <= separators <= len(documents) or separators < 1
 
 
-def check_document(lines: Sequence[bytes], kind: str, name: str, first: int = 1) -> None:
+def check_document(
+    lines: Sequence[bytes], kind: str, name: str, numbers: Sequence[int] | None = None
+) -> None:
     """InputError for side information of a document's sentences that is not of its kind.
 
-    Labels are one word, numbers those of a sentence. name, first: of the file and its line where
-    the document begins, or of the document in memory and 1, in messages.
+    Labels are one word, numbers those of a sentence. name, numbers: of the file and of its lines,
+    or of the document in memory and 1, 2, …, in messages.
     """
     from lm.side_information import LABELS, NUMBERS
     from lm.vocabulary import words_of
 
+    numbers = numbers or range(1, len(lines) + 1)
     for i, line in enumerate(lines):
         words = words_of(line)
         if kind in LABELS and len(words) != 1:
@@ -247,10 +255,10 @@ def check_document(lines: Sequence[bytes], kind: str, name: str, first: int = 1)
                 f"expected one label, found {len(words)} words; write a label without spaces for "
                 "each source line",
                 source=name,
-                line=first + i,
+                line=numbers[i],
             )
         if kind in NUMBERS:
-            sentence_number(words, i, len(lines), name, first + i)
+            sentence_number(words, i, len(lines), name, numbers[i])
 
 
 def renumbered(text: SideText, words: Sequence[bytes], vocabulary: Vocabulary) -> SideText:

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,6 +37,7 @@ from rerank.corpus.systems import (
 )
 from rerank.files.lines import spool
 from rerank.files.paths import FilePath, file_and_name
+from rerank.formats.table import lines_of
 from rerank.notices import Notices
 from rerank.registry import FORMATS
 
@@ -83,20 +85,24 @@ def lists_of_systems(
     state]; first_id: of the first sentence. For faults see `rerank.corpus.systems.read_outputs`.
     """
     systems = [(name, _reread(path, copies)) for name, path in systems]
-    if documents is None and docs is None and no_docs is None:
-        documents = documents_of_systems(systems, notices)
+    own = documents_of_systems(systems, notices) if documents is None and docs is None else None
     if documents is None:
-        documents = Documents.chosen(docs, no_docs, lambda: count_sentences(systems), notices)
-    outputs = read_outputs(systems, documents, notices)
+        documents = own if no_docs is None else None
+    if documents is None:
+        n_lines = partial(count_sentences, systems) if own is None else partial(int, own.n_lines)
+        documents = Documents.chosen(docs, no_docs, n_lines, notices)
+    # segments are matched by the names that the files have, whatever --no-docs makes of them
+    outputs = read_outputs(systems, documents if own is None else own, notices)
+    outputs = replace(outputs, documents=documents)
     folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
     path = Path(folder, f"<outputs of {len(outputs.names)} systems>")
     known = "moses" if _fit_moses(outputs) else "jsonl"
     with path.open("wb") as file:
-        first = 0
+        form, first = FORMATS[known](), 0
         for texts in outputs.read(notices):
             kbest = kbest_of(texts, outputs.labels, first)
             nothing = np.zeros((kbest.n, 0))
-            for line in FORMATS[known]().write(kbest, (), nothing, None, first_id=first_id):
+            for _, line in lines_of(form, kbest, documents, (), nothing, None, first_id=first_id):
                 file.write(line + b"\n")
             first += len(texts)
     return SystemLists(

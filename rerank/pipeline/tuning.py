@@ -141,7 +141,7 @@ def _tune(
     features = TunedFeatures(weights.features, given, display(weights.start or ""), weights.ranges)
     bleu = Bleu(tokenize)
     search = tuning_search(search, plan).at(given.alpha if given else None)
-    documents, lines = read_targets(lists, references, notices)
+    documents, lines = read_targets(lists, references, notices, announce)
     with KBestSource.open(lists, notices, documents=documents) as source:
         saved = SavedSearches(source.opened_cache())
         features = _with_alternatives(features, source, objective)
@@ -186,6 +186,8 @@ def _tune(
         made |= _of_systems(result, source)
         made |= score_entries(result.statistics, scores)
         made |= {**chosen_entries(result), "flat": flat}
+        if lists.drop_unreferenced:
+            made["unreferenced"] = documents.n_left_out
         alpha = result.scale.alpha if result.scale else None
         written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
         write_weights(weights.out, written, base=frame, notices=notices)

@@ -380,3 +380,32 @@ def columns_in(kbest: KBest) -> tuple[object, ...]:
     assert kbest.lines is not None
     texts = kbest.texts.to_list(), kbest.lines.to_list(), lists(kbest)
     return *texts, kbest.dense.tolist(), kbest.ranks.tolist(), kbest.offsets.tolist()
+
+
+@given(st.data())
+def test_documents_whose_lines_stand_apart_get_the_rows_of_their_lines(data: st.DataObject) -> None:
+    names = data.draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=8))
+    documents = Documents.from_lines([name.encode() for name in names], interleaved=True)
+    kept = data.draw(st.lists(st.booleans(), min_size=len(names), max_size=len(names)))
+    if any(kept):
+        documents = documents.selected(kept)
+    ids = data.draw(st.permutations([t for t in range(len(names)) for _ in range(2)]))
+    if not documents.interleaved:
+        ids = sorted(ids)
+    found = read([line(t) for t in ids], documents)
+    truth = [
+        [
+            [n for n, t in enumerate(ids, 1) if t == documents.line(sentence)]
+            for sentence in range(*documents.span(d))
+        ]
+        for d in range(len(documents))
+    ]
+    assert list(map(lists, found)) == truth
+    assert [kbest.first for kbest in found] == list(documents.starts[:-1])
+
+
+def test_the_ids_of_lines_without_hypotheses_are_those_of_the_file() -> None:
+    documents = Documents(("a", "b"), (0, 2, 4), (0, 2, 1, 3), 4)
+    notices = Notices()
+    read([line(0), line(3), line(2)], documents, notices)
+    assert any("(ids 1)" in one for one in notices.lines())

@@ -104,7 +104,6 @@ def test_faults_are_refused_with_a_cure(
 def test_a_system_without_any_output_of_a_document_is_refused() -> None:
     Path("t.xml").write_text(XML.replace('<hyp system="X/1"><seg id="2">II</seg></hyp>', ""))
     os.utime("t.xml", (1, 1))
-    found = read_outputs([(ALL_SYSTEMS, "t.xml")], DOCUMENTS, Notices())
     told = "t.xml#X/1: expected outputs for all documents, found none for 'd1'; leave the system"
     with pytest.raises(InputError, match=told):
-        list(found.read(Notices()))
+        read_outputs([(ALL_SYSTEMS, "t.xml")], DOCUMENTS, Notices())

@@ -68,13 +68,15 @@ def test_a_reference_that_lacks_a_sentence_is_refused_or_the_sentence_is_left_ou
 ) -> None:
     message = r"t.xml#B: expected a reference of each of 3 sentences, found none of 1, the first is"
     with pytest.raises(InputError, match=f"{message} segment 1 of document 'd2'; .*--drop-unref"):
-        read_with_documents(None, None, [xml], Notices())
+        read_with_documents(None, None, [xml], Notices(), drop=False)
+    with pytest.raises(InputError, match=f"{message} .* with FILE#NAME$"):
+        read_with_documents(None, None, [xml], Notices())  # of commands without the option
     notices = Notices()
     documents, found = read_with_documents(None, None, [xml], notices, drop=True)
     assert documents == Documents(("d1",), (0, 2), (0, 1), 3, ("1", "2"))
     assert found == [[b"one", b"uno"], [b"two", b"dos"]]
     assert notices.lines() == [
-        f"1 x sentence without reference, left out (--drop-unreferenced), first at {xml}"
+        f"1 x sentence without reference, left out (--drop-unreferenced), first at {xml}#B"
     ]
     (xml.parent / "hyp").write_text("x\ny\nz\n")
     assert read_translation(xml.parent / "hyp", documents, Notices()) == [b"x", b"y"]

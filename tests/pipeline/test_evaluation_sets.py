@@ -7,7 +7,6 @@ import pytest
 from sacrebleu.dataset import DATASETS
 
 from rerank.cli import run
-from rerank.errors import UsageError
 from rerank.formats.documents.table import DocumentFile
 from rerank.notices import Notices
 from rerank.pipeline import Additions, CachedSet, evaluate
@@ -172,14 +171,25 @@ def test_options_that_do_not_fit_are_refused(
     assert message in capsys.readouterr().err
 
 
-def test_lists_of_interleaved_documents_are_refused(here: Path) -> None:
-    Path("docs").write_text("a\nb\na\nb\n")
-    Path("kbest").write_text("0 ||| x ||| LM0= 1 ||| 1\n")
-    with pytest.raises(UsageError, match="--kbest: the lists of documents whose lines alternate"):
+def test_the_oracle_of_interleaved_documents_is_that_of_sorted_ones(here: Path) -> None:
+    order = [2, 0, 3, 1]
+    for name in ("docs", "ref", "X", "base"):
+        lines = Path(name).read_text().splitlines()
+        Path(f"mixed.{name}").write_text("".join(f"{lines[place]}\n" for place in order))
+    candidates = [Path(name).read_text().splitlines() for name in ("base", "X")]
+    for name, places in (("kbest", range(4)), ("mixed.kbest", order)):
+        rows = [(n, own[p]) for n, p in enumerate(places) for own in candidates]
+        Path(name).write_text("".join(f"{n} ||| {text} ||| LM0= 1 ||| 1\n" for n, text in rows))
+    one, other = (
         evaluate(
-            DocumentFile("docs", allow_interleaved=True),
-            ["ref"],
-            ["base", "X"],
-            kbest="kbest",
+            DocumentFile(f"{stem}docs", allow_interleaved=True),
+            [f"{stem}ref"],
+            [f"{stem}base", f"{stem}X"],
+            metrics=["bleu"],
+            kbest=f"{stem}kbest",
             notices=Notices(),
         )
+        for stem in ("", "mixed.")
+    )
+    assert one.oracle == other.oracle
+    assert one.oracle is not None

@@ -281,3 +281,23 @@ def test_a_source_is_read_from_what_also_says_the_documents(tmp_path: Path) -> N
         (tmp_path / "text").write_text(text)
         found = given_lines(tmp_path / "text", "text", "source", documents, Notices())
         assert list(found) == expected
+
+
+@pytest.mark.parametrize("kind", ["source", "topics"])
+def test_lines_beside_interleaved_documents_are_in_the_order_of_their_sentences(
+    kind: str, tmp_path: Path
+) -> None:
+    documents = Documents(("a", "b"), (0, 2, 3), (0, 2, 1), 3)
+    (tmp_path / "beside").write_text("first\nsecond\nthird\n")
+    found = given_lines(tmp_path / "beside", "beside", kind, documents, Notices())
+    assert list(found) == [[b"first", b"third"], [b"second"]]
+    (tmp_path / "beside").write_text("first\nsecond\n")
+    with pytest.raises(InputError, match="expected 3 lines"):
+        list(given_lines(tmp_path / "beside", "beside", kind, documents, Notices()))
+
+
+def test_a_fault_beside_interleaved_documents_has_the_line_of_the_file(tmp_path: Path) -> None:
+    documents = Documents(("a", "b"), (0, 2, 3), (0, 2, 1), 3)
+    (tmp_path / "beside").write_text("one\ntwo\nthree words\n")
+    with pytest.raises(InputError, match=r"^beside:3: expected one label"):
+        list(given_lines(tmp_path / "beside", "beside", "topics", documents, Notices()))

@@ -3,23 +3,45 @@
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+
+import pytest
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "systems" / "run.py"
 SENTENCES = ("the lamp is lit in the old house", "she sees it from the bridge at night")
 ERRORS = {"A": ("old", "new"), "B": ("lit", "light"), "C": ("sees", "sees a"), "D": ("the", "a")}
 
 
-def xml(documents: int) -> str:
-    """Documents in which each system makes its own error in every sentence, and D in all words."""
+def xml(
+    documents: int,
+    *,
+    unreferenced: Sequence[int] = (),
+    second: Sequence[int] = (),
+    missing: Mapping[str, int] = MappingProxyType({}),
+) -> str:
+    """Documents in which each system makes its own error in every sentence, and D in all words.
+
+    unreferenced: documents without references; second: documents with another one before the
+    first; missing: a document that a system has not translated.
+    """
     parts = ["<dataset>"]
     for d in range(documents):
         texts = [f"{sentence} {d} times over and over" for sentence in SENTENCES]
         outputs = {
             name: [text.replace(old, new) for text in texts] for name, (old, new) in ERRORS.items()
         }
-        named = {'src lang="xx"': texts, 'ref lang="en"': texts}
-        named |= {f'hyp lang="en" system="{name}"': own for name, own in outputs.items()}
+        named = {'src lang="xx"': texts}
+        if d in second:
+            named['ref lang="en" translator="B"'] = [f"{text} indeed" for text in texts]
+        if d not in unreferenced:
+            named['ref lang="en" translator="A"'] = texts
+        named |= {
+            f'hyp lang="en" system="{name}"': own
+            for name, own in outputs.items()
+            if missing.get(name) != d
+        }
         parts.append(f'<doc id="d{d}">')
         for tag, own in named.items():
             segments = "".join(f'<seg id="{n}">{text}</seg>' for n, text in enumerate(own, 1))
@@ -28,15 +50,45 @@ def xml(documents: int) -> str:
     return "\n".join([*parts, "</dataset>"])
 
 
-def test_both_halves_are_tuned_on_and_tested(tmp_path: Path) -> None:
-    file = tmp_path / "made.xml"
-    file.write_text(xml(8))
-    command = [sys.executable, str(RECIPE), "--xml", str(file), "--work", str(tmp_path / "work")]
+def run(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "made.xml"
+    file.write_text(text)
+    command = [sys.executable, str(RECIPE), "--xml", str(file), "--work", str(folder / "work")]
     environment = {**os.environ, "PYTHONPATH": str(RECIPE.parents[2])}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        pytest.param(xml(8), [], id="complete"),
+        pytest.param(
+            xml(6, unreferenced=(1, 4)),
+            ["2 of 6 documents left out, without reference"],
+            id="test suites",
+        ),
+        pytest.param(xml(4, second=(1,)), ["reference 'A', of 'A', 'B'"], id="second reference"),
+        pytest.param(
+            xml(4, missing={"D": 2}),
+            ["system 'D' left out, without 1 of these documents"],
+            id="missing documents",
+        ),
+    ],
+)
+def test_both_halves_are_tuned_on_and_tested(text: str, notes: list[str], tmp_path: Path) -> None:
+    done = run(text, tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if line.startswith("made.xml: ")]
+    assert said == [f"made.xml: {note}" for note in notes]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()]
     assert [row[:2] for row in rows[2:]] == [["made.0", "made.1"]] * 3 + [["made.1", "made.0"]] * 3
     for best, consensus, tuned in (rows[2:5], rows[5:8]):
         assert best[2].startswith("best system there: ")
         assert (consensus[2], tuned[2]) == ("uniform MBR", "tuned combination")
         assert float(tuned[3]) >= float(best[3]) - 0.1
+
+
+def test_a_file_of_one_complete_system_is_refused(tmp_path: Path) -> None:
+    done = run(xml(2, missing={"A": 0, "B": 1, "C": 1}), tmp_path)
+    assert done.returncode == 1
+    assert "two systems that translate all of them, found 2 and 1" in done.stderr

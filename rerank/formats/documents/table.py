@@ -31,11 +31,12 @@ class ReadingChoices:
     """What the user says of a document file.
 
     field: number from 1 of the field that is the document id, or in JSON its key; interleaved:
-    whether lines of a document may stand apart; most: number of sentences that can be needed.
+    whether lines of a document may stand apart, None if the command has no option for it; most:
+    number of sentences that can be needed.
     """
 
     field: str | None = None
-    interleaved: bool = False
+    interleaved: bool | None = None
     most: Callable[[], int] | None = None
 
 
@@ -78,7 +79,7 @@ class DocumentFile(os.PathLike[str]):
     path: FilePath
     format_name: str | None = None
     field: str | None = None
-    allow_interleaved: bool = False
+    allow_interleaved: bool | None = None
 
     def __fspath__(self) -> str:
         return os.fspath(self.path)
