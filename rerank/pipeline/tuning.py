@@ -187,7 +187,8 @@ def _tune(
         made |= score_entries(result.statistics, scores)
         made |= {**chosen_entries(result), "flat": flat}
         alpha = result.scale.alpha if result.scale else None
-        written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
+        sparse = features.other_sparse(task.space)
+        written = Weights(by_name(result.full, task.space), sparse, alpha, made)
         write_weights(weights.out, written, base=frame, notices=notices)
         saved.discard()
     return Tuning(written, result)
