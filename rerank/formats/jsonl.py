@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -105,7 +105,7 @@ class JsonLines:
             }
             candidates = []
             for row in kbest.rows(t):
-                of_sentence, others = _kept(kbest, row)
+                of_sentence, others = kept_keys(kbest, row)
                 head = of_sentence | head
                 features = _features(kbest, row) | dict(
                     zip(names, values[row].tolist(), strict=True)
@@ -121,7 +121,15 @@ class JsonLines:
             yield written(sentence)
 
 
-def _kept(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def lines_with_keys(texts: Sequence[bytes], others: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    """Lines (n,) of candidates with these texts and other keys, as `KBest.lines` has them."""
+    return [
+        text + written([{}, keys]) if keys else text
+        for text, keys in zip(texts, others, strict=True)
+    ]
+
+
+def kept_keys(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Other keys of a candidate's sentence, and of the candidate, as the file has them."""
     if kbest.lines is None:
         return {}, {}
