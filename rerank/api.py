@@ -199,7 +199,8 @@ def tune(
         plan=plan,
     )
     dense, made = by_name(result.full, result.task.space), {"BLEU": result.bleu}
-    return Weights(dense, tuned.sparse, result.scale.alpha if result.scale else None, made)
+    sparse = tuned.other_sparse(result.task.space)
+    return Weights(dense, sparse, result.scale.alpha if result.scale else None, made)
 
 
 def evaluate(

@@ -24,7 +24,8 @@ from rerank.registry import MOSES_INI, WEIGHT_FORMATS
 @click.option(
     "--kbest",
     type=FILE,
-    help="K-best list whose features, in their order, have the weights F0, F1, … of IN.",
+    help="K-best list whose features, in their order, have the weights F0, F1, … of IN, or "
+    "those with names of another tool.",
 )
 @message_options
 def weights(

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rerank.corpus.rows import KBestRows
+from rerank.corpus.rows import MAX_ID, KBestRows
 from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses, ReadOnlyFormat, by_sentence, sentence_id
 from rerank.formats.tokens import shown
@@ -74,6 +74,20 @@ class Fairseq(ReadOnlyFormat):
             tag = _TAG.match(line)
             if tag and tag[1] == b"S" and tag[2]:
                 yield _sentence(tag[2], source, number), None, line[tag.end() :]
+
+    def last_sentence(self, lines: Iterable[bytes]) -> int:
+        """The highest id of a source, which may have no hypotheses; -1 if there is none."""
+        last = counted = -1
+        for line in lines:
+            tag = _TAG.match(line)
+            if tag is None or tag[1] not in (b"S", b"O"):
+                continue
+            if tag[2] is None:
+                counted += 1
+                last = max(last, counted)
+            elif len(tag[2]) <= len(str(MAX_ID)) and int(tag[2]) <= MAX_ID:
+                last = max(last, int(tag[2]))
+        return last
 
 
 def _chunks(

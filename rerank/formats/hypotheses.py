@@ -22,7 +22,7 @@ from rerank.corpus.labels import Label
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.formats.moses import Moses
-from rerank.formats.tokens import Number, list_number, shown
+from rerank.formats.tokens import Number, list_number, plain_name, shown
 from rerank.notices import Notices
 
 RENAMED = "feature renamed to letters and digits"
@@ -31,7 +31,6 @@ _CHUNK = 1 << 20  # bytes of texts, or numbers, of a chunk
 _SORTED = 1 << 30  # bytes of texts of a list that has to be sorted in memory
 _BLANK = 32
 _ID = re.compile(rb"[0-9]{1,10}")
-_NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 
 
 class Hypotheses:
@@ -211,12 +210,12 @@ class Hypotheses:
 
     def _plain(self, name: str) -> str:
         """The name in letters and digits."""
-        plain = _NOT_PLAIN.sub("", name)
+        plain = plain_name(name)
         if not plain:
             raise self.fault(
                 f"expected a feature name with letters or digits, found {shown(name.encode())}"
             )
-        return plain if plain[0].isalpha() else f"F{plain}"
+        return plain
 
     # Numbers
 

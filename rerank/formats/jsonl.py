@@ -14,7 +14,9 @@ What is written has all keys of the sentence, and of its candidates, that came w
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,15 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.corpus.rows import KBestRows
+from rerank.errors import InputError
 from rerank.formats.hypotheses import Hypotheses
-from rerank.formats.json_objects import first_key, first_object, read_objects
+from rerank.formats.json_objects import first_key, first_object, read_object, read_objects
 from rerank.formats.jsonl_reader import CANDIDATES, SOURCE_KEYS, Reader, id_of, written
 from rerank.formats.moses import chunks
 from rerank.formats.sockeye import DOCUMENT_KEYS, carried
 from rerank.notices import Notices
 
+_EMPTY = re.compile(rb"\[[ \t]*\]")
 _BESIDE = ("document", "source")  # what is written of what is beside the lists
 
 
@@ -68,6 +72,19 @@ class JsonLines:
                 carried(one, SOURCE_KEYS, "the source", notices, source, line),
             )
 
+    def last_sentence(self, lines: Iterable[bytes]) -> int:
+        """The highest id of a sentence whose list of candidates is empty; -1 if there is none."""
+        last = place = -1
+        for line in lines:
+            place += bool(line.strip())
+            if _EMPTY.search(line) is None:
+                continue
+            with suppress(InputError):
+                one = read_object(line)
+                if one.get(first_key(one, CANDIDATES) or "") == []:
+                    last = max(last, id_of(one, place, "", 0))
+        return last
+
     def write(
         self,
         kbest: KBest,
@@ -88,7 +105,7 @@ class JsonLines:
             }
             candidates = []
             for row in kbest.rows(t):
-                of_sentence, others = _kept(kbest, row)
+                of_sentence, others = kept_keys(kbest, row)
                 head = of_sentence | head
                 features = _features(kbest, row) | dict(
                     zip(names, values[row].tolist(), strict=True)
@@ -104,7 +121,15 @@ class JsonLines:
             yield written(sentence)
 
 
-def _kept(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def lines_with_keys(texts: Sequence[bytes], others: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    """Lines (n,) of candidates with these texts and other keys, as `KBest.lines` has them."""
+    return [
+        text + written([{}, keys]) if keys else text
+        for text, keys in zip(texts, others, strict=True)
+    ]
+
+
+def kept_keys(kbest: KBest, row: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Other keys of a candidate's sentence, and of the candidate, as the file has them."""
     if kbest.lines is None:
         return {}, {}

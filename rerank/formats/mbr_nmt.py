@@ -50,3 +50,13 @@ class MbrNmt(ReadOnlyFormat):
             raise found.fault(f"expected {left} more candidates of the last sentence, found none")
         if len(found):
             yield found.rows()
+
+    def last_sentence(self, lines: Iterable[bytes]) -> int:
+        """The number of the last `NC=n`, which may be `NC=0`."""
+        last, left = -1, 0
+        for line in lines:
+            if left:
+                left -= 1
+            elif count := _COUNT.fullmatch(line.strip()):
+                last, left = last + 1, int(count[1])
+        return last

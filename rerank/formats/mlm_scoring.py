@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rerank.corpus.rows import KBestRows
@@ -59,6 +60,12 @@ class MlmScoring(ReadOnlyFormat):
                 yield found.rows()
         if len(found):
             yield found.rows()
+
+    def last_sentence(self, lines: Iterable[bytes]) -> int:
+        """The number of the last utterance, which may have no hypotheses."""
+        with suppress(InputError):
+            return len(read_object(_whole(lines, ""))) - 1
+        return -1
 
 
 def _hypotheses(one: object, name: str, found: Hypotheses) -> list[tuple[str, Any]]:

@@ -249,6 +249,11 @@ class Moses:
             yield append_features(line, features, total)
 
 
+def moses_lines(kbest: KBest, first_id: int = 0) -> Iterator[bytes]:
+    """New lines for candidates, whatever their file has."""
+    return (_new_line(kbest, row, first_id) for row in range(kbest.n))
+
+
 def _new_line(kbest: KBest, row: int, first_id: int) -> bytes:
     """A line for a candidate that comes from no file."""
     sentence = int(np.searchsorted(kbest.offsets, row, side="right")) - 1

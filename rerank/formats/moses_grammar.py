@@ -29,7 +29,7 @@ from rerank.errors import InputError
 from rerank.formats.tokens import NUMBER, Number, number, shown
 
 SEPARATOR = b"|||"
-_WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
+WORD_SCORES = "WordScores"  # Marian's scores of single tokens: a column, or among the features
 
 _ID = re.compile(rb"[0-9]+")
 _NUMBER_LIKE = re.compile(rb"%s|[+-]?(?:nan|inf|infinity)" % NUMBER.pattern, re.IGNORECASE)
@@ -91,7 +91,7 @@ def layout(line: bytes) -> Layout:
                 "'|||' inside a hypothesis is written &#124;&#124;&#124;"
             )
     values = list(feature_values(fields[column]))
-    dense = [v for v in values if not (is_sparse(v.name) or v.name == _WORD_SCORES)]
+    dense = [v for v in values if not (is_sparse(v.name) or v.name == WORD_SCORES)]
     widths = Counter(v.name for v in dense)
     rank = {name: i for i, name in enumerate(widths)}
     order = sorted(range(len(dense)), key=lambda j: rank[dense[j].name])
@@ -156,7 +156,7 @@ def features(field: bytes, number: Number) -> tuple[dict[str, list[float]], dict
     dense: dict[str, list[float]] = {}
     sparse: dict[str, float] = {}
     for _, name, token in feature_values(field):
-        if name == _WORD_SCORES:
+        if name == WORD_SCORES:
             continue
         if not is_sparse(name):
             dense.setdefault(name, []).append(number(token, name))
@@ -218,7 +218,7 @@ def _dialect(fields: Sequence[bytes], column: int, values: Sequence[Value]) -> I
         yield "old Moses labels, as in 'lm: -3.2'"
     if _GLUED.search(fields[column]):
         yield "no blank between label and value, as in Marian's 'F0=-3.2'"
-    if any(value.name == _WORD_SCORES for value in values):
+    if any(value.name == WORD_SCORES for value in values):
         yield "Marian's word scores among the features, ignored"
     if values and not values[0].label:
         yield "features without labels, called F0, F1, …"

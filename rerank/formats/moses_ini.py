@@ -56,6 +56,7 @@ _OLD_SECTIONS = {  # and their labels in k-best lists: ABBR_FULL_MAP of old mert
 }
 _UNTUNEABLE = b"UNTUNEABLECOMPONENT"  # of `moses -show-weights`: k-best lists lack its value
 _NEVER_TUNED = "weight of a feature that is never tuned, left out, as k-best lists leave it out"
+_RANGES = "init.opt of Moses' mert; its start weights are read, and not its ranges"
 _FALSE = (b"false", b"no", b"0")
 _NAME = re.compile(r"[^\s#\[{][^\s]*")
 # a line up to its first weight: `Name= w`, `Name=w`, where a sparse name may hold a `=`, or
@@ -111,6 +112,9 @@ def read_ini(
     own = b"weight" if sections and sections[-1] is not None else None
     old = own is not None and own not in sections
     if own is None:
+        if start := _init_opt(lines):
+            notices.add(_RANGES, source=source, line=start)
+            lines = [line if n <= start else b"" for n, line in enumerate(lines, 1)]
         lines = _on_one_line(lines)
     untuned = _untuned(lines, sections)
     for n, (line, section) in enumerate(zip(lines, sections, strict=True), 1):
@@ -186,6 +190,23 @@ def _is_untuned(text: bytes, untuned: Collection[bytes]) -> bool:
 
 def _old_name(section: bytes | None) -> str | None:
     return _OLD_SECTIONS.get((section or b"").decode())
+
+
+def _init_opt(lines: Sequence[bytes]) -> int | None:
+    """Number from 1 of the line of start weights in an init.opt of Moses' mert; None in others.
+
+    It has three lines of as many numbers: start, least and largest values. Three lines of one
+    number each are three weights.
+    """
+    rows = [
+        (n, text) for n, line in enumerate(lines, 1) if (text := _COMMENT.sub(b"", line).split())
+    ]
+    if len(rows) != 3 or len({len(text) for _, text in rows}) > 1 or len(rows[0][1]) < 2:
+        return None
+    if not all(NUMBER.fullmatch(token) for _, text in rows for token in text):
+        return None
+    low, high = ([float(token) for token in text] for _, text in rows[1:])
+    return rows[0][0] if all(a <= b for a, b in zip(low, high, strict=True)) else None
 
 
 def _on_one_line(lines: Sequence[bytes]) -> Sequence[bytes]:

@@ -5,7 +5,8 @@
 
 A score is a negative log-probability in nats, normalised by length as Sockeye was told to: it is
 read with its sign changed, as feature `logprob`. Further numbers of `scores` are those of target
-factors, features `factor1`, `factor2`, …, likewise. Objects are sentences in the order of the
+factors, features `factor1`, `factor2`, …, likewise; of a single translation, without `scores`,
+they are at `factor1_score`, `factor2_score`, …. Objects are sentences in the order of the
 file; `sentence_id`, which counts from 1 or is a text, is not read.
 
 Source: sockeye/output_handler.py of https://github.com/awslabs/sockeye.
@@ -14,6 +15,7 @@ Source: sockeye/output_handler.py of https://github.com/awslabs/sockeye.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, takewhile
 from typing import Any
 
 from rerank.corpus.rows import KBestRows
@@ -69,6 +71,10 @@ class Sockeye(ReadOnlyFormat):
                 carried(one, SOURCE_KEYS, "the source", notices, source, number),
             )
 
+    def last_sentence(self, lines: Iterable[bytes]) -> int:
+        """The number of the last object, which may have no translations."""
+        return sum(1 for line in lines if line.strip()) - 1
+
 
 def _add(
     found: Hypotheses,
@@ -80,7 +86,7 @@ def _add(
 ) -> None:
     """Add the hypotheses of an object."""
     texts = one.get("translations", [one.get("translation")])
-    scores = one.get("scores", [one.get("score")])
+    scores = one.get("scores", [_single(one)])
     if not (isinstance(texts, list) and isinstance(scores, list)):
         raise found.fault("expected lists at 'translations' and 'scores'")
     if len(texts) != len(scores):
@@ -93,6 +99,13 @@ def _add(
         written = text_of(text, "a translation", notices, source=source, line=line)
         values = [0.0 - cost for cost in costs]
         found.add(sentence, written, names, values, total=values[0])
+
+
+def _single(one: dict[str, Any]) -> list[object]:
+    """The scores of an object with one translation, those of its target factors after its own."""
+    score = one.get("score")
+    factors = takewhile(one.__contains__, (f"factor{i}_score" for i in count(1)))
+    return [*(score if isinstance(score, list) else [score]), *(one[key] for key in factors)]
 
 
 def carried(

@@ -106,6 +106,18 @@ class AnnotatedFormat(Protocol):
         ...
 
 
+@runtime_checkable
+class SentencesBeside(Protocol):
+    """A format whose files may name sentences that have no hypotheses."""
+
+    def last_sentence(self, lines: Iterable[bytes]) -> int:
+        """The highest id of such a sentence, or of any; -1 if there is none.
+
+        Entries with faults, which `read` reports, are left out.
+        """
+        ...
+
+
 def formats() -> list[KBestFormat]:
     """All formats, in the order in which they are asked whether a file is theirs.
 
@@ -272,6 +284,7 @@ def _complete(lines: Mapping[int, bytes]) -> list[bytes] | None:
 class Survey:
     """Figures of a k-best list: candidates and their words, highest sentence id, last line.
 
+    last_id: also of sentences without candidates, which some formats name;
     last_line: number of the last line that is not blank, whether or not its candidate is kept;
     rising: whether no sentence comes after a later one.
     """
@@ -291,7 +304,12 @@ def survey_of(
     rising = True
     seen: Counter[int] = Counter()
     top = math.inf if options.top is None else options.top
-    for rows in _read(path, notices or Notices(), options):
+    notices = notices or Notices()
+    known, lines = opened(path, notices, options)
+    if isinstance(known, SentencesBeside):
+        again = read_lines(path, notices.unreported(), encoded=options.encoded)
+        last_id = max(last_id, known.last_sentence(again))
+    for rows in known.read(lines, notices, source=display(path), clip=options.clip_inf):
         for sentence, text in zip(rows.sentences.tolist(), rows.texts.to_list(), strict=True):
             seen[sentence] += 1
             if seen[sentence] <= top:

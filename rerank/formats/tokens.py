@@ -14,6 +14,7 @@ from rerank.errors import InputError, RerankError
 
 NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(rb"[+-]?inf(?:inity)?", re.IGNORECASE)
+_NOT_PLAIN = re.compile("[^0-9A-Za-z]")
 _SHOWN = 60  # bytes of a token in a message
 
 Number: TypeAlias = Callable[[bytes, str], float]
@@ -61,6 +62,15 @@ def written(value: float, what: str, *, digits: int | None = None) -> bytes:
         raise RerankError(f"expected a finite number to write for {what}, found {value}")
     text = f"{value:.{digits}g}" if digits else repr(float(value)).removesuffix(".0")
     return text.replace("e+", "e").encode()
+
+
+def plain_name(name: str) -> str:
+    """The name of a feature in letters and digits, a letter first, as Moses reads it.
+
+    Empty for a name without any.
+    """
+    plain = _NOT_PLAIN.sub("", name)
+    return plain if not plain or plain[0].isalpha() else f"F{plain}"
 
 
 def shown(data: bytes) -> str:

@@ -28,10 +28,13 @@ from rerank.formats.moses_ini import (
     weight_line,
 )
 from rerank.formats.tokens import similar
+from rerank.formats.weight_names import fitted
 from rerank.notices import Notices
 
 MAX_BYTES = 16 << 20  # of a file, unpacked: some 400,000 sparse weights
 _PLACE = re.compile(r"F(?:0|[1-9][0-9]{0,8})")  # i-th dense value, as in kbmira.cpp of Moses
+ABSENT = "weight of a feature that no line of the list has, ignored"  # cdec leaves out zeros
+RENAMED = "weight of a feature that the list has in letters and digits"
 _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no k-best list
 
 
@@ -215,27 +218,37 @@ def vector(
 ) -> NDArray[np.float64]:
     """Weights (F,) in the order of a list's labels; `source` names their file in errors.
 
-    Weights without names (`by_place`) are applied in the order of the list's values, with a notice.
+    Weights without names (`by_place`) are applied in the order of the list's values, with a notice;
+    those of other names as `rerank.formats.weight_names` says.
     A feature without weight gets `default`, with a notice. InputError for such a feature if there
     is no default, for a weight of an unknown feature, and for a wrong number of weights.
     """
     notices = notices or Notices()
-    dense = by_place(weights.dense, labels, source=source)
-    if dense is not weights.dense:
+    dense, renamed = by_place(weights.dense, labels, source=source), False
+    if dense is weights.dense:
+        given = fitted(dense, weights.sparse, labels, source=source)
+        dense = given.dense
+        renamed = bool(given.renamed)
+        if renamed:
+            notices.add(RENAMED, source=source, names=given.renamed)
+    else:
         pairs = [f"F{i} → {name}" for i, name in enumerate(column_names(labels))]
         shown = ", ".join(pairs[:5] + ["…"] * (len(pairs) > 5))
         notices.add(f"weights without names, applied by place: {shown}", source=source)
     known = [label.name for label in labels]
     unknown = [name for name in dense if name not in known]
-    for name in unknown:
-        if _UNTUNED.fullmatch(name) is None:
+    absent = [name for name in unknown if _UNTUNED.fullmatch(name) is None]
+    if renamed and absent:
+        notices.add(ABSENT, source=source, names=absent)
+    for name in absent:
+        if not renamed:
             raise InputError(
                 f"expected weights of the list's features, found one of {name!r}; "
                 + similar(name, known),
                 source=source,
             )
-    if unknown:
-        notices.add("weight that Moses never tunes, ignored", source=source, names=unknown)
+    if untuned := [name for name in unknown if name not in absent]:
+        notices.add("weight that Moses never tunes, ignored", source=source, names=untuned)
     if default is not None and (lacking := [name for name in known if name not in dense]):
         notices.add(f"feature without weight; {default:g} is used", source=source, names=lacking)
     values: list[float] = []
@@ -257,6 +270,15 @@ def vector(
             )
         values += found
     return np.array(values, dtype=np.float64)
+
+
+def fitted_to(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
+    """The weights under the names of a list's features; see `vector`."""
+    dense = by_place(weights.dense, labels, source=source)
+    if dense is not weights.dense:
+        return replace(weights, dense=dense)
+    found = fitted(dense, weights.sparse, labels, source=source)
+    return replace(weights, dense=found.dense, sparse=found.sparse)
 
 
 def by_place(

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from rerank.corpus.columns import TextColumn
 from rerank.corpus.documents import Documents
 from rerank.corpus.escaping import FORMS, with_texts
 from rerank.corpus.kbest import KBest
@@ -17,6 +18,14 @@ from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic_all, check_outputs
 from rerank.files.paths import display
 from rerank.formats.document_nbest import document_lines
+from rerank.formats.further_columns import (
+    AFTER_TOTAL,
+    as_moses_writes,
+    further_columns,
+    with_columns,
+)
+from rerank.formats.jsonl import kept_keys, lines_with_keys
+from rerank.formats.moses import moses_lines
 from rerank.formats.table import KBestFormat, lines_of
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.input_order import in_source_order
@@ -57,8 +66,9 @@ def convert(
     Memory: `rerank.pipeline.lists.PIECE` sentences, or the largest document where sentences of the
     list are not in order, and to write lists of documents.
 
-    Moses lists that stay so keep every byte that is not to change. Without documents, which only
-    lists of documents and lists whose ids are not in order need, each sentence is one.
+    Moses lists that stay so keep every byte that is not to change; those of Marian and of other
+    dialects are written as Moses writes them (`rerank.formats.further_columns`). Without documents,
+    which only lists of documents and lists whose ids are not in order need, each sentence is one.
     UsageError for options that have no meaning together; InputError for a list that the format
     cannot hold.
     """
@@ -188,14 +198,41 @@ def _writer(
     def lines(d: int, name: str, kbest: KBest) -> Iterator[tuple[int, bytes]]:
         documents = source.documents
         kbest = replace(kbest, side=beside.of_sentences(kbest, documents))
-        if source.file.format.name != target.name:
-            kbest = replace(kbest, lines=None)
-            if target.name == "moses" and kbest.texts.block_has(b"|||"):
-                _refuse_bars(kbest)
+        as_read = source.file.format.name
+        if as_read != target.name and target.name == "moses" and kbest.texts.block_has(b"|||"):
+            _refuse_bars(kbest)
+        kbest = _in_form(kbest, as_read, target.name, documents, source.notices, first_id)
         nothing = np.zeros((kbest.n, 0))
         return lines_of(target, kbest, documents, (), nothing, None, first_id=first_id)
 
     return lines
+
+
+def _in_form(
+    kbest: KBest, as_read: str, target: str, documents: Documents, notices: Notices, first_id: int
+) -> KBest:
+    """The lists with lines of another format, which hold what it keeps beside the features."""
+    if kbest.lines is None or (as_read == target and target != "moses"):
+        return kbest
+    if as_read == target:
+        own = kbest.lines.to_list()
+        new = [as_moses_writes(line, notices, source=kbest.source) for line in own]
+        return kbest if new == own else replace(kbest, lines=TextColumn.of(new))
+    if (as_read, target) == ("moses", "jsonl"):
+        own = kbest.lines.to_list()
+        keys = (further_columns(line, notices, source=kbest.source) for line in own)
+        return replace(kbest, lines=TextColumn.of(lines_with_keys(kbest.texts.to_list(), keys)))
+    if (as_read, target) == ("jsonl", "moses"):
+        others = [kept_keys(kbest, row)[1] for row in range(kbest.n)]
+        if any(key in one for one in others for key in AFTER_TOTAL):
+            sentences = (
+                replace(kbest.sentence(t), lines=None, first=documents.line(kbest.first + t))
+                for t in range(len(kbest))
+            )
+            lines = (line for one in sentences for line in moses_lines(one, first_id))
+            found = [with_columns(a, b) for a, b in zip(lines, others, strict=True)]
+            return replace(kbest, lines=TextColumn.of(found))
+    return replace(kbest, lines=None)
 
 
 def _refuse_bars(kbest: KBest) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
-from rerank.errors import InputError, RerankError, UsageError
+from rerank.errors import RerankError, UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.paths import display
 from rerank.formats.moses_ini import merged
@@ -100,7 +100,7 @@ def tune_moses(
     space = FeatureSpace.of(data.labels, (), total=False)
     tuned = _features(weights, given, init, space, notices=notices, announce=announce)
     tuned.check(space, announce)
-    sparse = given.sparse if given else {}
+    sparse = tuned.other_sparse(space)
     if lacking := set(data.sparse.names) - sparse.keys():
         kind = "sparse feature without weight, counted as 0"
         notices.add(kind, source=display(weights.start or features[0]), count=len(lacking))
@@ -188,20 +188,7 @@ def _features(
         elif values.weights.any():
             source, given = display(init), Weights(by_name(values.weights, space))
             return TunedFeatures(weights.features, given, source, weights.ranges, "--tune")
-    if given is not None:
-        _refuse_columns(given, space, source)
     return TunedFeatures(weights.features, given, source, weights.ranges, "--tune")
-
-
-def _refuse_columns(given: Weights, space: FeatureSpace, source: str) -> None:
-    """`InputError` for weights of `LM0_0`, which would be taken for a sparse feature."""
-    columns = {f"{label.name}_{i}" for label in space.labels for i in range(label.width)}
-    if wrong := sorted(columns & given.sparse.keys()):
-        name = wrong[0].rpartition("_")[0]
-        raise InputError(
-            f"expected weights of features as a line '{name}= w w', found one of {wrong[0]!r}",
-            source=source,
-        )
 
 
 def _held(pool: Pool, tuned: NDArray[np.int64], start: NDArray[np.float64]) -> Pool:

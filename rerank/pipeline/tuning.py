@@ -183,13 +183,13 @@ def _tune(
             announce(f"decoded: {'; '.join(one.to_text() for one in scores)}")
         # here, since a copy of standard input exists only as long as the lists are open
         made = provenance(source, files, result, search)
-        made |= _of_systems(result, source)
-        made |= score_entries(result.statistics, scores)
+        made |= _of_systems(result, source) | score_entries(result.statistics, scores)
         made |= {**chosen_entries(result), "flat": flat}
         if lists.drop_unreferenced:
             made["unreferenced"] = documents.n_left_out
         alpha = result.scale.alpha if result.scale else None
-        written = Weights(by_name(result.full, task.space), features.sparse, alpha, made)
+        sparse = features.other_sparse(task.space)
+        written = Weights(by_name(result.full, task.space), sparse, alpha, made)
         write_weights(weights.out, written, base=frame, notices=notices)
         saved.discard()
     return Tuning(written, result)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rerank.corpus.labels import Label
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.lines import read_lines
 from rerank.files.outputs import atomic, check_outputs
 from rerank.files.paths import FilePath, display
 from rerank.formats.moses_ini import merged
-from rerank.formats.table import detect
+from rerank.formats.table import opened
 from rerank.formats.weight_formats import to_bytes
-from rerank.formats.weights import Weights, by_place, read_base, read_weights
+from rerank.formats.weights import Weights, fitted_to, read_base, read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.registry import MOSES_INI, WEIGHT_FORMATS
 
@@ -31,8 +28,9 @@ def convert_weights(
 
     The format of the file is recognised (`read_weights`). to: a name of
     `rerank.registry.WEIGHT_FORMATS`, or
-    `moses-ini`, for which `base` is the moses.ini to write them into. kbest: a list whose features
-    weights without names (F0, F1, …) belong to, in their order. O(number of weights).
+    `moses-ini`, for which `base` is the moses.ini to write them into. kbest: a list for whose
+    features the weights are, for weights without names (F0, F1, …) or with those of other tools
+    (`rerank.formats.weight_names`). O(number of weights).
     """
     notices = notices or PythonWarnings()
     if to != MOSES_INI:
@@ -62,19 +60,19 @@ def convert_weights(
 def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
     """The weights under the names of a list's features."""
     labels = _labels(kbest)
-    dense = by_place(weights.dense, labels, source=source)
-    if dense is weights.dense:
+    named = fitted_to(weights, labels, source=source)
+    if named.dense == weights.dense:
         raise UsageError(
-            f"--kbest {display(kbest)}: the weights have names already, or the features of the "
-            "list have none; leave it out"
+            f"--kbest {display(kbest)}: the weights have names of the list already, or the "
+            "features of the list have none; leave it out"
         )
-    return replace(weights, dense=dense)
+    return named
 
 
 def _labels(kbest: FilePath) -> tuple[Label, ...]:
     """The features of a list."""
     notices = Notices()
-    known, lines = detect(read_lines(kbest, notices), source=display(kbest))
+    known, lines = opened(kbest, notices)
     for rows in known.read(lines, notices, source=display(kbest), clip=1.0):
         return tuple(rows.labels)
     raise InputError("expected a k-best list, found no hypotheses", source=display(kbest))

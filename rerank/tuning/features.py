@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.labels import column_names
 from rerank.errors import UsageError
-from rerank.formats.weights import Weights, by_place, vector
+from rerank.formats.weights import Weights, fitted_to, vector
 from rerank.scorers.features import TOTAL, FeatureSpace
 from rerank.tuning.best_alone import Alternatives
 from rerank.tuning.bounds import Bounds
@@ -42,6 +42,12 @@ class TunedFeatures:
     def sparse(self) -> Mapping[str, float]:
         """Weights of sparse features, which are not tuned."""
         return {} if self.given is None else self.given.sparse
+
+    def other_sparse(self, space: FeatureSpace) -> Mapping[str, float]:
+        """Those weights of sparse features that are not start weights of dense ones."""
+        if self.given is None:
+            return {}
+        return fitted_to(self.given, space.labels, source=self.source).sparse
 
     def start(self, space: FeatureSpace) -> NDArray[np.float64]:
         """Start weights (F,)."""
@@ -92,7 +98,7 @@ class TunedFeatures:
         self.bounds(space)
         if self.given is None:
             return
-        known = by_place(self.given.dense, space.labels, source=self.source)
+        known = fitted_to(self.given, space.labels, source=self.source).dense
         missing = [label.name for label in space.labels if label.name not in known]
         if missing:
             announce(f"features without a weight in {self.source} begin at 0: {', '.join(missing)}")

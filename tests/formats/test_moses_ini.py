@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rerank.corpus import LARGEST
 from rerank.errors import InputError, UsageError
-from rerank.formats.moses_ini import merged, read_scale, scale_line
+from rerank.formats.moses_ini import merged, read_ini, read_scale, scale_line
 from rerank.formats.weights import Weights, weights_from_lines
 from rerank.notices import Notices
 
@@ -196,3 +196,19 @@ def test_weights_written_into_an_ini_read_back_and_the_rest_stays(
     untouched = [line for line in lines if line not in old]
     assert [line for line in found if line in untouched][: len(untouched)] == untouched
     assert merged(found, dense, sparse, alpha, Notices()) == found
+
+
+def test_of_an_init_opt_the_start_weights_are_read() -> None:
+    notices = Notices()
+    dense, sparse, _ = read_ini([b"1 0.5 -1", b"0 0 -2", b"1 1 1", b""], notices, source="init.opt")
+    assert (dense, sparse) == ({"F0": (1.0,), "F1": (0.5,), "F2": (-1.0,)}, {})
+    assert notices.lines() == [
+        "1 x init.opt of Moses' mert; its start weights are read, and not its ranges, "
+        "first at init.opt:1"
+    ]
+
+
+@pytest.mark.parametrize("text", ["1\n0\n2", "1 2\n3 1\n2 2", "1 2\n0 0", "1 2\n0 0\n1"])
+def test_other_lines_of_numbers_are_all_weights(text: str) -> None:
+    dense, _, _ = read_ini(text.encode().split(b"\n"), Notices())
+    assert sum(map(len, dense.values())) == len(text.split())

@@ -32,6 +32,22 @@ def test_factors_have_features_of_their_own() -> None:
     }
 
 
+def test_factors_of_a_single_translation_have_keys_of_their_own() -> None:
+    single = '{"sentence_id": 1, "translation": "x", "score": 4, "factor1_score": 5}'
+    several = (
+        '{"sentence_id": 2, "translation": "y", "score": 1, "factor1_score": 2, '
+        '"translations": ["y", "z"], "scores": [[1, 2], [3, 4]]}'
+    )
+    assert features(rows_of(Sockeye(), single)) == {"logprob": [-4.0], "factor1": [-5.0]}
+    for text in (f"{single}\n{several}", f"{several}\n{single}"):
+        found = features(rows_of(Sockeye(), text))
+        assert sorted(zip(found["logprob"], found["factor1"], strict=True)) == [
+            (-4.0, -5.0),
+            (-3.0, -4.0),
+            (-1.0, -2.0),
+        ]
+
+
 def test_it_is_recognised_before_other_json() -> None:
     lines = LIST.encode().splitlines()
     assert detect(iter(lines))[0].name == "sockeye"

@@ -99,3 +99,37 @@ def test_a_survey_says_whether_sentences_come_in_order(
     file = tmp_path / "list"
     file.write_text("".join(f"{i} ||| a ||| F= 1 ||| 1\n" for i in ids))
     assert survey_of(file).rising is rising
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("S-0\ts\nH-0\t-1\tx\nS-1\ts\nS-2\ts\n", 2),
+        ("O\ts\nH\t-1\tx\nO\ts\n", 1),
+        ('{"candidates": ["x"]}\n\n{"candidates": []}\n{"candidates": [ ]}\n', 2),
+        ('{"id": 3, "candidates": ["x"]}\n{"id": 7, "candidates": []}\n', 7),
+        ('{"id": 3, "candidates": ["x"]}\n{"id": 7, "candidates": [}\n', None),
+        (
+            '{"sentence_id": 1, "translation": "x", "score": 1}\n'
+            '{"sentence_id": 2, "translations": [], "scores": []}\n',
+            1,
+        ),
+        ("NC=1\nNC=0\nNC=0\n", 1),
+        ('{"a": {"ref": "x", "hyp_1": {"score": 1, "text": "x"}}, "b": {"ref": "y"}}', 1),
+    ],
+    ids=["fairseq", "interactive", "jsonl", "ids", "fault", "sockeye", "mbr-nmt", "mlm-scoring"],
+)
+def test_sentences_without_hypotheses_at_the_end_count(
+    tmp_path: Path, text: str, last: int | None
+) -> None:
+    path = tmp_path / "list"
+    path.write_text(text)
+    if last is None:
+        with pytest.raises(InputError, match=":2: expected one JSON object"):
+            survey_of(path)
+        return
+    assert survey_of(path).last_id == last
+    notices = Notices()
+    (kbest,) = read_documents(path, Documents.one(last + 1), notices)
+    assert len(kbest) == last + 1
+    assert any("without hypotheses" in line for line in notices.lines())

@@ -73,7 +73,7 @@ def test_weights_with_names_stay_as_they_are() -> None:
         ("1 2", 2),
         ("1 2 3 4", 4),
         ("F0 1\nF1 2\nF3 3", 3),
-        ("1 2 3\n0 0 0\n1 1 1", 9),
+        ("1 2 3\n0 0 0\n1 1 -1", 9),
     ],
 )
 def test_another_number_of_weights_is_refused(text: str, n: int) -> None:

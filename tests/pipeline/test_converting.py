@@ -39,6 +39,18 @@ def test_a_moses_list_that_stays_one_keeps_every_byte() -> None:
     ]
 
 
+def test_a_list_of_marian_becomes_one_that_moses_reads_and_keeps_its_alignments() -> None:
+    write("marian", ["0 ||| a b ||| 0-0 1-1 ||| WordScores= -1 -2 ||| F0=-0.5 F1= 2 ||| -0.25"])
+    moses = ["0 ||| a b ||| F0= -0.5 F1= 2 ||| -0.25 ||| 0-0 1-1"]
+    assert convert("--kbest marian --to moses") == moses
+    (line,) = convert("--kbest marian --to jsonl")
+    (candidate,) = json.loads(line)["candidates"]
+    assert (candidate["alignment"], candidate["word_scores"]) == ("0-0 1-1", "-1 -2")
+    Path("out").rename("lists.jsonl")
+    assert convert("--kbest lists.jsonl --to jsonl") == [line]
+    assert convert("--kbest lists.jsonl --to moses") == moses
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not here")
 @pytest.mark.parametrize("name", ["moses-oldstyle-europarl", "moses-extractor.1"])
 def test_real_lists_keep_every_byte(name: str) -> None:
@@ -63,7 +75,7 @@ def test_json_lines_have_the_documents_and_come_back() -> None:
     Path("out").rename("m.jsonl")
     back = convert("--kbest m.jsonl --to moses --docs-out docs")
     assert read("docs") == ["x", "x", "y"]
-    assert back[1] == "0 ||| a lamp burns ||| LM0= -8.25 TM0= -1 -3 tag_a= 1 ||| -8.25"
+    assert back[1] == "0 ||| a lamp burns ||| LM0= -8.25 TM0= -1 -3 tag_a= 1 ||| -8.25 ||| 0-0"
     assert convert("--kbest m.jsonl --to jsonl") == read("m.jsonl")
 
 
