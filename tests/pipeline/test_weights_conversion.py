@@ -37,7 +37,9 @@ def test_weights_without_names_get_those_of_a_list(here: Path) -> None:
     Path("kbest").write_text("0 ||| x ||| LM0= -1 TM0= -2 -3 ||| 1\n")
     convert_weights("kbmira", "dense", "out", kbest="kbest", notices=Notices())
     assert Path("out").read_text() == Path("run7.dense").read_text()
-    with pytest.raises(UsageError, match="--kbest kbest: the weights have names of the list already"):
+    with pytest.raises(
+        UsageError, match="--kbest kbest: the weights have names of the list already"
+    ):
         convert_weights("run7.dense", "dense", "out", kbest="kbest", notices=Notices())
     Path("kbest").write_text("0 ||| x ||| LM0= -1 ||| 1\n")
     with pytest.raises(InputError, match="kbmira: expected 1 weights without names, F0 to F0"):
