@@ -53,9 +53,9 @@ def looks_like(head: Sequence[bytes]) -> str:
             "`rerank convert --kbest FILE --kbest-format tabs --to moses --out FILE`"
         )
     return (
-        "it looks like plain text: if it has K hypotheses of each sentence, a line each, use "
-        "`rerank convert --kbest FILE --kbest-format flat:K --kbest-scores SCORES --to moses "
-        "--out FILE`; of Portage's nbest and ffvals, --kbest-format portage:K --kbest-scores FFVALS"
+        "it looks like plain text: if it has K hypotheses of each sentence, a line each, use, with "
+        "portage:K in place of flat:K and ffvals as SCORES for a list of Portage, `rerank convert "
+        "--kbest FILE --kbest-format flat:K --kbest-scores SCORES --to moses --out FILE`"
     )
 
 

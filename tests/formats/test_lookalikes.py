@@ -63,7 +63,7 @@ def test_failed_requests_of_a_batch_have_no_candidates() -> None:
         ("<dataset id='x'>", "--systems NAME=FILE#SYSTEM"),
         ("<tstset setid='x'>", "--systems FILE"),
         ("1.5\t-2", "--kbest-format portage:K"),
-        ("the text", "--kbest-format portage:K --kbest-scores FFVALS"),
+        ("the text", "portage:K in place of flat:K and ffvals as SCORES"),
         ("a text\tthe text", "--kbest-format tabs"),
         ('{"a": 1', "is cut off"),
         ("{'a': 1}", "double quotes"),

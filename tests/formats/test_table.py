@@ -41,7 +41,7 @@ def test_a_file_of_no_known_format_is_refused_with_its_line_and_the_formats_trie
     with pytest.raises(
         InputError,
         match=r"^dev.txt:3: expected a k-best list, found 'a b c'; it looks like plain text: .*"
-        r"`rerank convert .*`; .*; formats tried: .*, moses; `rerank",
+        r"`rerank convert .*`; formats tried: .*, moses; `rerank",
     ):
         detect(iter([b"", b"  ", b"a b c", LINE]), source="dev.txt")
 
