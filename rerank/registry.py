@@ -201,6 +201,7 @@ FORMATS: Registry[Callable[[], KBestFormat]] = Registry(
         "flat": "rerank.formats.flat:Flat",
         "portage": "rerank.formats.portage:Portage",
         "tabs": "rerank.formats.tabs:Tabs",
+        "nematus": "rerank.formats.nematus:Nematus",
         "moses": "rerank.formats.moses:Moses",
     },
 )

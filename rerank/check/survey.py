@@ -12,7 +12,8 @@ from rerank.check.findings import Findings
 from rerank.check.summary import BleuScores, Features, Unknown
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
-from rerank.corpus.references import note_differences, note_identity
+from rerank.corpus.references import note_identity
+from rerank.corpus.spelling import Spelling, note_spelling
 from rerank.errors import InputError
 from rerank.formats.weights import Weights, vector
 from rerank.scorers.features import TOTAL
@@ -52,7 +53,7 @@ class ListSurvey:
         self._tokenize = tokenize
         self._counts: list[NDArray[np.int64]] = []
         self._firsts: list[bytes] = []
-        self._numbers: list[int | None] = []
+        self._spelling = Spelling()
         self._rows: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
 
     def add(self, kbest: KBest) -> None:
@@ -67,7 +68,7 @@ class ListSurvey:
         for t in range(len(kbest)):
             rows = kbest.rows(t)
             self._firsts.append(kbest.text(rows[0]) if rows else b"")
-            self._numbers.append(kbest.line_number(rows[0]) if rows else None)
+        self._spelling.add(kbest.texts.to_list(), map(kbest.line_number, range(kbest.n)))
         self._rows.append(self._statistics(kbest))
 
     @property
@@ -96,14 +97,9 @@ class ListSurvey:
 
         n = len(self._firsts)
         targets = self._references[:n]
-        present = [t for t, number in enumerate(self._numbers) if number is not None]
-        note_differences(
-            [self._firsts[t] for t in present],
-            [line for sentence in targets for line in sentence],
-            self._findings,
-            source=self.name,
-            numbers=[self._numbers[t] for t in present],
-        )
+        expected = Spelling()
+        expected.add(line for sentence in targets for line in sentence)
+        note_spelling(self._spelling, expected, self._findings, source=self.name, of_lists=True)
         note_identity(self._firsts, targets, self._findings, source=self.name)
         first, oracle = (
             float(corpus_bleu(np.concatenate(rows).sum(axis=0)))

@@ -232,7 +232,8 @@ def _id(line: bytes, source: str, number: int) -> str:
     name = line.decode().strip(" \t\r")
     if not name:
         raise InputError(
-            "expected a document id, found a blank line; give each source line one",
+            "expected a document id, found a blank line; give each source line one, or, where "
+            "blank lines stand between documents, give --docs-format blank-lines",
             source=source,
             line=number,
         )

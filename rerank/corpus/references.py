@@ -1,21 +1,14 @@
-"""Reference translations, and checks that hypotheses and references are comparable.
-
-A reference file has as many lines as the source. Hypotheses and references that differ in escaping
-or Unicode normalisation get a notice.
-"""
+"""Reference translations: files that have as many lines as the source."""
 
 from __future__ import annotations
 
-import html
-import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import compress, permutations
-from typing import Literal
-from unicodedata import is_normalized
+from itertools import compress
 
 from rerank.corpus.documents import Documents, shown_id
+from rerank.corpus.spelling import ESCAPE, UNESCAPE
 from rerank.corpus.translations import Translation, documents_in, read_texts_of
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import count_lines, is_pipe
@@ -25,8 +18,6 @@ from rerank.notices import Notices
 _PLACEHOLDERS = (b"NO TRANSLATION AVAILABLE", b"NO BEST TRANSLATION")  # of WMT and Moses' tools
 UNREFERENCED = "sentence without reference, left out (--drop-unreferenced)"
 _SPARSEST = 1000  # sentences of documents for one with a reference, which are not believed
-_UNESCAPE = "deescape-special-chars.perl"
-_ESCAPE = re.compile(rb"&(?:amp|lt|gt|apos|quot|#124|#91|#93);")
 
 
 def read_with_documents(
@@ -180,42 +171,6 @@ def _is_pipe(references: Sequence[FilePath]) -> bool:
     return is_pipe(file_of(references[0]))
 
 
-def note_differences(
-    hypotheses: Sequence[bytes],
-    references: Sequence[bytes],
-    notices: Notices,
-    *,
-    source: str = "",
-    numbers: Sequence[int | None] | None = None,
-) -> None:
-    """Add a notice where only one side has Moses' escapes (`&apos;`), or is in Unicode form NFD.
-
-    Where both sides have escapes, also for those of which the other side has the character alone.
-    numbers: line numbers of the hypotheses in their file `source` [default: 1, 2, …].
-    """
-    both = {"hypotheses": hypotheses, "references": references}
-    for (side, lines), (other, others) in permutations(both.items()):
-        escapes, decomposed = _unshared(_escapes(lines), others), _not_in(lines, "NFC")
-        kinds = dict[str, list[int]]()
-        if escapes:
-            kind = (
-                f"mixed escaping: {side} contain {next(iter(escapes.values()))} and similar, "
-                f"{other} do not; unescape the {side} with Moses' {_UNESCAPE}"
-            )
-            kinds[kind] = list(escapes)
-        if decomposed and not _not_in(others, "NFC") and _not_in(others, "NFD"):
-            kind = (
-                f"{side} in Unicode form NFD, {other} in NFC: equal words differ; "
-                f"convert the {side} with: uconv -x any-nfc"
-            )
-            kinds[kind] = decomposed
-        for kind, (first, *rest) in kinds.items():
-            line = None
-            if side == "hypotheses":
-                line = first + 1 if numbers is None else numbers[first]
-            notices.add(kind, source=source, line=line, count=1 + len(rest))
-
-
 def note_identity(
     hypotheses: Sequence[bytes],
     references: Sequence[Sequence[bytes]],
@@ -241,7 +196,7 @@ def _note_mixed_references(
             (first, (escape, *_)), *rest = found.items()
             notices.add(
                 f"mixed escaping: this reference contains {escape} and similar, another one does "
-                f"not; unescape it with Moses' {_UNESCAPE}",
+                f"not; unescape it with Moses' {UNESCAPE}",
                 source=name,
                 line=first + 1,
                 count=1 + len(rest),
@@ -250,34 +205,5 @@ def _note_mixed_references(
 
 def _escapes(lines: Iterable[bytes]) -> dict[int, list[str]]:
     """The escapes of each line that has one, by index of the line."""
-    found = enumerate(map(_ESCAPE.findall, lines))
+    found = enumerate(map(ESCAPE.findall, lines))
     return {place: [one.decode() for one in escapes] for place, escapes in found if escapes}
-
-
-def _unshared(escapes: Mapping[int, list[str]], others: Sequence[bytes]) -> dict[int, str]:
-    """The first escape of each line that other lines do not have, by index of the line.
-
-    If the others have escapes of some characters, only those count whose character stands there
-    unescaped.
-    """
-    shared = {escape for line in _escapes(others).values() for escape in line}
-    own = {escape for line in escapes.values() for escape in line} - shared
-    if shared:
-        own = {escape for escape in own if any(map(_bare(escape).search, others))}
-    firsts = ((n, next((one for one in line if one in own), "")) for n, line in escapes.items())
-    return {n: first for n, first in firsts if first}
-
-
-def _bare(escape: str) -> re.Pattern[bytes]:
-    """A pattern of the character of an escape, as it stands in text without escapes."""
-    character = re.escape(html.unescape(escape).encode())
-    return re.compile(character + (rb"(?![a-z#0-9]+;)" if escape == "&amp;" else b""))
-
-
-def _not_in(lines: Iterable[bytes], form: Literal["NFC", "NFD"]) -> list[int]:
-    """Indices of the lines that are not in a normal form of Unicode."""
-    return [
-        place
-        for place, line in enumerate(lines)
-        if not line.isascii() and not is_normalized(form, line.decode())
-    ]

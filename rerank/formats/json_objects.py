@@ -29,7 +29,7 @@ def read_object(content: bytes, *, source: str = "", line: int | None = None) ->
     except json.JSONDecodeError as fault:
         raise InputError(
             f"expected one JSON object, found {shown(content)}: {fault.msg} at column "
-            f"{fault.colno}",
+            f"{fault.colno}{_cure(content, fault)}",
             source=source,
             line=None if line is None else line + fault.lineno - 1,
         ) from None
@@ -44,6 +44,17 @@ def read_object(content: bytes, *, source: str = "", line: int | None = None) ->
             f"expected a JSON object, found {shown(content)}", source=source, line=line
         )
     return found
+
+
+def _cure(content: bytes, fault: json.JSONDecodeError) -> str:
+    """What to do about a line that is no JSON."""
+    if fault.msg == "Extra data":
+        return "; `jq -c . FILE` writes an object a line"
+    if fault.pos >= len(fault.doc.rstrip()):
+        return "; the file is cut off, or has objects on several lines: try `jq -c . FILE`"
+    if re.match(rb"\s*\{\s*'", content):
+        return "; JSON has double quotes: write it with json.dumps"
+    return "; correct the line, or write it again with json.dumps or `jq -c`"
 
 
 def read_objects(

@@ -25,6 +25,10 @@ from rerank.formats import moses_grammar as grammar
 from rerank.formats import tokens
 from rerank.notices import Notices
 
+COSTS = (
+    "hypothesis with numbers without labels, positive in all of the list, that look like costs; "
+    "give --kbest-format nematus, or weights with a negative sign"
+)
 _BLANK = "blank line, skipped"
 _CHUNK = 1 << 20  # bytes; for a shorter list it is not worth loading a compiler
 _KERNEL = "rerank.formats.moses_line_kernel"
@@ -50,6 +54,7 @@ def read_rows(
                 notices.refuse(fault)
                 continue
             yield from filter(len, map(reader.rows, chunks(chain([line], lines))))
+            reader.finish()
         else:
             notices.add(_BLANK, source=source, line=number)
 
@@ -76,10 +81,13 @@ class _Reader:
     ) -> None:
         self._notices = notices
         self._source = source
+        self._first = number
         self._line = number  # of the current line
         self._number = tokens.list_number(clip, partial(self._note, "infinite number, clipped"))
         with self._placed():
             self._layout = grammar.layout(first)
+        # lines without labels, as long as all of their numbers are positive
+        self._costs = 0 if self._layout.unlabelled else None
         for kind in self._layout.dialect:
             self._note(kind)
 
@@ -124,8 +132,16 @@ class _Reader:
                 self._note(kind)
             done[row] = True
         self._line = first + n
+        if self._costs is not None:
+            positive = bool((rows.dense[done] > 0).all())
+            self._costs = self._costs + int(done.sum()) if positive else None
         rows = replace(rows, sparse=_replaced(sparse, found))
         return rows if done.all() else rows.take(np.flatnonzero(done))
+
+    def finish(self) -> None:
+        """Warn of a whole list that looks like one of costs."""
+        if self._costs:
+            self._notices.add(COSTS, source=self._source, line=self._first, count=self._costs)
 
     def _note_sparse(self, rows: NDArray[np.int64]) -> None:
         if len(rows):

@@ -58,6 +58,7 @@ class Layout:
     column: int  # the one that holds the features; the next one is the total
     labels: tuple[Label, ...]
     values: tuple[tuple[bytes, int], ...]  # per dense value: label before it, its place in a row
+    unlabelled: bool  # whether its numbers have no labels
     dialect: tuple[str, ...]  # notices: how the list differs from what Moses writes today
 
 
@@ -101,6 +102,7 @@ def layout(line: bytes) -> Layout:
         column=column,
         labels=tuple(Label(*item) for item in widths.items()),
         values=tuple((v.label, place) for v, place in zip(dense, places, strict=True)),
+        unlabelled=bool(values) and not any(value.label for value in values),
         dialect=tuple(_dialect(fields, column, values)),
     )
 

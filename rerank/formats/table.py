@@ -25,8 +25,7 @@ from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.lines import is_pipe, read_lines
 from rerank.files.paths import FilePath, display
-from rerank.formats import moses_grammar as grammar
-from rerank.formats.json_objects import read_object
+from rerank.formats.lookalikes import looks_like
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 from rerank.registry import FORMATS
@@ -145,46 +144,14 @@ def detect(lines: Iterator[bytes], *, source: str = "") -> tuple[KBestFormat, It
     for known in tried:
         if known.detect(head):
             return known, chain(head, lines)
-    line = head[content[0] - 1]
+    rest = head[content[0] - 1 :]
+    meaning = looks_like(rest)
+    meaning += "; " if meaning else ""
     raise InputError(
-        f"expected a k-best list, found {shown(line)}; {_looks_like(line)}formats tried: "
+        f"expected a k-best list, found {shown(rest[0])}; {meaning}formats tried: "
         f"{', '.join(known.name for known in tried)}; `rerank list formats` shows a line of each",
         source=source,
         line=content[0],
-    )
-
-
-_OTHERS = {  # how files begin that are no k-best lists, and what to do with them
-    rb"\s*<(?:\?xml|dataset|srcset|refset|tstset|doc)\b": "it looks like SGML or XML of documents, "
-    "with one translation of each sentence",
-    rb"(?:FEATURES|SCORES)_(?:TXT|BIN)_BEGIN": "it looks like a file of Moses' extractor: "
-    "`rerank tune-moses --features FILE` reads it",
-    rb"\\data\\": "it looks like a language model in ARPA format: give it as --ngram",
-}
-
-
-def _looks_like(line: bytes) -> str:
-    """What a file may be that begins with this line, and what to do with it."""
-    for pattern, meaning in _OTHERS.items():
-        if re.match(pattern, line):
-            return f"{meaning}; "
-    if re.match(rb"\s*[\[{]", line):
-        try:
-            read_object(line)
-        except InputError as fault:
-            return f"it looks like JSON: {fault}; "
-        return "it looks like JSON, but has no list of candidates in an object a line; "
-    if grammar.SEPARATOR in line:
-        return ""
-    if b"\t" in line:
-        return (
-            "it looks like plain text with TABs: if a line has the hypotheses of a sentence, use "
-            "`rerank convert --kbest FILE --kbest-format tabs --to moses --out FILE`; "
-        )
-    return (
-        "it looks like plain text: if it has K hypotheses of each sentence, a line each, use "
-        "`rerank convert --kbest FILE --kbest-format flat:K --kbest-scores SCORES --to moses "
-        "--out FILE`; "
     )
 
 

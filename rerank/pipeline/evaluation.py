@@ -10,7 +10,8 @@ from pathlib import Path
 from rerank.corpus.casing import detruecased, truecased
 from rerank.corpus.detokenisation import detokenised, note_detokenised
 from rerank.corpus.documents import Documents
-from rerank.corpus.references import note_differences, note_identity, read_with_documents
+from rerank.corpus.references import note_identity, read_with_documents
+from rerank.corpus.spelling import note_differences
 from rerank.corpus.translations import files_of, read_translation
 from rerank.errors import InputError, UsageError
 from rerank.files.inputs import InputFiles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from lm.training.processes import Processes
     from lm.training.settings import Report, Settings
     from lm.training.trainer import Trainer
+
+_CONFIG_BYTES = 1 << 20  # more than any configuration of a model
 
 
 def train_lm(
@@ -192,8 +195,24 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
             f"--lm {folder}: this command takes models made by train-lm; Hugging Face models are "
             "scorers of decode, score, tune-mert and the others that read k-best lists"
         )
+    if not folder.exists() or _is_transformers(folder):
+        found = "a Hugging Face model" if folder.exists() else "none"
+        raise InputError(
+            f"{folder}: expected a folder made by `rerank train-lm`, found {found}; the folder of "
+            "a Hugging Face model is given as --lm NAME=hf:DIR"
+        )
     with _valid_files():
         return load_model(folder, choose_device(device, threads), MODELS)
+
+
+def _is_transformers(folder: Path) -> bool:
+    """Whether a folder was written by `save_pretrained` of Hugging Face's transformers."""
+    try:
+        with (folder / "config.json").open("rb") as file:
+            found = json.loads(file.read(_CONFIG_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and ("model_type" in found or "architectures" in found)
 
 
 def open_forward_model(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rerank.corpus.kbest import KBest
-from rerank.corpus.references import note_differences
+from rerank.corpus.spelling import note_differences
 from rerank.errors import InputError
 from rerank.metrics import Metric
 from rerank.pipeline.run_loop import run_loop

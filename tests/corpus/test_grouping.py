@@ -106,6 +106,20 @@ def test_holes_are_named() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("documents", "sizes"),
+    [
+        (Documents.from_lines([b"2", b"3", b"1"]), True),
+        (Documents.from_lines([b"a2", b"3", b"1"]), False),
+        (Documents.each(3), False),
+    ],
+)
+def test_ids_that_are_numbers_may_be_sizes(documents: Documents, sizes: bool) -> None:
+    with pytest.raises(InputError) as fault:
+        read([line(0), line(3)], documents)
+    assert str(fault.value).endswith("--docs-format sizes") is sizes
+
+
 def test_ids_may_begin_at_one() -> None:
     (kbest,) = read([line(1), line(2)], Documents.one(2), options={"first_id": 1})
     assert (kbest.first, lists(kbest)) == (0, [[1], [2]])

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rerank.corpus.references import (
-    note_differences,
     note_identity,
     read_references,
     read_with_documents,
@@ -91,56 +90,6 @@ def test_blank_and_missing_translations_are_counted(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("escape", [b"&apos;", b"&quot;", b"&amp;", b"&lt;", b"&#124;", b"&#91;"])
-def test_escapes_on_one_side_only_are_named_with_the_cure(escape: bytes) -> None:
-    plain, escaped = [b"it 's", b"& ;"], [b"a", b"it " + escape + b" s " + escape]
-    for hypotheses, references, side in (
-        (escaped, plain, "hypotheses"),
-        (plain, escaped, "references"),
-    ):
-        notices = Notices()
-        note_differences(hypotheses, references, notices, source="dev.kbest")
-        (text,) = notices.lines()
-        assert f"1 x mixed escaping: {side} contain {escape.decode()} and similar" in text
-        assert f"unescape the {side} with Moses' deescape-special-chars.perl" in text
-
-
-@pytest.mark.parametrize("line", [b"it 's", b"it &apos;s", b"&nbsp;"])
-def test_escapes_on_both_sides_or_none_are_fine(line: bytes) -> None:
-    notices = Notices()
-    note_differences([line, b"a"], [b"b", line], notices)
-    assert notices.lines() == []
-
-
-@pytest.mark.parametrize(
-    ("hypotheses", "references", "sides"),
-    [
-        ([b"it &apos;s", b"&quot;"], [b"it 's", b"&quot;"], ["hypotheses"]),
-        ([b"it 's", b"&quot;"], [b"it &apos;s", b"&quot;"], ["references"]),
-        ([b"it &apos;s '"], [b"it 's &quot;"], ["hypotheses"]),
-        ([b"it &apos;s", b"a & b"], [b"it 's", b"a &amp; b"], ["hypotheses", "references"]),
-        ([b"it &apos;s", b"&quot;"], [b"a", b"&quot;"], []),
-        ([b"&amp; &apos;"], [b"&apos; &lt;"], []),
-        ([b"&apos; '"], [b"' &apos;"], []),
-    ],
-)
-def test_a_character_that_only_one_side_escapes_is_named_where_both_have_escapes(
-    hypotheses: list[bytes], references: list[bytes], sides: list[str]
-) -> None:
-    notices = Notices()
-    note_differences(hypotheses, references, notices)
-    assert [text.split()[4] for text in notices.lines()] == sides
-
-
-def test_lines_that_share_their_escapes_are_not_counted() -> None:
-    notices = Notices()
-    escaped = [b"&quot;", b"&quot; &apos;", b"&apos;", b"a"]
-    note_differences(escaped, [b"it 's", b"&quot;"], notices, source="out")
-    (text,) = notices.lines()
-    assert text.startswith("2 x mixed escaping: hypotheses contain &apos; and similar")
-    assert text.endswith("first at out:2")
-
-
 def test_references_that_differ_in_escaping_are_named(tmp_path: Path) -> None:
     for name, content in (("a", "x\nit &apos;s\n&quot;\n"), ("b", "x\nit 's\ny\n")):
         (tmp_path / name).write_text(content)
@@ -153,46 +102,6 @@ def test_references_that_differ_in_escaping_are_named(tmp_path: Path) -> None:
         notices = Notices()
         read_references([tmp_path / name for name in both], 3, notices)
         assert notices.lines() == []
-
-
-DECOMPOSED, COMPOSED = "cafe\u0301".encode(), "café".encode()
-
-
-def test_the_place_is_the_first_hypothesis_at_fault() -> None:
-    for numbers, line in ((None, 2), ([7, 9, 11], 9)):
-        notices = Notices()
-        hypotheses = [b"a", b"&amp; " + DECOMPOSED, b"&lt;"]
-        note_differences(hypotheses, [COMPOSED], notices, source="dev.kbest", numbers=numbers)
-        assert [notice.first for notice in notices] == [f"dev.kbest:{line}"] * 2
-        assert [notice.count for notice in notices] == [2, 1]
-
-
-def test_characters_decomposed_on_one_side_only_are_named_with_the_cure() -> None:
-    for hypotheses, references, side in (
-        ([b"a", DECOMPOSED], [COMPOSED, b"b"], "hypotheses"),
-        ([b"a", COMPOSED], [DECOMPOSED, b"b"], "references"),
-    ):
-        notices = Notices()
-        note_differences(hypotheses, references, notices, source="dev.kbest")
-        (text,) = notices.lines()
-        assert f"1 x {side} in Unicode form NFD" in text
-        assert f"convert the {side} with: uconv -x any-nfc" in text
-
-
-@pytest.mark.parametrize(
-    ("hypotheses", "references"),
-    [
-        ([COMPOSED], [COMPOSED]),
-        ([DECOMPOSED], [b"a", COMPOSED, DECOMPOSED]),
-        ([DECOMPOSED], [b"a"]),
-    ],
-)
-def test_characters_composed_alike_or_on_one_side_only_are_fine(
-    hypotheses: list[bytes], references: list[bytes]
-) -> None:
-    notices = Notices()
-    note_differences(hypotheses, references, notices)
-    assert notices.lines() == []
 
 
 def test_hypotheses_that_are_a_reference_are_named() -> None:
@@ -236,12 +145,3 @@ def test_of_a_translation_that_is_too_long_little_is_read(
         return
     with pytest.raises(InputError, match=f"ref: expected 3 lines as the source has, {message}"):
         read_translation(path, 3, Notices())
-
-
-def test_a_difference_far_down_in_the_references_needs_no_line_of_the_hypotheses() -> None:
-    notices = Notices()
-    references = [b"a", b"b", b"c", b"d &amp; e"]
-    note_differences([b"a"], references, notices, source="dev.kbest", numbers=[7])
-    (line,) = notices.lines()
-    assert line.startswith("1 x mixed escaping: references contain &amp; and similar")
-    assert line.endswith("first at dev.kbest")

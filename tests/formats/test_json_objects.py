@@ -51,3 +51,17 @@ def test_blank_lines_are_skipped_and_counted() -> None:
 def test_the_first_of_several_keys_is_found() -> None:
     assert first_key({"b": 1, "c": 2}, ("a", "c", "b")) == "c"
     assert first_key({}, ("a",)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ('{"a": 1', "is cut off"),
+        ('{"a": 1} {"b": 1}', "jq -c . FILE"),
+        ("{'a': 1}", "double quotes"),
+        ('{"a": x}', "correct the line"),
+    ],
+)
+def test_a_line_that_is_no_json_has_a_cure(text: str, cure: str) -> None:
+    with pytest.raises(InputError, match=f"column .*; .*{cure}"):
+        read_object(text.encode(), source="f", line=1)

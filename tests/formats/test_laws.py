@@ -99,7 +99,7 @@ def test_what_a_format_writes_it_reads_back(known: KBestFormat, kbest: KBest) ->
 
 @pytest.mark.parametrize("known", formats(), ids=lambda known: known.name)
 def test_a_format_recognises_its_own_example_and_nothing_plain(known: KBestFormat) -> None:
-    flat = known.name in ("flat", "portage", "tabs")  # plain text, which is never recognised
+    flat = known.name in ("flat", "portage", "tabs", "nematus")  # which are never recognised
     assert known.detect(known.example.splitlines()) is not flat
     assert not known.detect([b"", b"a line of text"])
 
