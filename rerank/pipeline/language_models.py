@@ -207,8 +207,11 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
 
 def _is_transformers(folder: Path) -> bool:
     """Whether a folder was written by `save_pretrained` of Hugging Face's transformers."""
+    config = folder / "config.json"
+    if not config.is_file():  # a pipe would block
+        return False
     try:
-        with (folder / "config.json").open("rb") as file:
+        with config.open("rb") as file:
             found = json.loads(file.read(_CONFIG_BYTES))
     except (OSError, ValueError, RecursionError):
         return False

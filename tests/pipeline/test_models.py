@@ -83,6 +83,16 @@ def test_scorers_come_in_the_order_of_the_options(model_folders: Mapping[str, Pa
     assert [(scorer.name, scorer.order) for scorer in scorers] == [("b", 0), ("a", 1)]
 
 
+def test_a_missing_folder_and_one_of_hugging_face_are_refused_with_the_way_to_give_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "hf").mkdir()
+    (tmp_path / "hf" / "config.json").write_text('{"model_type": "gpt2"}')
+    for name, found in (("gpt2", "none"), ("hf", "a Hugging Face model")):
+        with pytest.raises(InputError, match=rf"found {found}; .* --lm NAME=hf:DIR$"):
+            opened(("lm", tmp_path / name))
+
+
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config\.json.*rerank train-lm"):
         opened(("lm", tmp_path))

@@ -32,14 +32,20 @@ def test_weights_go_into_a_moses_ini(here: Path) -> None:
     assert Path("new.ini").read_text() == "[input]\nx\n[weight]\nLM0= 0.5\nTM0= 0.1 0.2\n"
 
 
+def test_weights_of_another_tool_get_the_names_of_its_list(here: Path) -> None:
+    Path("cdec").write_text("tm_pt_0 0.5\nGlue 1\n")
+    lines = ["0 ||| x ||| tm_pt_0=1 lm_0=2 ||| 1", "0 ||| y ||| Glue=1 lm_0=2 ||| 1", ""]
+    Path("kbest").write_text("\n".join(lines))
+    convert_weights("cdec", "dense", "out", kbest="kbest", notices=Notices())
+    assert sorted(Path("out").read_text().splitlines()) == ["Glue= 1", "tmpt0= 0.5"]
+
+
 def test_weights_without_names_get_those_of_a_list(here: Path) -> None:
     Path("kbmira").write_text("F0 0.5\nF1 0.1\nF2 0.2\n")
     Path("kbest").write_text("0 ||| x ||| LM0= -1 TM0= -2 -3 ||| 1\n")
     convert_weights("kbmira", "dense", "out", kbest="kbest", notices=Notices())
     assert Path("out").read_text() == Path("run7.dense").read_text()
-    with pytest.raises(
-        UsageError, match="--kbest kbest: the weights have names of the list already"
-    ):
+    with pytest.raises(UsageError, match="--kbest kbest: the weights have names of the"):
         convert_weights("run7.dense", "dense", "out", kbest="kbest", notices=Notices())
     Path("kbest").write_text("0 ||| x ||| LM0= -1 ||| 1\n")
     with pytest.raises(InputError, match="kbmira: expected 1 weights without names, F0 to F0"):

@@ -151,7 +151,7 @@ def test_ordering_is_text_or_json_of_the_pairs_of_coherence(
         ("--lm m= text", 2, "expected NAME=DIR or DIR"),
         ("--lm a=m --lm a=n text", 2, "--lm a: given 2 times"),
         ("--lm m text --permutations 0", 2, "0 is not in the range"),
-        ("--lm m text", 3, "m/config.json: cannot be read"),
+        ("--lm m text", 3, "m: expected a folder made by `rerank train-lm`, found none"),
         ("--lm m text --device cuda:99", 2, "--device cuda:99"),
     ],
 )
@@ -216,7 +216,7 @@ def test_next_sentence_is_text_or_json(
         ("--lm m text --candidates all", 2, "'all' is not one of"),
         ("--lm a=m --lm a=n text", 2, "--lm a: given 2 times"),
         ("--lm m text --errors text", 2, "output text is also the input text"),
-        ("--lm m text", 3, "m/config.json: cannot be read"),
+        ("--lm m text", 3, "m: expected a folder made by `rerank train-lm`, found none"),
     ],
 )
 def test_faults_of_next_sentence_end_in_one_line_and_the_exit_code(
@@ -234,7 +234,7 @@ def test_faults_of_next_sentence_end_in_one_line_and_the_exit_code(
         ("--lm m set.jsonl --seed -1", 2, "-1 is not in the range"),
         ("--lm m none.jsonl", 2, "no file none.jsonl"),
         ("--lm m - -", 2, "only one input can be -"),
-        ("--lm m set.jsonl", 3, "m/config.json: cannot be read"),
+        ("--lm m set.jsonl", 3, "m: expected a folder made by `rerank train-lm`, found none"),
         ("--lm m wrong.jsonl", 3, "wrong.jsonl:1: expected the field 'right', found none; a line"),
         ("--lm m set.jsonl --device cuda:99", 2, "--device cuda:99"),
     ],

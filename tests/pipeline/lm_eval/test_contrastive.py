@@ -230,7 +230,7 @@ def test_models_and_files_are_named_once(here: Path, model_folders: Mapping[str,
 
 def test_a_missing_or_broken_model_is_told(here: Path, model_folders: Mapping[str, Path]) -> None:
     file = write("set.jsonl", pronouns(3))
-    with pytest.raises(InputError, match=r"nowhere/config\.json"):
+    with pytest.raises(InputError, match="nowhere: expected a folder made by `rerank train-lm`"):
         run([model_folders["rnnlm"], "nowhere"], file)
     saved = load_model(model_folders["rnnlm"])
     with torch.no_grad():
