@@ -243,4 +243,5 @@ def test_damage_of_any_kind_is_reported_and_mended_or_left(data: st.DataObject) 
         if code == 0:
             for path in Path("clean").iterdir():
                 Path(path.name).write_bytes(path.read_bytes())
-            assert checked(sound) == 0
+            # without weights, which are not copied: a damaged first line changes the features
+            assert run([*CHECK, *sound.options]) == 0
