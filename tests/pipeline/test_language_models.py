@@ -500,7 +500,7 @@ def test_perplexity_of_no_text_or_no_model_is_told(
     Path("none.txt").write_text("\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"none\.txt:1: .*found no words"):
         perplexity(model_folders["rnnlm"], "none.txt", notices=Notices())
-    with pytest.raises(InputError, match=r"nowhere: expected a folder made by `rerank train-lm`, found none"):
+    with pytest.raises(InputError, match="nowhere: expected a folder made by"):
         perplexity(Path("nowhere"), "valid.txt", notices=Notices())
 
 
