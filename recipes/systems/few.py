@@ -21,7 +21,7 @@ from rerank.notices import Notices
 from rerank.pipeline import Lists, Plan
 from rerank.pipeline.lists import KBestSource, read_targets
 from rerank.pipeline.searching import AUTO, search_documents
-from rerank.pipeline.systems import CONSENSUS
+from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS
 from rerank.tuning.best_alone import Alternatives, values_of_systems
@@ -54,7 +54,7 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
     with KBestSource.open(lists, notices, documents=documents) as source:
         split = documents.split(lines)
         corpus = read_set(source, split, [metric], TunedFeatures(), lambda line: None)
-        return corpus, Alternatives(source.systems, CONSENSUS[0]), metric
+        return corpus, Alternatives(source.systems, DOCUMENT_BLEU), metric
 
 
 def gains(found: Read, tuning: list[int]) -> tuple[float, float]:

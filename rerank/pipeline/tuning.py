@@ -28,7 +28,7 @@ from rerank.pipeline.lists import KBestSource, Lists, read_targets
 from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log
-from rerank.pipeline.systems import CONSENSUS
+from rerank.pipeline.systems import DOCUMENT_BLEU, SENTENCE_CHRF
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -220,7 +220,8 @@ def _with_alternatives(
     """The features, with the alternatives for a start where there are systems, but no weights."""
     if features.given is not None or not source.systems:
         return features
-    consensus = CONSENSUS[[name for name, _ in objective.metrics] == ["chrf"]]
+    only_chrf = [name for name, _ in objective.metrics] == ["chrf"]
+    consensus = SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU
     return replace(features, alternatives=Alternatives(source.systems, consensus))
 
 
