@@ -58,7 +58,7 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
 
 
 def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
-    """BLEU of uniform MBR and of tuned weights on other documents, over the best system's."""
+    """BLEU of document MBR and of tuned weights on other documents, over the best system's."""
     corpus, alternatives, metric = found
     others = [d for d in range(len(corpus.documents)) if d not in tuning]
     result = tune(
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[2, 4, 8, 16, 40])
     parser.add_argument("--sets", type=int, default=10)
     given = parser.parse_args()
-    print("| systems | documents tuned on | uniform MBR, mean (least) | tuned, mean (least) |")
+    print("| systems | documents tuned on | document MBR, mean (least) | tuned, mean (least) |")
     print("|---|---|---|---|", flush=True)
     for name, load in (("wmt23", wmt23), ("nmt", nmt)):
         found, rng = load(given.data), np.random.default_rng(1)

@@ -51,7 +51,7 @@ def start_alone(task: Task, announce: Callable[[str], None] = lambda line: None)
     held_out = objective.value(_held_out(objective, sums))
     agreed = objective.value(_sums_alone(task, consensus))
     if agreed >= held_out:
-        start, source = consensus, "the consensus of the systems (uniform MBR)"
+        start, source = consensus, "the consensus of the systems (minimum Bayes risk)"
     announce(
         f"start: {source}; {objective.name} of the consensus {agreed:.2f}, of the system that is "
         f"best on other documents {held_out:.2f}"
