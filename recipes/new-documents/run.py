@@ -6,8 +6,8 @@
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
 of `tune-mert --select none` and `--select cv`; with --before, also of the default of the version in
-a checkout, which gets the same lists, and the same start weights, as files. --parts takes parts of
-the sets to tune on, of four documents and more.
+a checkout, which gets the same start weights and lists as files (`versions.as_files`). --parts
+tunes on parts of the sets, of four documents and more.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
         first = source.first_with_candidates()
     if first is None:
         raise click.ClickException(f"{of.lists.name}: no candidates")
-    return vector(read_weights(path, Notices()), first[1].labels, source=str(path))
+    return vector(read_weights(path, Notices()), first[1].labels, default=0.0, source=str(path))
 
 
 def bleu(weights: NDArray[np.float64], of: Set) -> float:
@@ -219,8 +219,9 @@ def main(
             cells = [name, test, f"{begin:.2f} ({what})"]
             cells += [f"{one.mean():.2f} ± {one.std():.2f}" for one in scores]
             print("| " + " | ".join([*cells, *map("{:+.2f}".format, gains[-1])]) + " |", flush=True)
-    means = [f"{x:+.2f}" for x in np.array(gains).mean(axis=0)]
-    print("| " + " | ".join(["mean", *[""] * (len(kinds) + 2), *means]) + " |")
+    empty = [""] * (len(kinds) + 2)
+    for how, values in (("mean", np.mean(gains, axis=0)), ("worst", np.min(gains, axis=0))):
+        print("| " + " | ".join([how, *empty, *map("{:+.2f}".format, values)]) + " |")
 
 
 if __name__ == "__main__":
