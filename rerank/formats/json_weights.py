@@ -3,7 +3,8 @@
     {"schema": 1, "weights": {"LM0": [0.5], "TM0": [0.2, 0.3]}, "sparse": {}, "alpha": null,
      "provenance": {}}
 
-or the object at `weights` alone, where one number needs no list.
+or the object at `weights` alone, where one number needs no list. `mbr_spread` and `decoder_names`
+may be missing.
 """
 
 from __future__ import annotations
@@ -19,9 +20,14 @@ from rerank.errors import InputError
 from rerank.formats.tokens import similar
 
 SCHEMA = 1
-_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "provenance")
+_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "decoder_names", "provenance")
 _Parts: TypeAlias = tuple[
-    dict[str, tuple[float, ...]], dict[str, float], float | None, dict[str, object], float | None
+    dict[str, tuple[float, ...]],
+    dict[str, float],
+    float | None,
+    dict[str, object],
+    float | None,
+    dict[str, str],
 ]
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
 _DIGITS = 400  # more than any number that is finite as a float
@@ -42,7 +48,7 @@ class _Fault(ValueError):
 
 
 def read_json(content: bytes, *, source: str = "") -> _Parts:
-    """Dense and sparse weights, alpha, provenance, and spread of mbr, of a file.
+    """Dense and sparse weights, alpha, provenance, spread of mbr, and decoder names, of a file.
 
     InputError with the line of a fault.
     """
@@ -147,7 +153,12 @@ def _checked(found: Mapping[str, Any]) -> _Parts:
     }
     if not dense and not sparse:
         raise _Fault("found none", _at())
-    return dense, sparse, alpha, _mapping(found, "provenance"), spread
+    names = _mapping(found, "decoder_names")
+    for key, name in names.items():
+        if not isinstance(name, str):
+            message = f"found {key!r}: {_short(name)}; the name of a feature is text"
+            raise _Fault(message, _at("decoder_names", key))
+    return dense, sparse, alpha, _mapping(found, "provenance"), spread, names
 
 
 def _scale(found: Mapping[str, Any], key: str) -> float | None:

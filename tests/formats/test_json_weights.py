@@ -28,9 +28,9 @@ GOOD = """{
 
 
 def test_sound_weights_are_read() -> None:
-    dense, sparse, alpha, made, spread = read_json(GOOD.encode())
+    dense, sparse, alpha, made, spread, names = read_json(GOOD.encode())
     assert dense == {"LM0": (0.5,), "TM: {0}": (0.25, 1.0)}
-    assert (sparse, alpha, spread) == ({"a_b": 1.5}, None, None)
+    assert (sparse, alpha, spread, names) == ({"a_b": 1.5}, None, None, {})
     assert made == {"note": ["x:", {"LM0": 1}]}
     assert read_json(b'{"LM0": 1, "TM0": [2, 3]}')[0] == {"LM0": (1.0,), "TM0": (2.0, 3.0)}
 
@@ -53,6 +53,8 @@ def test_sound_weights_are_read() -> None:
         ("null", "[]", 13, "found 'alpha': []; weights"),
         ('"alpha"', '"alhpa"', 13, "found the key 'alhpa'; did you mean 'alpha'?"),
         ('{"a_b": 1.5}', "[1]", 12, "found no object at 'sparse'"),
+        ('{"a_b": 1.5}', '{}, "decoder_names": []', 12, "found no object at 'decoder_names'"),
+        ('{"a_b": 1.5}', '{}, "decoder_names": {"a": 1}', 12, "found 'a': 1; the name of a feat"),
     ],
     ids=lambda value: str(value)[:12],
 )
