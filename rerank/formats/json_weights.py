@@ -29,6 +29,10 @@ _Parts: TypeAlias = tuple[
     float | None,
     dict[str, str],
 ]
+_FORMS = (
+    'write names and numbers, {"LM0": 0.5, "TM0": [0.2, 0.3]}, or '
+    f'{{"schema": {SCHEMA}, "weights": {{"LM0": 0.5}}}}'
+)
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
 _DIGITS = 400  # more than any number that is finite as a float
 
@@ -61,7 +65,7 @@ def read_json(content: bytes, *, source: str = "") -> _Parts:
         found = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole
         )
-        return _checked(found if "schema" in found else {"schema": SCHEMA, "weights": found})
+        return _checked(found) if "schema" in found else _without_schema(found)
     except json.JSONDecodeError as fault:
         raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
@@ -131,6 +135,17 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
+def _without_schema(found: Mapping[str, Any]) -> _Parts:
+    """The parts of a file that has names and numbers alone."""
+    key = next((key for key in _KEYS if isinstance(found.get(key), dict)), None)
+    if key is not None:
+        raise _Fault(f"found {key!r} without 'schema'; add \"schema\": {SCHEMA}", _at(key))
+    try:
+        return _checked({"schema": SCHEMA, "weights": found})
+    except _Fault as fault:
+        raise _Fault(f"{fault}; {_FORMS}", fault.here) from None
+
+
 def _checked(found: Mapping[str, Any]) -> _Parts:
     """The parts of a file."""
     for key in found:
@@ -151,6 +166,9 @@ def _checked(found: Mapping[str, Any]) -> _Parts:
     sparse = {
         name: _finite(value, "sparse", name) for name, value in _mapping(found, "sparse").items()
     }
+    empty = next((name for name, values in dense.items() if not values), None)
+    if empty is not None:
+        raise _Fault(f"found no number for {empty!r}", _at("weights", empty))
     if not dense and not sparse:
         raise _Fault("found none", _at())
     names = _mapping(found, "decoder_names")
