@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.labels import decoder_names
 from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
@@ -189,7 +190,13 @@ def _tune(
             made["unreferenced"] = documents.n_left_out
         alpha = result.scale.alpha if result.scale else None
         sparse = features.other_sparse(task.space)
-        written = Weights(by_name(result.full, task.space), sparse, alpha, made)
+        written = Weights(
+            by_name(result.full, task.space),
+            sparse,
+            alpha,
+            made,
+            decoder_names=decoder_names(task.space.labels),
+        )
         write_weights(weights.out, written, base=frame, notices=notices)
         saved.discard()
     return Tuning(written, result)

@@ -71,7 +71,7 @@ def contrastive_pairs(
     check_outputs((out,), (*lists.files, *references))
     sentences, found = 0, Counter[str]()
     with KBestSource.open(lists, notices) as source, atomic(out) as file:
-        texts = read_references(references, source.documents.n_lines, notices)
+        texts = read_references(references, source.documents, notices)
         for name, kbest in source.read():
             of_document = texts[kbest.first : kbest.first + len(kbest)]
             for t in range(len(kbest)):
