@@ -24,11 +24,11 @@ from rerank.pipeline.searching import AUTO, search_documents
 from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS
-from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import bleu_of
 from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.run import tune
+from rerank.tuning.system_start import Alternatives, values_of_systems
 
 Read = tuple[TuningSet, Alternatives, Bleu]
 

@@ -41,13 +41,13 @@ from rerank.pipeline.tuning_outcome import (
 )
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import refuse_orders
 from rerank.tuning.run import TuningResult, tune
 from rerank.tuning.saved import SavedSearches
+from rerank.tuning.system_start import Alternatives, values_of_systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def tune_mert(
 ) -> Tuning | None:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
-    For lists of systems' outputs the start is that of `rerank.tuning.best_alone`, unless weights
+    For lists of systems' outputs the start is that of `rerank.tuning.system_start`, unless weights
     are given. Several processes may share the documents (`rerank.pipeline.distribution`): scores
     of orders 0 and 1 are all that models compute, those of other orders after the histories of the
     first candidates and of the start weights' search. None after a shard, and in processes of

@@ -265,7 +265,7 @@ def test_a_tuning_begins_with_one_of_the_systems_or_their_consensus_and_names_th
     }
     assert made["systems"] == pytest.approx(own)
     assert any(line.startswith("corpus BLEU of each system on these documents: ") for line in said)
-    assert made["start"] in ("the system A", "the consensus of the systems (minimum Bayes risk)")
+    assert str(made["start"]).endswith("the system A")
     assert [one["file"] for one in made["inputs"]][:3] == ["a", "b", "c"]  # type: ignore[attr-defined]
 
 
