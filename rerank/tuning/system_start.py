@@ -1,10 +1,11 @@
-"""Start weights of a tuning on several systems: the best system, their consensus, or between them.
+"""Start weights of a tuning on several systems: the best one alone, or beside their consensus.
 
 On few documents the system that seems best often is not, and the candidates that the systems agree
 on (minimum Bayes risk, all systems as likely to be right) are the safer choice; where one system is
-far better than the others, it is the other way round. Between the two, the best system has a weight
-beside that of the consensus. Cross-validation tells the cases apart: the best system is chosen on
-other documents than it is judged on.
+far better than the others, it is the other way round. Cross-validation tells the two cases apart:
+the best system is chosen on other documents than it is judged on. Beside the consensus it still has
+a weight of one word: that costs nothing where systems are close, and little where they are not
+(recipes/new-documents).
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from rerank.tuning.task import Task
 
 FOLDS = 10
-BESIDE = (1.0, 3.0)
-"""Weights of the best system beside the consensus, in words or points of chrF: recipes/systems."""
+BESIDE = 1.0  # weight of the best system beside the consensus
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def start_of_systems(
 ) -> TunedFeatures:
     """The task's features with the start weights that are best on held-out documents.
 
-    Values of all systems, and held-out ones of the start weights, are announced. O(M (n + D)) for M
+    The values of all systems, and the held-out ones of both starts, are announced. O(M (n + D)) for M
     systems and D documents.
     """
     objective, names = task.goal.objective, task.features.alternatives.systems
@@ -51,32 +51,23 @@ def start_of_systems(
     ranked = sorted(names, key=lambda label: -values[names[label]])
     listed = ", ".join(f"{names[label]} {values[names[label]]:.2f}" for label in ranked)
     announce(f"{objective.name} of each system on these documents: {listed}")
-    kinds = [_with_consensus(task, weight) for weight in BESIDE]
-    kinds.append({label: {label: 1.0} for label in names})
-    sums: NDArray[Any] = np.array([[_sums(task, kind[label]) for label in names] for kind in kinds])
-    best = _best_on_others(objective, sums[-1])
-    places = np.arange(len(best))
-    held_out = [objective.value(own[best, places]) for own in sums]
-    chosen = int(np.argmax(held_out))
-    source = f"the system {names[ranked[0]]}"
-    if chosen < len(BESIDE):
-        source = f"the consensus of the systems, with weight {BESIDE[chosen]:g} of {source}"
-    beside = ", ".join(
-        f"with weight {weight:g} {value:.2f}"
-        for weight, value in zip(BESIDE, held_out, strict=False)
+    consensus = {task.features.alternatives.consensus: 1.0}
+    beside = {label: consensus | {label: BESIDE} for label in names}
+    alone = {label: {label: 1.0} for label in names}
+    sums: NDArray[Any] = np.array(
+        [[_sums(task, kind[label]) for label in names] for kind in (beside, alone)]
     )
+    best = _best_on_others(objective, sums[1])
+    agreed, single = (objective.value(own[best, np.arange(len(best))]) for own in sums)
+    source, start = f"the system {names[ranked[0]]}", alone[ranked[0]]
+    if agreed >= single:
+        source, start = f"the consensus of the systems, and {source}", beside[ranked[0]]
     announce(
         f"start: {source}; held-out {objective.name} of the system that is best on other documents "
-        f"{held_out[-1]:.2f}, beside the consensus {beside}"
+        f"{single:.2f}, beside the consensus {agreed:.2f}"
     )
-    given = {label: (weight,) for label, weight in kinds[chosen][ranked[0]].items()}
+    given = {label: (weight,) for label, weight in start.items()}
     return replace(task.features, given=Weights(given), source=source)
-
-
-def _with_consensus(task: Task, weight: float) -> dict[str, dict[str, float]]:
-    """Start weights with each system, by label, beside the consensus."""
-    alternatives = task.features.alternatives
-    return {label: {alternatives.consensus: 1.0, label: weight} for label in alternatives.systems}
 
 
 def values_of_systems(task: Task) -> dict[str, float]:
