@@ -43,8 +43,8 @@ def start_of_systems(
 ) -> TunedFeatures:
     """The task's features with the start weights that are best on held-out documents.
 
-    The values of all systems, and the held-out ones of both starts, are announced. O(M (n + D)) for M
-    systems and D documents.
+    The values of all systems, and the held-out ones of both starts, are announced. O(M (n + D))
+    time for M systems and D documents.
     """
     objective, names = task.goal.objective, task.features.alternatives.systems
     values = values_of_systems(task)
