@@ -110,6 +110,15 @@ _READING_OPTIONS = [
     ),
 ]
 reading_options = all_of(_READING_OPTIONS)
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["empty", "error", "source"]),
+    default="empty",
+    show_default=True,
+    help="What becomes of source lines for which the list has no hypotheses: an empty line of the "
+    "output; an error; or the line of --source as their only candidate, with 0 for every feature "
+    "of the list.",
+)
 _SCORER_OPTIONS = [
     click.option(
         "--lm",
@@ -164,7 +173,7 @@ _SCORER_OPTIONS = [
         "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
         "the scorer.",
     ),
-    *side_options(),
+    *side_options(also={"source": ", and for --missing source"}),
     device_option,
     click.option(
         "--dtype",
@@ -198,6 +207,7 @@ list_options = all_of(
         interleaved_docs_option,
         no_docs_option,
         *_READING_OPTIONS,
+        missing_option,
         *_SCORER_OPTIONS,
     ]
 )

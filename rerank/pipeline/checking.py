@@ -20,6 +20,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.evaluation_set import Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
+from rerank.corpus.missing import AS_EMPTY, AS_SOURCE
 from rerank.corpus.references import UNREFERENCED, matched, read_reference_texts
 from rerank.corpus.translations import read_texts_of
 from rerank.errors import InputError, UsageError
@@ -31,6 +32,7 @@ from rerank.formats.documents.table import DocumentFile
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.lists import (
+    MISSING_SOURCE,
     KBestFile,
     Lists,
     check_source_order,
@@ -38,11 +40,11 @@ from rerank.pipeline.lists import (
     made_lists,
     own_documents,
     read_targets,
+    with_own_sources,
 )
 from rerank.pipeline.models import check_names
 from rerank.pipeline.progress import progress
-
-SOURCE = "source"
+from rerank.pipeline.side_information import NO_FILES, SOURCE, check_files
 
 
 def check(
@@ -88,6 +90,7 @@ def check(
             return CheckResult(first, None, strict, None)
         if not lists.systems:
             read = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
+        read = _with_sources(read, opened)
         findings, summary = examine(
             read, references, weights, models, documents=documents, tokenize=tokenize
         )
@@ -112,11 +115,15 @@ def examine(
     """
     findings = Findings()
     totals = _weighted_totals(weights, models, findings)
-    file = KBestFile(lists.kbest, lists, unreported=Findings())
+    side = lists.side if lists.missing == AS_SOURCE else NO_FILES
+    file = KBestFile(lists.kbest, lists, side, unreported=Findings())
     known = documents is not None
     if documents is None:
         documents, known = _documents(file, references, findings)
     documents, targets = _targets(file, references, documents, findings)
+    if any(findings.about({display(path) for path in side.values()}).of_level(True)):
+        sources_left_out = replace(lists, missing=AS_EMPTY)
+        file = KBestFile(lists.kbest, sources_left_out, unreported=Findings())
     survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize)
     try:
         form = file.format.name
@@ -145,6 +152,18 @@ def examine(
         unknown=survey.unknown(),
         bleu=survey.bleu(),
     )
+
+
+def _with_sources(lists: Lists, copies: ExitStack) -> Lists:
+    """The lists with a file of sources, if these are to be candidates (`--missing source`)."""
+    if lists.missing != AS_SOURCE:
+        return lists
+    try:
+        found = with_own_sources(lists, copies)
+    except InputError:  # reported where the list is read
+        return replace(lists, missing=AS_EMPTY)
+    check_files(MISSING_SOURCE, found.side)
+    return found
 
 
 def _vocabularies(lists: Lists) -> list[KnownWords]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
+from rerank.corpus.missing import AS_SOURCE
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, to_json
@@ -183,6 +184,7 @@ def _signed(
             "exact": all(one.exact for one in results),
             "k": "all" if lists.top is None else lists.top,
             "div": True if lists.diverse else None,
+            "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
             "ctx": "all" if source.order is None else source.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": _digests(models),

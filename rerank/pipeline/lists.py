@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, tee
 from pathlib import Path
 
 from rerank.cache import Cache
 from rerank.corpus.documents import Documents, difference_of
 from rerank.corpus.grouping import ReadingOptions
+from rerank.corpus.missing import AS_ERROR, AS_SOURCE
 from rerank.corpus.references import matched, read_reference_texts, read_with_documents
 from rerank.corpus.systems import Named as NamedSystem
 from rerank.corpus.systems import documents_of_systems
@@ -21,7 +22,7 @@ from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
 from rerank.files.inputs import RereadFile
 from rerank.files.interrupts import Interrupts, Terminated
-from rerank.files.lines import count_lines, is_pipe, spool
+from rerank.files.lines import count_lines, is_pipe, read_lines, spool
 from rerank.files.paths import FilePath, display, file_of
 from rerank.formats.table import (
     KBestFormat,
@@ -47,7 +48,7 @@ from rerank.pipeline.models import (
 )
 from rerank.pipeline.progress import progress
 from rerank.pipeline.shards import cost
-from rerank.pipeline.side_information import NO_FILES, Files, check_files, given_lines
+from rerank.pipeline.side_information import NO_FILES, SOURCE, Files, check_files, given_lines
 from rerank.pipeline.sources import DocumentSource, NamedLists, Printer, log
 from rerank.pipeline.stopwatch import Stopwatch
 from rerank.pipeline.systems import SystemLists, lists_of_systems
@@ -55,6 +56,7 @@ from rerank.registry import SCORE_FILES, attribute
 from rerank.scorers.file_scorer import FileScorer, ListInfo
 
 PAIR_SCORES = "pair-scores"
+MISSING_SOURCE = {SOURCE: "--missing source"}  # side information, and what needs it
 PIECE = 2000  # sentences of a document in memory, where sentences are looked at one by one
 SPARSEST = 1000  # lines without candidates for one with, beyond which ids are not believed
 
@@ -117,6 +119,11 @@ class Lists(ReadingOptions):
         if self.systems and any(of_a_list.values()):
             option = next(name for name, value in of_a_list.items() if value)
             raise UsageError(f"{option}: not for the lists of --systems; leave it out")
+        if self.missing == AS_SOURCE and self.score_files.get(PAIR_SCORES):
+            raise UsageError(
+                f"--{PAIR_SCORES}: it has no pairs of the source lines that --missing source takes "
+                "for translations; leave out one of the two options"
+            )
         check_options(self)
 
 
@@ -137,6 +144,28 @@ def made_lists(
     )
     docs = made.docids() if docs is None and no_docs is None else docs
     return replace(lists, kbest=made.path, kbest_format=made.format, docs=docs), made
+
+
+def with_own_sources(lists: Lists, copies: ExitStack) -> Lists:
+    """The lists with a file of the sources in `Lists.side`, if they themselves state all of them.
+
+    A file that an option names stays; copies: deletes temporary files.
+    """
+    if SOURCE in lists.side:
+        return lists
+    if lists.systems:
+        texts = (file_of(path) for _, path in lists.systems)
+        stating = (Path(path) for path in texts if documents_in(path, Notices()))
+        own = next(stating, None)
+        return lists if own is None else replace(lists, side={**lists.side, SOURCE: own})
+    kbest = copies.enter_context(spool(lists.kbest))
+    _, sources = annotations_of(kbest, lists)
+    if sources is None:
+        return replace(lists, kbest=kbest.path)
+    folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
+    copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
+    copy.write_bytes(b"".join(line + b"\n" for line in sources))
+    return replace(lists, kbest=kbest.path, side={**lists.side, SOURCE: copy})
 
 
 def own_documents(lists: Lists) -> Documents | None:
@@ -184,7 +213,7 @@ def check_source_order(
     lists: Lists, references: Sequence[str | Path], documents: Documents, notices: Notices
 ) -> None:
     """InputError if the source states other documents than the first reference, which has these."""
-    source = lists.side.get("source")
+    source = lists.side.get(SOURCE)
     others = None if source is None else documents_in(source, notices)
     if others is not None and (difference := difference_of(others, documents)):
         raise InputError(
@@ -243,30 +272,40 @@ class KBestFile:
         lists = self.lists
         if lists.docs is None and lists.no_docs is None and self.annotations[0] is not None:
             return Documents.from_lines(self.annotations[0], source=self.name)
-        return Documents.chosen(
-            lists.docs, lists.no_docs, self.lines_by_id, notices, most=self._most_lines
-        )
+        from_source = lists.missing == AS_SOURCE and SOURCE in self._side
+        n_lines = self._lines_of_source if from_source else self.lines_by_id
+        return Documents.chosen(lists.docs, lists.no_docs, n_lines, notices, most=self._most_lines)
 
     def read(
         self, documents: Documents, notices: Notices, store: ArrayStore = IN_MEMORY
     ) -> Iterator[NamedLists]:
-        """(document id, its lists) of each document; where it is too large, in files of a store."""
-        found = read_documents(self.path, documents, notices, self.lists, store)
-        side = [
-            given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
+        """(document id, its lists) of each document; where it is too large, in files of a store.
+
+        UsageError if the source lines are to be candidates (`--missing source`) and not given.
+        """
+        side = {
+            kind: given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
             for kind, path in self._side.items()
-        ]
-        for name, kbest, *lines in zip(documents.ids, found, *side, strict=True):
-            beside = dict(zip(self._side, lines, strict=True))
+        }
+        sources = None
+        if self.lists.missing == AS_SOURCE:
+            check_files(MISSING_SOURCE, side.keys() & {SOURCE})
+            side[SOURCE], sources = tee(side[SOURCE])
+        lists = self.lists
+        found = read_documents(self.path, documents, notices, lists, store, sources=sources)
+        for name, kbest, *lines in zip(documents.ids, found, *side.values(), strict=True):
+            beside = dict(zip(side, lines, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
 
     def in_pieces(self, documents: Documents) -> Documents:
         """Pieces of long documents, to read for work that looks at each sentence alone.
 
-        The documents themselves if none is long, and if sentences of the list are not in order.
+        The documents themselves if none is long, if sentences of the list are not in order, and if
+        sources are read beside them, in which whole documents may be parted.
         """
         sizes = (b - a for a, b in pairwise(documents.starts))
-        if max(sizes, default=0) <= PIECE or documents.interleaved:
+        whole = documents.interleaved or self.lists.missing == AS_SOURCE
+        if max(sizes, default=0) <= PIECE or whole:
             return documents
         try:
             return documents.in_pieces(PIECE) if self.survey.rising else documents
@@ -284,6 +323,12 @@ class KBestFile:
                 source=self.name,
             )
         return n_lines
+
+    def _lines_of_source(self) -> int:
+        """How many lines the file of the sources has."""
+        path = self._side[SOURCE]
+        stated = documents_in(path, Notices())
+        return sum(1 for _ in read_lines(path, Notices())) if stated is None else stated.n_lines
 
     def _most_lines(self) -> int:
         """Most source lines that are believed of a list of so many lines."""
@@ -313,8 +358,9 @@ class KBestSource(DocumentSource):
             self.plugins = [open_scorer(name, entry, self.cache) for name, entry in lists.scorers]
         needed = {kind: f"--scorer {p.name}" for p in self.plugins for kind in p.side_information}
         needed |= {kind: f"--lm {m.name}" for m in self.models for kind in m.side_information}
-        if "source" in needed and "source" not in lists.side:
-            lists = self.lists = self._with_own_source(lists)
+        needed |= MISSING_SOURCE if lists.missing == AS_SOURCE else {}
+        if SOURCE in needed:
+            lists = self.lists = with_own_sources(lists, copies)
         check_files(needed, lists.side)
         self._side = {kind: self.copied(path) for kind, path in lists.side.items()}
         self._scores = self.copied(lists.kbest_scores) if lists.kbest_scores else None
@@ -350,6 +396,14 @@ class KBestSource(DocumentSource):
             watch=watch,
             memory=lists.scoring.memory,
         )
+        if lists.missing == AS_ERROR:
+            with watch.lap("lists"):
+                self._check_complete()
+
+    def _check_complete(self) -> None:
+        """InputError, before anything is scored, for source lines without hypotheses."""
+        for _ in self.file.read(self.documents, Notices(), self.store):
+            pass
 
     @classmethod
     @contextmanager
@@ -383,22 +437,6 @@ class KBestSource(DocumentSource):
                 raise StoppedEarly(
                     "stopped, finished work kept in the cache: the same command goes on from there"
                 ) from None
-
-    def _with_own_source(self, lists: Lists) -> Lists:
-        """The lists with the sources that their own file has, if it has those of all sentences."""
-        if lists.systems:
-            texts = (file_of(path) for _, path in lists.systems)
-            stating = (Path(path) for path in texts if documents_in(path, Notices()))
-            own = next(stating, None)
-            return lists if own is None else replace(lists, side={**lists.side, "source": own})
-        kbest = self.copied(lists.kbest)
-        _, sources = annotations_of(kbest, lists)
-        if sources is None:
-            return replace(lists, kbest=kbest.path)
-        folder = self._copies.enter_context(tempfile.TemporaryDirectory(prefix="rerank-"))
-        copy = Path(folder, f"<sources of {Path(lists.kbest).name}>")
-        copy.write_bytes(b"".join(line + b"\n" for line in sources))
-        return replace(lists, kbest=kbest.path, side={**lists.side, "source": copy})
 
     def copied(self, path: FilePath) -> RereadFile:
         """A path to read several times: of standard input, that of a copy."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rerank
+from rerank.corpus.missing import AS_SOURCE
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
@@ -110,6 +111,7 @@ def provenance(
         "pools": plan.pools,
         "top": lists.top,
         "diverse": lists.diverse,
+        **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
             name: {
                 "folder": folder.name,

@@ -56,19 +56,21 @@ class HypothesisScores(FileScorer):
         return Unary(np.split(self.values(kbest), ends[:-1]) if kbest.n else [])
 
     def values(self, kbest: KBest) -> NDArray[np.float64]:
-        """The numbers (n,) of a document's candidates."""
-        numbers = kbest.line_numbers
-        if numbers is None:
+        """The numbers (n,) of a document's candidates; 0 of those that are not in the list."""
+        if kbest.line_numbers is None:
             raise self.fault("expected candidates of a file, found candidates made in memory")
+        found, listed = np.zeros(kbest.n), kbest.line_numbers > 0
+        numbers = kbest.line_numbers[listed]
         if not len(numbers):
-            return np.zeros(0)
+            return found
         first, last = int(numbers.min()), int(numbers.max())
         if first < self._next:
             self._rewind()
             self.notices = Notices()
         lines = list(islice(self._lines, first - self._next, last + 1 - self._next))
         self._next = last + 1
-        return np.array([self.number(lines[n - first], n) for n in numbers.tolist()])
+        found[listed] = [self.number(lines[n - first], n) for n in numbers.tolist()]
+        return found
 
     def finish(self, source: str, notices: Notices) -> None:
         """RerankError if the file has changed since its lines were counted."""
