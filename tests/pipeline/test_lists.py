@@ -294,9 +294,10 @@ def test_a_list_that_changes_while_it_is_read_ends_the_run_without_an_output(
     """Without document ids it is read for its ids, and again for its candidates."""
     read = getattr(reading_of_lists, reading)
 
-    def changing(path: FilePath, *options: Any) -> Any:
+    def changing(path: FilePath, *options: Any, **named: Any) -> Any:
         before, content = os.stat(path), Path(path).read_bytes()
-        found = read(path, *options) if reading == "survey_of" else iter([*read(path, *options)])
+        found = read(path, *options, **named)
+        found = found if reading == "survey_of" else iter([*found])
         Path(path).write_bytes(rewritten(content))
         if rewritten is other_case:  # its time is restored, so that the digest alone differs
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
