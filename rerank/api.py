@@ -91,6 +91,7 @@ class ReadOptions(TypedDict, total=False):
     encoding: str
     encoding_errors: str
     missing: str
+    normalize: str
 
 
 class Reranker:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import missing_option, reading_options
+from rerank.cli.lists import missing_option, normalize_option, reading_options
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -24,6 +24,7 @@ from rerank.cli.values import FILE
 @interleaved_docs_option
 @no_docs_option
 @reading_options
+@normalize_option
 @click.option(
     "--to",
     required=True,
@@ -87,6 +88,7 @@ def convert(
 @no_docs_option
 @reading_options
 @missing_option
+@normalize_option
 @click.option("--source", type=FILE, help="Source text, a line a sentence, for --missing source.")
 @click.option("--out", default="-", type=FILE, help="File of the translations, a line a sentence.")
 @message_options

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import reading_options
+from rerank.cli.lists import normalize_option, reading_options
 from rerank.cli.options import Messages, kbest_option, message_options, print_result
 from rerank.cli.values import FILE
 from rerank.files.terminal import show
@@ -21,6 +21,7 @@ from rerank.files.terminal import show
     "if ids fall within documents.",
 )
 @reading_options
+@normalize_option
 @click.option(
     "--format",
     "form",

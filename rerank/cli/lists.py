@@ -191,6 +191,14 @@ _SCORER_OPTIONS = [
     cache_option,
     click.option("--no-cache", is_flag=True, help="Neither read nor write the score cache."),
 ]
+normalize_option = click.option(
+    "--normalize",
+    type=click.Choice(["none", "nfc"]),
+    default="none",
+    show_default=True,
+    help="Put hypotheses, references and sources into Unicode's normal form NFC as they are read, "
+    "so that equal words with accents have equal characters; what is written is then in NFC, too.",
+)
 systems_option = click.option(
     "--systems",
     multiple=True,
@@ -208,6 +216,7 @@ list_options = all_of(
         no_docs_option,
         *_READING_OPTIONS,
         missing_option,
+        normalize_option,
         *_SCORER_OPTIONS,
     ]
 )

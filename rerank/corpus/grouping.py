@@ -14,6 +14,7 @@ from rerank.corpus.columns import TextColumn, offsets_of, places_of, runs_of_lis
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
 from rerank.corpus.missing import AS_EMPTY, note_missing, with_sources
+from rerank.corpus.normalization import AS_IT_IS, AS_NFC
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
@@ -37,7 +38,9 @@ class ReadingOptions:
     errors; max_k: candidates of a sentence, above which a list is refused; kbest_format: NAME or
     NAME:K, the format to read, which is otherwise recognised; kbest_scores: file with the numbers
     of each hypothesis of a format whose lists have none; encoding, encoding_errors: of the file of
-    the lists, and `strict` or `replace` for bytes that are not of it.
+    the lists, and `strict` or `replace` for bytes that are not of it; missing: what becomes of
+    source lines without hypotheses (`rerank.corpus.missing`); normalize: Unicode's normal form of
+    texts (`rerank.corpus.normalization`).
     """
 
     top: int | None = None
@@ -50,11 +53,17 @@ class ReadingOptions:
     encoding: str = "utf-8"
     encoding_errors: str = "strict"
     missing: str = AS_EMPTY
+    normalize: str = AS_IT_IS
 
     @property
     def encoded(self) -> Encoding:
         """The encoding of the lists."""
         return Encoding(self.encoding, self.encoding_errors == "replace")
+
+    @property
+    def in_nfc(self) -> bool:
+        """Whether texts are put into NFC."""
+        return self.normalize == AS_NFC
 
 
 ALL = ReadingOptions()

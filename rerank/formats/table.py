@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
+from rerank.corpus.normalization import nfc_rows
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
@@ -336,4 +337,5 @@ def lines_of(
 def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
     """The hypotheses of a file in chunks."""
     known, lines = opened(path, notices, options)
-    return known.read(lines, notices, source=display(path), clip=options.clip_inf)
+    rows = known.read(lines, notices, source=display(path), clip=options.clip_inf)
+    return map(nfc_rows, rows) if options.in_nfc else rows

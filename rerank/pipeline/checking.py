@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from rerank.check.cleaning import cleaned_list, cleaned_text
+from rerank.check.cleaning import cleaned_list, cleaned_text, in_nfc
 from rerank.check.findings import Findings
 from rerank.check.result import CheckResult, CleanCopies
 from rerank.check.summary import Summary
@@ -21,6 +21,7 @@ from rerank.corpus.evaluation_set import Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
 from rerank.corpus.missing import AS_EMPTY, AS_SOURCE
+from rerank.corpus.normalization import nfc_lines
 from rerank.corpus.references import UNREFERENCED, matched, read_reference_texts
 from rerank.corpus.translations import read_texts_of
 from rerank.errors import InputError, UsageError
@@ -304,7 +305,9 @@ def _targets(
         findings.merge(found)
     try:
         texts = read_reference_texts(sound, documents, findings, model=model) if sound else []
-        return matched(texts, documents, findings, drop=file.lists.drop_unreferenced)
+        drop = file.lists.drop_unreferenced
+        documents, targets = matched(texts, documents, findings, drop=drop)
+        return documents, nfc_lines(targets) if file.lists.in_nfc else targets
     except InputError as fault:  # of a text that lacks a sentence
         findings.refuse(fault)
         return documents, []
@@ -346,6 +349,8 @@ def _clean(
                     if path == lists.kbest
                     else cleaned_text(path, documents.n_lines)
                 )
+                if read.in_nfc and path != lists.docs:
+                    lines = in_nfc(lines, done)
                 with copies[path].open("wb") as copy:
                     copy.writelines(line + b"\n" for line in lines)
                 repairs[display(target)] = done

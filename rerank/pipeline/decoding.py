@@ -17,6 +17,7 @@ from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
 from rerank.corpus.missing import AS_SOURCE
+from rerank.corpus.normalization import AS_NFC
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, to_json
@@ -184,6 +185,7 @@ def _signed(
             "exact": all(one.exact for one in results),
             "k": "all" if lists.top is None else lists.top,
             "div": True if lists.diverse else None,
+            "norm": AS_NFC if lists.in_nfc else None,
             "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
             "ctx": "all" if source.order is None else source.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),

@@ -14,6 +14,7 @@ from rerank.cache import Cache
 from rerank.corpus.documents import Documents, difference_of
 from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.missing import AS_ERROR, AS_SOURCE
+from rerank.corpus.normalization import nfc, nfc_lines
 from rerank.corpus.references import matched, read_reference_texts, read_with_documents
 from rerank.corpus.systems import Named as NamedSystem
 from rerank.corpus.systems import documents_of_systems
@@ -140,7 +141,14 @@ def made_lists(
         return lists, None
     docs, no_docs, first_id = lists.docs, lists.no_docs, lists.first_id
     made = lists_of_systems(
-        lists.systems, documents, notices, copies, docs=docs, no_docs=no_docs, first_id=first_id
+        lists.systems,
+        documents,
+        notices,
+        copies,
+        docs=docs,
+        no_docs=no_docs,
+        first_id=first_id,
+        change=nfc if lists.in_nfc else None,
     )
     docs = made.docids() if docs is None and no_docs is None else docs
     return replace(lists, kbest=made.path, kbest_format=made.format, docs=docs), made
@@ -196,10 +204,13 @@ def read_targets(
     if documents is None:
         if lists.docs is None and lists.no_docs is None:
             _announce_documents(lists, references, notices, announce)
-        return read_with_documents(lists.docs, lists.no_docs, references, notices, drop=drop)
-    target = documents if lists.systems else documents.n_lines  # segments of XML have names
-    texts = read_reference_texts(references, target, notices, model=lists.name)
-    return matched(texts, documents, notices, drop=drop)
+        found = read_with_documents(lists.docs, lists.no_docs, references, notices, drop=drop)
+    else:
+        target = documents if lists.systems else documents.n_lines  # segments of XML have names
+        texts = read_reference_texts(references, target, notices, model=lists.name)
+        found = matched(texts, documents, notices, drop=drop)
+    documents, targets = found
+    return documents, nfc_lines(targets) if lists.in_nfc else targets
 
 
 def documents_of_reference(references: Sequence[str | Path], notices: Notices) -> Documents | None:
@@ -265,7 +276,10 @@ class KBestFile:
     @cached_property
     def annotations(self) -> tuple[list[bytes] | None, list[bytes] | None]:
         """Documents and sources of the sentences, where the list itself has them."""
-        return annotations_of(self.path, self.lists, self._unreported)
+        documents, sources = annotations_of(self.path, self.lists, self._unreported)
+        if sources is not None and self.lists.in_nfc:
+            sources = list(map(nfc, sources))
+        return documents, sources
 
     def documents(self, notices: Notices) -> Documents:
         """The documents that the options name or, without them, that the list has."""
@@ -287,6 +301,8 @@ class KBestFile:
             kind: given_lines(path, display(self.lists.side[kind]), kind, documents, notices)
             for kind, path in self._side.items()
         }
+        if self.lists.in_nfc and SOURCE in side:
+            side[SOURCE] = (list(map(nfc, lines)) for lines in side[SOURCE])
         sources = None
         if self.lists.missing == AS_SOURCE:
             check_files(MISSING_SOURCE, side.keys() & {SOURCE})

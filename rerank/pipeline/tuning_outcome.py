@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import rerank
 from rerank.corpus.missing import AS_SOURCE
+from rerank.corpus.normalization import AS_NFC
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
@@ -111,6 +112,7 @@ def provenance(
         "pools": plan.pools,
         "top": lists.top,
         "diverse": lists.diverse,
+        **({"normalize": AS_NFC} if lists.in_nfc else {}),
         **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
             name: {

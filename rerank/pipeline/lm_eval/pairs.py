@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.corpus.contrasts import contrast_of
+from rerank.corpus.normalization import nfc_lines
 from rerank.corpus.references import read_references
 from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic, check_outputs
@@ -72,6 +73,7 @@ def contrastive_pairs(
     sentences, found = 0, Counter[str]()
     with KBestSource.open(lists, notices) as source, atomic(out) as file:
         texts = read_references(references, source.documents.n_lines, notices)
+        texts = nfc_lines(texts) if lists.in_nfc else texts
         for name, kbest in source.read():
             of_document = texts[kbest.first : kbest.first + len(kbest)]
             for t in range(len(kbest)):
