@@ -32,19 +32,11 @@ from rerank.files.paths import FilePath, display
 from rerank.formats.documents.table import DocumentFile
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import (
-    MISSING_SOURCE,
-    KBestFile,
-    Lists,
-    check_source_order,
-    documents_of_reference,
-    made_lists,
-    own_documents,
-    read_targets,
-    with_own_sources,
-)
+from rerank.pipeline.kbest_file import KBestFile
+from rerank.pipeline.lists import MISSING_SOURCE, Lists, made_lists, own_documents, with_own_sources
 from rerank.pipeline.models import check_names
 from rerank.pipeline.progress import progress
+from rerank.pipeline.references import check_source_order, documents_of_reference, read_targets
 from rerank.pipeline.side_information import NO_FILES, SOURCE, check_files
 
 

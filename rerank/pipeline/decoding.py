@@ -31,7 +31,8 @@ from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.explanation import split_place
 from rerank.pipeline.input_order import LineWriter, in_source_order
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.results import CorpusResult, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search

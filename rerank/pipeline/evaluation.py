@@ -32,7 +32,8 @@ from rerank.metrics.word_classes import (
     read_words,
 )
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.kbest_file import KBestFile
+from rerank.pipeline.lists import Lists
 from rerank.registry import METRICS
 from rerank.registry import metric as registered
 from rerank.report.evaluation import Detokenised, Evaluation, Text

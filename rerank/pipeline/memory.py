@@ -16,7 +16,8 @@ from rerank.corpus.missing import AS_SOURCE
 from rerank.errors import InputError
 from rerank.files.inputs import RereadFile
 from rerank.notices import PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists, made_lists, with_own_sources
+from rerank.pipeline.kbest_file import KBestFile
+from rerank.pipeline.lists import Lists, made_lists, with_own_sources
 from rerank.pipeline.side_information import check_document
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.registry import SIDE_INFORMATION

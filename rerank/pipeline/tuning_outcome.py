@@ -17,7 +17,7 @@ from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.mert.ascent import Axes

@@ -10,7 +10,7 @@ import rerank
 from rerank.cli import run
 from rerank.notices import Notices
 from rerank.pipeline import Lists
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 
 LINES = (
     "0 ||| un café ||| LM0= -9 TM0= -1 ||| -4 ||| 0-0",

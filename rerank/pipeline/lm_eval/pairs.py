@@ -17,7 +17,8 @@ from rerank.files.paths import display
 from rerank.formats.tokens import similar
 from rerank.metrics.word_classes import ListedWords, english_classes, read_words
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 
 
 @dataclass(frozen=True, slots=True)
