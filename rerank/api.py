@@ -178,6 +178,7 @@ def tune(
     and of sparse features; features: names of those tuned, default all; plan: what is maximised
     and how (`rerank.tuning.plan.Plan`); the other arguments are those of `Reranker`.
     """
+    from rerank.corpus.labels import decoder_names
     from rerank.pipeline.tuning import tune_source, tuning_search
     from rerank.pipeline.tuning_outcome import by_name
     from rerank.tuning.features import TunedFeatures
@@ -200,9 +201,14 @@ def tune(
         features=tuned,
         plan=plan,
     )
-    dense, made = by_name(result.full, result.task.space), {"BLEU": result.bleu}
-    sparse = tuned.other_sparse(result.task.space)
-    return Weights(dense, sparse, result.scale.alpha if result.scale else None, made)
+    space, made = result.task.space, {"BLEU": result.bleu}
+    return Weights(
+        by_name(result.full, space),
+        tuned.other_sparse(space),
+        result.scale.alpha if result.scale else None,
+        made,
+        decoder_names=decoder_names(space.labels),
+    )
 
 
 def evaluate(

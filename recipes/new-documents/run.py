@@ -1,12 +1,13 @@
 """Tuned weights on documents that were not tuned on: with and without cross-validation.
 
-    python recipes/new-documents/run.py --data DATA --work WORK [--seeds 5] [--pair NAME …]
-        [--before CHECKOUT]
+    python recipes/new-documents/run.py --data DATA --work WORK [--parts] [--seeds 5]
+        [--pair NAME …] [--before CHECKOUT]
 
 For each pair of a tuning set and test sets the table has BLEU of the start weights (of the system
 that is best on the tuning set, where there are none), and mean and spread over seeds of the weights
 of `tune-mert --select none` and `--select cv`; with --before, also of the default of the version in
-a checkout, which gets the same lists, and the same start weights, as files.
+a checkout, which gets the same start weights and lists as files (`versions.as_files`). --parts
+tunes on parts of the sets, of four documents and more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pathlib import Path
 import click
 import numpy as np
 from numpy.typing import NDArray
-from systems import nmt_halves, wmt23_halves
+from parts import PARTS, REST, split
+from systems import nmt_halves, wmt23_parts
 from versions import as_files, start_file, tune
 
 from rerank.corpus.systems import PREFIX
@@ -37,6 +39,7 @@ from rerank.tuning.selection import CV, NONE
 
 TVSUB, TED = "tvsub-zh-en", "ted-zh-en"
 MOSES = "moses.rescore.ini"
+AHEAD = ("ONLINE-B", "ONLINE-M", "ZengHuiMT", "NLLB_MBR_BLEU", "NLLB_Greedy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,7 @@ def sets(data: Path, work: Path) -> dict[str, Set]:
         lists = Lists(Path(f"{stem}.nbest.{form}"), stem.with_suffix(".docids"))
         found[name] = Set(lists, references)
     work.mkdir(parents=True, exist_ok=True)
-    for name, halves in (("nmt", nmt_halves), ("wmt23", wmt23_halves)):
+    for name, halves in (("nmt", nmt_halves), ("wmt23", wmt23_parts)):
         for half, (lists, reference) in enumerate(halves(data, work)):
             found[f"{name}.{half}"] = Set(lists, (reference,))
     return found
@@ -95,6 +98,26 @@ def pairs(data: Path, work: Path) -> dict[str, Pair]:
     }
 
 
+def more_pairs(data: Path, work: Path) -> dict[str, Pair]:
+    """Tuning sets of fewer documents: parts of the sets, and quarters of WMT23."""
+    by_name, found = sets(data, work), dict[str, Pair]()
+    for part in PARTS:
+        name, whole = f"{part.name} {part.first}:{part.end}", by_name[part.name]
+        own, rest = (Set(*one) for one in split(whole.lists, whole.references, part, work / name))
+        tests = {one: rest if one == REST else by_name[one] for one in part.tests}
+        folder = TED if part.name in ("dev2010", "tst2010") else TVSUB
+        found[name] = Pair(own, tests, data / folder / MOSES)
+    for kind, systems in (("all", ()), ("one ahead", AHEAD)):
+        quarters = [
+            Set(lists, (reference,)) for lists, reference in wmt23_parts(data, work, 4, systems)
+        ]
+        for q, quarter in enumerate(quarters):
+            other = (q + 1) % 4
+            name = f"wmt23 {kind} {q}"
+            found[name] = Pair(quarter, {f"wmt23 {kind} {other}": quarters[other]}, None)
+    return found
+
+
 @cache
 def pool(of: Set) -> tuple[Pool, tuple[str, ...]]:
     """All candidates of a set with their statistics, and the names of the features."""
@@ -115,7 +138,7 @@ def weights_of(path: Path, of: Set) -> NDArray[np.float64]:
         first = source.first_with_candidates()
     if first is None:
         raise click.ClickException(f"{of.lists.name}: no candidates")
-    return vector(read_weights(path, Notices()), first[1].labels, source=str(path))
+    return vector(read_weights(path, Notices()), first[1].labels, default=0.0, source=str(path))
 
 
 def bleu(weights: NDArray[np.float64], of: Set) -> float:
@@ -163,15 +186,23 @@ def tuned_before(pair: Pair, stem: Path, checkout: Path, seeds: range) -> list[N
 @click.option("--work", type=click.Path(path_type=Path), required=True)
 @click.option("--seeds", default=5, show_default=True)
 @click.option("--pair", "chosen", multiple=True, help="Name of a tuning set [default: all].")
+@click.option("--parts", is_flag=True, help="More pairs: tuning sets of fewer documents.")
 @click.option("--before", type=click.Path(exists=True, path_type=Path), help="A checkout.")
-def main(data: Path, work: Path, seeds: int, chosen: tuple[str, ...], before: Path | None) -> None:
+def main(
+    data: Path,
+    work: Path,
+    seeds: int,
+    chosen: tuple[str, ...],
+    parts: bool,
+    before: Path | None,
+) -> None:
     """Print BLEU on new documents, before and after cross-validation."""
     kinds = [*(["before"] if before else []), NONE, CV]
     heads = ["tuned on", "tested on", "start", *kinds, *(f"cv − {kind}" for kind in kinds[:-1])]
     print("| " + " | ".join([*heads, "cv − start"]) + " |")
     print("|---" * (len(heads) + 1) + "|", flush=True)
     gains = list[list[float]]()
-    for name, pair in pairs(data, work).items():
+    for name, pair in (more_pairs if parts else pairs)(data, work).items():
         if chosen and name not in chosen:
             continue
         what, start = start_of(pair)
@@ -190,8 +221,9 @@ def main(data: Path, work: Path, seeds: int, chosen: tuple[str, ...], before: Pa
             cells = [name, test, f"{begin:.2f} ({what})"]
             cells += [f"{one.mean():.2f} ± {one.std():.2f}" for one in scores]
             print("| " + " | ".join([*cells, *map("{:+.2f}".format, gains[-1])]) + " |", flush=True)
-    means = [f"{x:+.2f}" for x in np.array(gains).mean(axis=0)]
-    print("| " + " | ".join(["mean", *[""] * (len(kinds) + 2), *means]) + " |")
+    empty = [""] * (len(kinds) + 2)
+    for how, values in (("mean", np.mean(gains, axis=0)), ("worst", np.min(gains, axis=0))):
+        print("| " + " | ".join([how, *empty, *map("{:+.2f}".format, values)]) + " |")
 
 
 if __name__ == "__main__":

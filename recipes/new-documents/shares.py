@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import numpy as np
 from numpy.typing import NDArray
+from parts import PARTS, REST
 from run import MOSES, TED, bleu_of, pool, sets, weights_of
 
 from rerank.tuning.bounds import Bounds
@@ -22,17 +23,6 @@ from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
 from rerank.tuning.selection.cross_validation import SHARES, PoolTuning
 
-REST = "the rest"
-TUNED = (  # a set, its documents from and up to, and what weights are tested on
-    ("dev2010", 0, 8, ("tst2010", "test", "test3ref")),
-    ("tst2010", 0, 6, ("dev2010", "test3ref", REST)),
-    ("tst2010", 6, 11, ("dev2010", "test3ref", REST)),
-    ("tune", 0, 4, (REST, "test", "tst2010")),
-    ("tune", 4, 8, (REST, "test", "tst2010")),
-    ("test", 0, 4, (REST, "tune", "dev2010")),
-    ("test", 8, 12, (REST, "tune", "dev2010")),
-    ("tune", 0, 12, ("test", "test3ref", "tst2010")),
-)
 ALGORITHMS = ("mert", "pro", "expected-bleu")
 
 
@@ -57,7 +47,7 @@ def main(data: Path, work: Path) -> None:
     by_name = sets(data, work)
     start = weights_of(data / TED / MOSES, by_name["dev2010"])
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in ALGORITHMS}
-    for name, first, end, tests in TUNED:
+    for name, first, end, tests in PARTS:
         whole, _ = pool(by_name[name])
         own = (whole.places >= first) & (whole.places < end)
         others = [whole.take(~own) if test == REST else pool(by_name[test])[0] for test in tests]

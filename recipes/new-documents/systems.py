@@ -29,17 +29,23 @@ def nmt_halves(data: Path, work: Path) -> Iterator[tuple[Lists, Path]]:
         yield Lists("", docs, systems=systems), reference
 
 
-def wmt23_halves(data: Path, work: Path) -> Iterator[tuple[Lists, Path]]:
-    """Twelve systems on halves of WMT23, Russian → English, chosen by ids of documents alone."""
+def wmt23_parts(
+    data: Path, work: Path, parts: int = 2, systems: tuple[str, ...] = ()
+) -> Iterator[tuple[Lists, Path]]:
+    """Systems on parts of WMT23, Russian → English: every so manieth document, by their ids alone.
+
+    systems: their names [default: all twelve].
+    """
     xml = data / "wmt23-ru-en" / "wmttest2023.ru-en.all.xml.gz"
     documents = documents_in(xml, Notices())
     spans = [] if documents is None else [*map(documents.span, range(len(documents)))]
-    for half in (0, 1):
-        docs = work / f"wmt23.{half}.docids"
+    named = [(name, Path(f"{xml}#{name}")) for name in systems] or [(ALL_SYSTEMS, xml)]
+    for part in range(parts):
+        docs = work / f"wmt23.{part}-{parts}.docids"
         ids = [] if documents is None else documents.ids
-        chosen = list(zip(ids, spans, strict=True))[half::2]
+        chosen = list(zip(ids, spans, strict=True))[part::parts]
         _write(docs, [name for name, (start, stop) in chosen for _ in range(start, stop)])
-        yield Lists("", docs, systems=((ALL_SYSTEMS, xml),)), xml
+        yield Lists("", docs, systems=tuple(named)), xml
 
 
 def _lines(path: Path) -> list[str]:

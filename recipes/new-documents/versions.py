@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,15 @@ from pathlib import Path
 from rerank.notices import Notices
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.references import read_targets
+from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.registry import ALL_SYSTEMS
 
 
 def as_files(lists: Lists, references: tuple[Path, ...], stem: Path) -> list[str]:
-    """Options of the lists, documents and references as plain files, which every version reads."""
+    """Options of the lists, documents and references as plain files, which every version reads.
+
+    Lists of systems are without agreement by document BLEU, which is newer than other versions.
+    """
     if not lists.systems:
         files = ["--kbest", str(lists.kbest), "--docs", str(lists.docs)]
         return [*files, *(word for path in references for word in ("--ref", str(path)))]
@@ -24,6 +29,7 @@ def as_files(lists: Lists, references: tuple[Path, ...], stem: Path) -> list[str
     for name, path in lists.systems:
         given += ["--systems", str(path) if name == ALL_SYSTEMS else f"{name}={path}"]
     _run(None, "score", *given)
+    nbest.write_bytes(re.sub(rb" %b= \S+" % DOCUMENT_BLEU.encode(), b"", nbest.read_bytes()))
     _, texts = read_targets(lists, references, Notices())
     reference.write_bytes(b"".join(line + b"\n" for (line,) in texts))
     return ["--kbest", str(nbest), "--docs", str(lists.docs), "--ref", str(reference)]

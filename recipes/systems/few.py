@@ -22,14 +22,14 @@ from rerank.pipeline import Lists, Plan
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.references import read_targets
 from rerank.pipeline.searching import AUTO, search_documents
-from rerank.pipeline.systems import CONSENSUS
+from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.pipeline.tuning_reading import read_set
 from rerank.registry import ALL_SYSTEMS
-from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import bleu_of
 from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.run import tune
+from rerank.tuning.system_start import Alternatives, values_of_systems
 
 Read = tuple[TuningSet, Alternatives, Bleu]
 
@@ -55,11 +55,11 @@ def read(lists: Lists, reference: Path, tokenize: str) -> Read:
     with KBestSource.open(lists, notices, documents=documents) as source:
         split = documents.split(lines)
         corpus = read_set(source, split, [metric], TunedFeatures(), lambda line: None)
-        return corpus, Alternatives(source.systems, CONSENSUS[0]), metric
+        return corpus, Alternatives(source.systems, DOCUMENT_BLEU), metric
 
 
 def gains(found: Read, tuning: list[int]) -> tuple[float, float]:
-    """BLEU of uniform MBR and of tuned weights on other documents, over the best system's."""
+    """BLEU of document MBR and of tuned weights on other documents, over the best system's."""
     corpus, alternatives, metric = found
     others = [d for d in range(len(corpus.documents)) if d not in tuning]
     result = tune(
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[2, 4, 8, 16, 40])
     parser.add_argument("--sets", type=int, default=10)
     given = parser.parse_args()
-    print("| systems | documents tuned on | uniform MBR, mean (least) | tuned, mean (least) |")
+    print("| systems | documents tuned on | document MBR, mean (least) | tuned, mean (least) |")
     print("|---|---|---|---|", flush=True)
     for name, load in (("wmt23", wmt23), ("nmt", nmt)):
         found, rng = load(given.data), np.random.default_rng(1)

@@ -24,6 +24,7 @@ from complete_part import complete_part
 
 from rerank.corpus.documents import Documents
 from rerank.notices import Notices
+from rerank.pipeline.systems import DOCUMENT_BLEU, SENTENCE_BLEU
 
 RERANK = [sys.executable, "-m", "rerank"]
 NMT = ("baseline", "cache", "han-enc", "han-dec", "han-joint")
@@ -92,7 +93,8 @@ class Recipe:
         alone = self.alone(made["indicators"][best])
         rows = {
             f"best system there: {best}": self.decode(test, "best", alone, *nothing),
-            "uniform MBR": self.decode(test, "mbr", self.alone("consensusbleu"), *nothing),
+            "sentence MBR": self.decode(test, "mbr", self.alone(SENTENCE_BLEU), *nothing),
+            "document MBR": self.decode(test, "document-mbr", self.alone(DOCUMENT_BLEU), *nothing),
             "tuned combination": self.decode(test, "tuned", weights),
         }
         if self.model is not None:

@@ -37,7 +37,7 @@ _CURES = {  # how a notice begins: its cure
     "line with sparse features": "nothing to do; tune-mert leaves their weights as they are",
     "hypothesis without some of the features": "nothing to do, if the decoder leaves out zeros",
     "hypothesis without P- lines": "give fairseq-generate no --quiet, and keep its P- lines",
-    "feature renamed": "nothing to do; weights have the new names",
+    "feature renamed": "nothing to do; weights may have either name",
     "infinite number, clipped": "nothing to do, if the value is what such candidates deserve",
     "line that is no output of fairseq": "nothing to do; log to another file next time",
     "line end inside a text": "nothing to do, if the line end is only layout",

@@ -97,14 +97,12 @@ class Findings(Notices):
         return Findings()
 
     def merge(self, others: Findings) -> None:
-        """Add the findings of another reading."""
+        """Add the findings of another reading; what both have found in a file counts once."""
         for notice in others:
             super().add(notice.kind, source=notice.first, count=notice.count, names=notice.names)
         for key, found in others._found.items():
-            own = self._found.setdefault(key, found)
-            if own is not found:
-                own.count += found.count
-                own.lines = [*own.lines, *found.lines][:PLACES]
+            if key not in self._found or found.count > self._found[key].count:
+                self._found[key] = found
 
     def _count(self, fault: bool, source: str, message: str, line: int | None, count: int) -> None:
         kind = _PARTICULARS.sub("…", message)
@@ -125,6 +123,20 @@ class Findings(Notices):
         """The findings about some files."""
         found = Findings()
         found._found = {key: one for key, one in self._found.items() if one.source in sources}
+        return found
+
+    def without_repeats(self, source: str, inputs: Findings) -> Findings:
+        """The findings without those about file `source` of a kind that `inputs` has, too.
+
+        inputs: findings about the files of which `source` was made.
+        """
+        kinds = {(fault, kind) for fault, _, kind in inputs._found}
+        found = Findings()
+        found._found = {
+            (fault, name, kind): one
+            for (fault, name, kind), one in self._found.items()
+            if name != source or (fault, kind) not in kinds
+        }
         return found
 
     @property

@@ -7,19 +7,19 @@ from typing import Any
 import click
 
 from rerank.cli.lists import normalize_option, reading_options
-from rerank.cli.options import Messages, kbest_option, message_options, print_result
-from rerank.cli.values import FILE
+from rerank.cli.options import (
+    Messages,
+    interleaved_docs_option,
+    kbest_option,
+    message_options,
+    print_result,
+)
 from rerank.files.terminal import show
 
 
 @click.command()
 @kbest_option
-@click.option(
-    "--docs",
-    type=FILE,
-    help="Document ids, one line per source sentence, or another format of documents; needed only "
-    "if ids fall within documents.",
-)
+@interleaved_docs_option
 @reading_options
 @normalize_option
 @click.option(
@@ -32,6 +32,8 @@ from rerank.files.terminal import show
 @message_options
 def diversity(kbest: str, docs: str | None, form: str, messages: Messages, **reading: Any) -> None:
     """Count distinct candidates and their mean edit distance.
+
+    --docs is needed only if ids fall within documents.
 
     \b
     Example:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rerank.cli.options import Messages, message_options
+from rerank.cli.options import Messages, message_options, required_docs_option
 from rerank.cli.values import FILE, FOLDER, Pair
 
 
@@ -18,12 +18,7 @@ from rerank.cli.values import FILE, FOLDER, Pair
     type=Pair("NAME=FILE, for example ours=test.out", FILE),
     metavar="NAME=FILE...",
 )
-@click.option(
-    "--docs",
-    required=True,
-    type=FILE,
-    help="Document ids, one line per sentence, or another format of documents.",
-)
+@required_docs_option
 @click.option("--out", required=True, type=FOLDER, metavar="DIR", help="New folder.")
 @message_options
 def export(texts: tuple[tuple[str, str], ...], docs: str, out: Path, messages: Messages) -> None:

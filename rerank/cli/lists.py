@@ -206,7 +206,8 @@ systems_option = click.option(
     metavar="[NAME=]FILE",
     help="In place of --kbest, whose lists are then made of the outputs of several systems: a line "
     "per source sentence, or FILE.xml#SYSTEM; FILE of WMT XML without NAME gives all its systems; "
-    "repeatable. Features: sysNAME of each system, votes, consensusbleu, consensuschrf.",
+    "repeatable. Features: sysNAME of each system, votes, consensusbleu, consensuschrf, "
+    "consensusdocbleu.",
 )
 list_options = all_of(
     [

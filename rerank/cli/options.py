@@ -205,11 +205,12 @@ def _packed(*flags: Decorator) -> Decorator:
     return decorate
 
 
-def _documents_options(*, interleaved: bool) -> Decorator:
+def _documents_options(*, interleaved: bool, required: bool = False) -> Decorator:
     """`--docs` with its format and field; the command receives them as `docs`."""
     flags = [
         click.option(
             "--docs",
+            required=required,
             type=FILE,
             help="Document ids, one line per source sentence; or another format of `rerank list "
             "document-formats`, recognised by its content: WMT XML, NIST SGML, JSON lines, sizes, "
@@ -264,5 +265,6 @@ def _documents_options(*, interleaved: bool) -> Decorator:
 
 docs_option = _documents_options(interleaved=False)
 interleaved_docs_option = _documents_options(interleaved=True)
+required_docs_option = _documents_options(interleaved=False, required=True)
 message_options = _packed(strict_option, quiet_option)
 engine_message_options = _packed(strict_option, quiet_option, verbose_option)

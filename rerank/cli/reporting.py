@@ -12,7 +12,7 @@ from rerank.cli.options import (
     Messages,
     by_name,
     count_option,
-    docs_option,
+    interleaved_docs_option,
     message_options,
     no_docs_option,
     reference_option,
@@ -39,7 +39,7 @@ from rerank.errors import UsageError
 )
 @click.option("--summary", type=FILE, help="Summary of decode --summary: figures of the search.")
 @click.option("--weights", type=FILE, help="Weights file of the decoding: how it was tuned.")
-@docs_option
+@interleaved_docs_option
 @no_docs_option
 @reference_option
 @click.option("--source", type=FILE, help="Text in the source language, one sentence per line.")

@@ -25,7 +25,8 @@ from rerank.registry import MOSES_INI, WEIGHT_FORMATS
     "--kbest",
     type=FILE,
     help="K-best list whose features, in their order, have the weights F0, F1, … of IN, or "
-    "those with names of another tool.",
+    "those with names of another tool; with --to cdec or travatar, the list whose names are "
+    "written (not needed for JSON that tune-mert made of this list).",
 )
 @message_options
 def weights(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, islice, pairwise
 from typing import TypeVar
 
@@ -14,6 +15,8 @@ from rerank.notices import Notices
 T = TypeVar("T")
 ID_BYTES = 1 << 13  # of an id; all of them are in memory
 _MANY = 1 << 16  # lines of ids that are read before the lines that need them are counted
+_SIZE = re.compile("[0-9]{1,9}")
+_ID_AND_SIZE = re.compile(r"\S+\s+[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,9 @@ class Documents:
 
     lines: (S,) line of the files, from 0, of each sentence, if that is not its own number, since
     lines of documents alternate or some are left out; n_file_lines: lines of the files then.
-    segments: (S,) ids of the sentences within their documents, if their file has any.
+    segments: (S,) ids of the sentences within their documents, if their file has any. cure: how
+    their file may be read otherwise, for messages about files of another number of lines; may be
+    empty.
     """
 
     ids: tuple[str, ...]  # (D,), all different; never used as file names
@@ -30,6 +35,7 @@ class Documents:
     lines: tuple[int, ...] | None = None
     n_file_lines: int | None = None
     segments: tuple[str, ...] | None = None
+    cure: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if len(self.starts) != len(self.ids) + 1 or self.starts[0] != 0:
@@ -56,15 +62,22 @@ class Documents:
 
     @classmethod
     def from_lines(
-        cls, lines: Iterable[bytes], *, source: str = "", interleaved: bool | None = None
+        cls,
+        lines: Iterable[bytes],
+        *,
+        source: str = "",
+        interleaved: bool | None = None,
+        may_be_sizes: bool = False,
     ) -> Documents:
         """Documents of lines that are document ids, one per source line.
 
         interleaved: whether lines of a document may stand apart; they are then put together. None
-        where the command has no option for it.
+        where the command has no option for it. may_be_sizes: whether messages name the format
+        `sizes` where the ids look like it.
         """
         if interleaved:
-            return cls._interleaved(lines, source)
+            found = cls._interleaved(lines, source)
+            return replace(found, cure=_sizes_cure(found.ids)) if may_be_sizes else found
         option = "" if interleaved is None else ", or give --allow-interleaved"
         starts: dict[str, int] = {}
         current, n = None, 0
@@ -73,10 +86,12 @@ class Documents:
             if name == current:
                 continue
             if name in starts:
+                sizes = _sizes_cure(starts) if may_be_sizes else ""
                 raise InputError(
                     f"expected each document in one run of lines, but {shown_id(name)}, which "
-                    f"began on line {starts[name] + 1}, continues here; give these lines another "
-                    f"id, or sort source, references and lists by document{option}",
+                    f"began on line {starts[name] + 1}, continues here; "
+                    f"{sizes and f'{sizes}; otherwise '}give these lines another id, or sort "
+                    f"source, references and lists by document{option}",
                     source=source,
                     line=n,
                 )
@@ -84,7 +99,8 @@ class Documents:
             current = name
         if not starts:
             raise InputError("expected one document id per source line, found none", source=source)
-        return cls(tuple(starts), (*starts.values(), n))
+        cure = _sizes_cure(starts) if may_be_sizes else ""
+        return cls(tuple(starts), (*starts.values(), n), cure=cure)
 
     @classmethod
     def _interleaved(cls, lines: Iterable[bytes], source: str) -> Documents:
@@ -238,6 +254,18 @@ def _id(line: bytes, source: str, number: int) -> str:
             line=number,
         )
     return name
+
+
+def _sizes_cure(ids: Collection[str]) -> str:
+    """What to do if these ids are sizes of documents; empty if they do not look like it."""
+    if all(map(_SIZE.fullmatch, ids)):
+        return "if these numbers are sizes of documents, give --docs-format sizes"
+    if all(map(_ID_AND_SIZE.fullmatch, ids)):
+        return (
+            "if these are ids and sizes of documents, give each document an id of its own, and "
+            "--docs-format sizes"
+        )
+    return ""
 
 
 def shown_id(name: str) -> str:

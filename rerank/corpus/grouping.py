@@ -232,12 +232,7 @@ class _Grouping:
         sentence, place = int(rows.sentences[wrong[0]]), int(places[wrong[0]])
         message = f"expected ids from {self.options.first_id} on, found {sentence}"
         if place >= n:
-            cure = "is it the list of another source?"
-            if _may_be_sizes(self.documents):
-                cure = (
-                    "are the document ids, which are numbers, sizes of documents? then give "
-                    "--docs-format sizes"
-                )
+            cure = self.documents.cure or "is it the list of another source?"
             if self.options.first_id == 0 and self.lowest_id == 1 and place == n:
                 cure = "ids look 1-based; use --first-id 1"
             message = (
@@ -346,12 +341,6 @@ class _Grouping:
         if len(lines):
             line = int(lines.min())
             self.notices.add(kind, source=self.source, line=line, count=len(lines))
-
-
-def _may_be_sizes(documents: Documents) -> bool:
-    """Whether all ids are numbers, as in a file of sizes that is read as one of ids."""
-    starts_at_0 = documents.ids == tuple(map(str, range(len(documents))))  # --no-docs each
-    return not starts_at_0 and all(one.isascii() and one.isdigit() for one in documents.ids)
 
 
 def _repeated(texts: Sequence[bytes], rows: range) -> Iterator[int]:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A dense feature function: its name and how many values it has."""
+    """A dense feature function: its name and how many values it has.
+
+    decoder_name: the name in the list, of which `name` keeps letters and digits; empty if they are
+    equal.
+    """
 
     name: str
     width: int
+    decoder_name: str = field(default="", compare=False)
+
+
+def decoder_names(labels: Iterable[Label]) -> dict[str, str]:
+    """Names of the features of one value in their decoder, where these are other names."""
+    return {one.name: one.decoder_name for one in labels if one.decoder_name and one.width == 1}
 
 
 def column_names(labels: Iterable[Label]) -> list[str]:

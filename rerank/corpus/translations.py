@@ -138,13 +138,21 @@ def documents_in(path: FilePath, notices: Notices) -> Documents | None:
 
 
 def check_length(
-    lines: Sequence[object], n_lines: int, *, source: str, model: str = "the source"
+    lines: Sequence[object],
+    n_lines: int,
+    *,
+    source: str,
+    model: str = "the source",
+    cure: str = "",
 ) -> None:
-    """InputError unless a translation has `n_lines` lines, as `model` has."""
+    """InputError unless a translation has `n_lines` lines, as `model` has.
+
+    cure: what to do about another number [default: line i must translate line i].
+    """
     surplus = len(lines) - n_lines
     if not surplus:
         return
-    cure = f"line i must translate line i of {model}"
+    cure = cure or f"line i must translate line i of {model}"
     if surplus > 0 and not any(isinstance(x, bytes) and x.strip() for x in lines[n_lines:]):
         some, them = ("lines", "them") if surplus > 1 else ("line", "it")
         cure = f"{surplus} blank {some} more at the end, remove {them}"
@@ -177,7 +185,7 @@ def _plain(
         from rerank.formats.documents.separated_text import without_separators
 
         lines = without_separators(lines, documents) or lines
-    check_length(lines, documents.n_read, source=display(path), model=model)
+    check_length(lines, documents.n_read, source=display(path), model=model, cure=documents.cure)
     return Translation(display(path), documents.in_order(lines))
 
 

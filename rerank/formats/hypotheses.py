@@ -203,7 +203,10 @@ class Hypotheses:
         if renamed:
             self._notices.add(RENAMED, source=self._source, line=self._line, names=renamed)
         self._names, self._first_line = names, self._line
-        self._labels = tuple(Label(plain[name], width) for name, width in widths.items())
+        self._labels = tuple(
+            Label(clean, widths[name], "" if clean == name else name)
+            for name, clean in plain.items()
+        )
         rank = {name: i for i, name in enumerate(widths)}
         order = sorted(range(len(names)), key=lambda j: rank[names[j]])
         self._order = [] if order == list(range(len(names))) else order

@@ -3,7 +3,8 @@
     {"schema": 1, "weights": {"LM0": [0.5], "TM0": [0.2, 0.3]}, "sparse": {}, "alpha": null,
      "provenance": {}}
 
-or the object at `weights` alone, where one number needs no list.
+or the object at `weights` alone, where one number needs no list. `mbr_spread` and `decoder_names`
+may be missing.
 """
 
 from __future__ import annotations
@@ -19,10 +20,19 @@ from rerank.errors import InputError
 from rerank.formats.tokens import similar
 
 SCHEMA = 1
-_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "provenance")
+_KEYS = ("schema", "weights", "sparse", "alpha", "mbr_spread", "decoder_names", "provenance")
 _Parts: TypeAlias = tuple[
-    dict[str, tuple[float, ...]], dict[str, float], float | None, dict[str, object], float | None
+    dict[str, tuple[float, ...]],
+    dict[str, float],
+    float | None,
+    dict[str, object],
+    float | None,
+    dict[str, str],
 ]
+_FORMS = (
+    'write names and numbers, {"LM0": 0.5, "TM0": [0.2, 0.3]}, or '
+    f'{{"schema": {SCHEMA}, "weights": {{"LM0": 0.5}}}}'
+)
 _DEEP = 100  # objects and lists in each other, of which Python reads several times as many
 _DIGITS = 400  # more than any number that is finite as a float
 
@@ -42,7 +52,7 @@ class _Fault(ValueError):
 
 
 def read_json(content: bytes, *, source: str = "") -> _Parts:
-    """Dense and sparse weights, alpha, provenance, and spread of mbr, of a file.
+    """Dense and sparse weights, alpha, provenance, spread of mbr, and decoder names, of a file.
 
     InputError with the line of a fault.
     """
@@ -55,7 +65,7 @@ def read_json(content: bytes, *, source: str = "") -> _Parts:
         found = json.loads(
             text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_whole
         )
-        return _checked(found if "schema" in found else {"schema": SCHEMA, "weights": found})
+        return _checked(found) if "schema" in found else _without_schema(found)
     except json.JSONDecodeError as fault:
         raise InputError(f"expected JSON: {fault.msg}", source=source, line=fault.lineno) from None
     except RecursionError:
@@ -125,6 +135,17 @@ def _whole(digits: str) -> int:
     return int(digits)
 
 
+def _without_schema(found: Mapping[str, Any]) -> _Parts:
+    """The parts of a file that has names and numbers alone."""
+    key = next((key for key in _KEYS if isinstance(found.get(key), dict)), None)
+    if key is not None:
+        raise _Fault(f"found {key!r} without 'schema'; add \"schema\": {SCHEMA}", _at(key))
+    try:
+        return _checked({"schema": SCHEMA, "weights": found})
+    except _Fault as fault:
+        raise _Fault(f"{fault}; {_FORMS}", fault.here) from None
+
+
 def _checked(found: Mapping[str, Any]) -> _Parts:
     """The parts of a file."""
     for key in found:
@@ -145,9 +166,17 @@ def _checked(found: Mapping[str, Any]) -> _Parts:
     sparse = {
         name: _finite(value, "sparse", name) for name, value in _mapping(found, "sparse").items()
     }
+    empty = next((name for name, values in dense.items() if not values), None)
+    if empty is not None:
+        raise _Fault(f"found no number for {empty!r}", _at("weights", empty))
     if not dense and not sparse:
         raise _Fault("found none", _at())
-    return dense, sparse, alpha, _mapping(found, "provenance"), spread
+    names = _mapping(found, "decoder_names")
+    for key, name in names.items():
+        if not isinstance(name, str):
+            message = f"found {key!r}: {_short(name)}; the name of a feature is text"
+            raise _Fault(message, _at("decoder_names", key))
+    return dense, sparse, alpha, _mapping(found, "provenance"), spread, names
 
 
 def _scale(found: Mapping[str, Any], key: str) -> float | None:

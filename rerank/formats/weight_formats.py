@@ -3,7 +3,8 @@
 A new format is a `WeightFormat` and a line in `rerank.registry.WEIGHT_FORMATS`; other packages add
 theirs by entry points. All of them are read by `rerank.formats.weights`. Every format but JSON, ini
 and dense keeps one number for each name: a feature of several values is written as Name_0, Name_1,
-…, as Moses' mert calls them, or by the place of its values, as kbmira does.
+…, as Moses' mert calls them, or by the place of its values, as kbmira does. Those of cdec and
+travatar have the names of the decoder, where they are known (`Weights.decoder_names`).
 """
 
 from __future__ import annotations
@@ -60,14 +61,25 @@ def _all(weights: Weights) -> dict[str, tuple[float, ...]]:
 
 
 def _by_number(weights: Weights) -> dict[str, tuple[float, ...]]:
-    """One number for each name: Name_0, Name_1, … of a feature of several values."""
-    found: dict[str, tuple[float, ...]] = {}
+    """One number for each name: Name_0, Name_1, … of a feature of several values.
+
+    UsageError for two numbers of one name.
+    """
+    numbers: list[tuple[str, float]] = []
     for name, values in weights.dense.items():
         if len(values) == 1:
-            found[name] = values
+            numbers.append((weights.decoder_names.get(name, name), values[0]))
         else:
-            found |= {f"{name}_{i}": (value,) for i, value in enumerate(values)}
-    return found | {name: (value,) for name, value in weights.sparse.items()}
+            numbers += ((f"{name}_{i}", value) for i, value in enumerate(values))
+    numbers += weights.sparse.items()
+    found: dict[str, tuple[float, ...]] = {}
+    for name, value in numbers:
+        if name in found:
+            raise UsageError(
+                f"expected one weight of {name!r}, found two features of that name; choose json"
+            )
+        found[name] = (value,)
+    return found
 
 
 def _by_place(weights: Weights) -> dict[str, tuple[float, ...]]:

@@ -35,8 +35,9 @@ def fitted(
 ) -> FittedWeights:
     """The weights under the names of the labels; O(number of weights).
 
-    A label without a weight of its name gets those of its single values, `TM0_0`, `TM0_1`, …, or
-    that of the one name that is the same in letters and digits. All other weights stay as they are.
+    A label without a weight of its name gets those of its single values, `TM0_0`, `TM0_1`, …, that
+    of its name in the decoder, or that of the one name that is the same in letters and digits. All
+    other weights stay as they are.
     InputError where only some of a label's values have a weight.
     """
     known = {label.name for label in labels}
@@ -66,9 +67,11 @@ def fitted(
                 f"{', '.join(given[:5])} and no {missing}",
                 source=source,
             )
-        if not given and label.width == 1 and len(by_plain[label.name]) == 1:
-            given = by_plain[label.name]
-            renamed.append(f"{given[0]} → {label.name}")
+        if not given and label.width == 1:
+            own = [label.decoder_name] if label.decoder_name in numbers else by_plain[label.name]
+            if len(own) == 1:
+                given = own
+                renamed.append(f"{own[0]} → {label.name}")
         if given:
             found[label.name] = tuple(numbers[name] for name in given)
             used.update(given)

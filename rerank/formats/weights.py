@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rerank.corpus.labels import Label, column_names
+from rerank.corpus.labels import Label, column_names, decoder_names
 from rerank.errors import InputError, UsageError
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
@@ -40,13 +40,18 @@ _UNTUNED = re.compile(r"UnknownWordPenalty[0-9]*")  # in every moses.ini, in no 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights of dense features, one per value, and of sparse features."""
+    """Weights of dense features, one per value, and of sparse features.
+
+    decoder_names: `tmpt0` → `tm_pt_0` of features that their decoder calls otherwise
+    (`rerank.corpus.labels.Label`).
+    """
 
     dense: Mapping[str, tuple[float, ...]]
     sparse: Mapping[str, float] = field(default_factory=dict)
     alpha: float | None = None  # scale of p(path) ∝ exp(alpha · score), natural log
     provenance: Mapping[str, object] = field(default_factory=dict)  # of a tuning, as JSON values
     mbr_spread: float | None = None  # `spread` of `decoders.mbr.mbr`; None: its default
+    decoder_names: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def all_zero(self) -> bool:
@@ -187,6 +192,7 @@ def to_json(weights: Weights) -> bytes:
         "sparse": dict(weights.sparse),
         "alpha": weights.alpha,
         **({} if weights.mbr_spread is None else {"mbr_spread": weights.mbr_spread}),
+        **({"decoder_names": dict(weights.decoder_names)} if weights.decoder_names else {}),
         "provenance": dict(weights.provenance),
     }
     return json.dumps(values, indent=1, allow_nan=False).encode() + b"\n"
@@ -274,6 +280,7 @@ def vector(
 
 def fitted_to(weights: Weights, labels: Sequence[Label], *, source: str = "") -> Weights:
     """The weights under the names of a list's features; see `vector`."""
+    weights = replace(weights, decoder_names={**weights.decoder_names, **decoder_names(labels)})
     dense = by_place(weights.dense, labels, source=source)
     if dense is not weights.dense:
         return replace(weights, dense=dense)

@@ -35,6 +35,11 @@ class PairwiseBleu(ExpectedUtility):
         sets = _sets(ids, starts, bleu.ORDER)
         return _expected_bleu(sets, np.diff(starts), np.ascontiguousarray(marginals.T), logs).T
 
+    def matches(self, t: int) -> Integers:
+        """Clipped matches (K, K, 4) of the n-grams of any two candidates of sentence t."""
+        ids, starts, _ = numbered_words(self._blob, self._spans(t))
+        return _all_matches(_sets(ids, starts, bleu.ORDER), np.diff(starts))
+
 
 class PairwiseChrf(ExpectedUtility):
     """Expected sentence chrF2, 0..100: sacrebleu's, bit for bit, of all pairs."""
@@ -129,6 +134,20 @@ def _intersect(sets: TextSets, k: int, r: int, matches: Integers) -> None:
         matches[j] = sets.common[j]
         for w in range(sets.ends[j], sets.ends[j + 1]):
             matches[j] += _population(sets.bits[k, w] & sets.bits[r, w])
+
+
+@njit(cache=True)
+def _all_matches(sets: TextSets, lengths: Integers) -> Integers:
+    """Clipped matches (K, K, order) of texts of these lengths (K,)."""
+    order = len(sets.common)
+    found = np.zeros((len(lengths), len(lengths), order), np.int64)
+    for k in range(len(lengths)):
+        for r in range(k):
+            _intersect(sets, k, r, found[k, r])
+            found[r, k] = found[k, r]
+        for j in range(order):
+            found[k, k, j] = max(lengths[k] - j, 0)  # those it alone has are in no set
+    return found
 
 
 @njit(cache=True)

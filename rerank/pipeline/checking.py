@@ -87,6 +87,8 @@ def check(
         findings, summary = examine(
             read, references, weights, models, documents=documents, tokenize=tokenize
         )
+        if lists.systems:
+            findings = findings.without_repeats(display(read.kbest), first)
         findings.merge(first)
         cleaned = None if fix is None else _clean(lists, read, references, copies)
         inputs.check()

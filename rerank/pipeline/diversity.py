@@ -86,8 +86,9 @@ def diversity(lists: Lists, *, notices: Notices) -> Diversities:
         for _, kbest in source.read():
             for t in np.flatnonzero(kbest.counts).tolist():
                 tokens = [kbest.tokens(row) for row in kbest.rows(t)]
-                found[lists.first_id + kbest.first + t] = measure(tokens)
-    return Diversities(found)
+                line = source.documents.line(kbest.first + t)
+                found[lists.first_id + line] = measure(tokens)
+    return Diversities(dict(sorted(found.items())))
 
 
 def _quantile(values: NDArray[np.float64], share: float) -> float | None:

@@ -14,7 +14,7 @@ from rerank.corpus.translations import read_translation
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import check_folder
-from rerank.files.paths import display
+from rerank.files.paths import FilePath, display
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.sources import Printer, log
 
@@ -24,7 +24,7 @@ INDEX = "documents.tsv"
 def export(
     texts: Sequence[tuple[str, str | Path]],
     folder: str | Path,
-    docs: str | Path,
+    docs: FilePath,
     *,
     notices: Notices | None = None,
     announce: Printer = log.info,

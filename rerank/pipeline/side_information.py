@@ -204,27 +204,27 @@ def given_lines(
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
         found = list(islice(lines, documents.n_read + SURPLUS))
-        _check_number(len(found), documents.n_read, name)
+        _check_number(len(found), documents.n_read, name, documents.cure)
         lines = iter(documents.in_order(found))
     for d in range(len(documents)):
         start, stop = documents.span(d)
         found = list(islice(lines, stop - start))
         done += len(found)
         if done < stop:
-            _check_number(done, documents.n_lines, name)
+            _check_number(done, documents.n_lines, name, documents.cure)
         if kind != SOURCE:
             check_document(found, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
         yield found
-    _check_number(done + len(list(islice(lines, SURPLUS))), done, name)
+    _check_number(done + len(list(islice(lines, SURPLUS))), done, name, documents.cure)
 
 
-def _check_number(found: int, expected: int, name: str) -> None:
+def _check_number(found: int, expected: int, name: str, cure: str) -> None:
     """InputError unless a file has a line for each source line, of which no more are counted."""
     if found != expected:
         more = " or more" if found == expected + SURPLUS else ""
         raise InputError(
             f"expected {expected:,} lines, one for each source line, found {found:,}{more}; "
-            "line i must belong to source line i",
+            f"{cure or 'line i must belong to source line i'}",
             source=name,
         )
 

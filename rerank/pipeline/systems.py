@@ -1,10 +1,11 @@
 """K-best lists of the outputs of several systems: `--systems` in place of `--kbest`.
 
 Equal outputs of a sentence are one candidate. Its features: `sys` and the name of each system, 1
-for those whose output it is; `votes`, how many these are; and its mean sentence BLEU and mean chrF2
+for those whose output it is; `votes`, how many these are; its mean sentence BLEU and mean chrF2
 against the outputs of the other systems (0..100), `consensusbleu` and `consensuschrf`, which is
 minimum Bayes risk under a uniform distribution (Kumar & Byrne 2004,
-https://aclanthology.org/N04-1022) without the candidate's own vote.
+https://aclanthology.org/N04-1022) without the candidate's own vote; and `consensusdocbleu`, the
+same for BLEU of the whole document, see `rerank.metrics.document_consensus`.
 
 The lists are written to a temporary file, which the commands read as any other: Moses lines, or
 JSON lines where a text holds `|||`. A sentence of K candidates with V different n-grams takes
@@ -43,7 +44,8 @@ from rerank.registry import FORMATS
 
 Floats = NDArray[np.float64]
 VOTES = "votes"
-CONSENSUS = ("consensusbleu", "consensuschrf")
+SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU = "consensusbleu", "consensuschrf", "consensusdocbleu"
+CONSENSUS = (SENTENCE_BLEU, SENTENCE_CHRF, DOCUMENT_BLEU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +140,22 @@ def kbest_of(
         totals=np.zeros(len(indicators)),  # readers of Moses lists expect a column
     )
     votes = indicators.sum(axis=1)
-    dense = np.column_stack([indicators, votes, *_consensus(kbest, votes)])
+    dense = np.column_stack([indicators, votes, *_consensus(kbest, indicators)])
     return replace(kbest, dense=dense)
 
 
-def _consensus(kbest: KBest, votes: Floats) -> list[Floats]:
-    """Mean sentence BLEU and chrF2 (n,) against the outputs of the other systems."""
-    from rerank.metrics.pairwise import PairwiseBleu, PairwiseChrf, leave_one_out  # numba
+def _consensus(kbest: KBest, indicators: Floats) -> list[Floats]:
+    """Mean sentence BLEU and chrF2 (n,) against outputs of other systems; then document BLEU's."""
+    from rerank.metrics.document_consensus import document_consensus  # numba
+    from rerank.metrics.pairwise import PairwiseBleu, PairwiseChrf, leave_one_out
 
+    votes = indicators.sum(axis=1)
     spans = [slice(a, b) for a, b in pairwise(kbest.offsets.tolist()) if a < b]
     found = []
     for utility in (PairwiseBleu(kbest), PairwiseChrf(kbest)):
         of_sentences = [leave_one_out(utility, s, votes[span]) for s, span in enumerate(spans)]
         found.append(np.concatenate([np.zeros(0), *of_sentences]))
-    return found
+    return [*found, document_consensus(kbest, indicators, found[0])]
 
 
 def _merged(outputs: Sequence[bytes | None]) -> dict[bytes, list[int]]:

@@ -174,7 +174,7 @@ def _check_lines(
     if documents.n_lines != len(lines):
         raise InputError(
             f"expected {documents.n_lines:,} lines, one for each line of {display(docs)}, "
-            f"found {len(lines):,}",
+            f"found {len(lines):,}; {documents.cure or 'give an id for each line of the text'}",
             source=display(text),
         )
 

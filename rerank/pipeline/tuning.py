@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rerank.corpus.labels import decoder_names
 from rerank.corpus.translations import files_of
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
@@ -30,7 +31,7 @@ from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log
-from rerank.pipeline.systems import CONSENSUS
+from rerank.pipeline.systems import DOCUMENT_BLEU, SENTENCE_CHRF
 from rerank.pipeline.tuning_outcome import (
     Tuning,
     by_name,
@@ -42,13 +43,13 @@ from rerank.pipeline.tuning_outcome import (
 )
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.best_alone import Alternatives, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.options import ObjectiveOptions
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.kinds import refuse_orders
 from rerank.tuning.run import TuningResult, tune
 from rerank.tuning.saved import SavedSearches
+from rerank.tuning.system_start import Alternatives, values_of_systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def tune_mert(
 ) -> Tuning | None:
     """Tune weights on whole documents by a plan (`rerank.tuning.run.tune`), and write them.
 
-    For lists of systems' outputs the start is that of `rerank.tuning.best_alone`, unless weights
+    For lists of systems' outputs the start is that of `rerank.tuning.system_start`, unless weights
     are given. Several processes may share the documents (`rerank.pipeline.distribution`): scores
     of orders 0 and 1 are all that models compute, those of other orders after the histories of the
     first candidates and of the start weights' search. None after a shard, and in processes of
@@ -191,7 +192,13 @@ def _tune(
             made["unreferenced"] = documents.n_left_out
         alpha = result.scale.alpha if result.scale else None
         sparse = features.other_sparse(task.space)
-        written = Weights(by_name(result.full, task.space), sparse, alpha, made)
+        written = Weights(
+            by_name(result.full, task.space),
+            sparse,
+            alpha,
+            made,
+            decoder_names=decoder_names(task.space.labels),
+        )
         write_weights(weights.out, written, base=frame, notices=notices)
         saved.discard()
     return Tuning(written, result)
@@ -222,7 +229,8 @@ def _with_alternatives(
     """The features, with the alternatives for a start where there are systems, but no weights."""
     if features.given is not None or not source.systems:
         return features
-    consensus = CONSENSUS[[name for name, _ in objective.metrics] == ["chrf"]]
+    only_chrf = [name for name, _ in objective.metrics] == ["chrf"]
+    consensus = SENTENCE_CHRF if only_chrf else DOCUMENT_BLEU
     return replace(features, alternatives=Alternatives(source.systems, consensus))
 
 

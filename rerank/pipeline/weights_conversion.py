@@ -30,7 +30,8 @@ def convert_weights(
     `rerank.registry.WEIGHT_FORMATS`, or
     `moses-ini`, for which `base` is the moses.ini to write them into. kbest: a list for whose
     features the weights are, for weights without names (F0, F1, …) or with those of other tools
-    (`rerank.formats.weight_names`). O(number of weights).
+    (`rerank.formats.weight_names`), and for the formats cdec and travatar, which get its names.
+    O(number of weights).
     """
     notices = notices or PythonWarnings()
     if to != MOSES_INI:
@@ -61,7 +62,7 @@ def _named(weights: Weights, kbest: FilePath, source: str) -> Weights:
     """The weights under the names of a list's features."""
     labels = _labels(kbest)
     named = fitted_to(weights, labels, source=source)
-    if named.dense == weights.dense:
+    if (named.dense, named.decoder_names) == (weights.dense, weights.decoder_names):
         raise UsageError(
             f"--kbest {display(kbest)}: the weights have names of the list already, or the "
             "features of the list have none; leave it out"

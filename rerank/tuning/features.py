@@ -12,8 +12,8 @@ from rerank.corpus.labels import column_names
 from rerank.errors import UsageError
 from rerank.formats.weights import Weights, fitted_to, vector
 from rerank.scorers.features import TOTAL, FeatureSpace
-from rerank.tuning.best_alone import Alternatives
 from rerank.tuning.bounds import Bounds
+from rerank.tuning.system_start import Alternatives
 
 
 @dataclass(frozen=True, slots=True)

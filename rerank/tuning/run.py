@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rerank.errors import RerankError, UsageError
 from rerank.metrics import Metric
 from rerank.notices import Notices
-from rerank.tuning.best_alone import start_alone
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.ascent import Axes
 from rerank.tuning.mert.mert import report_features
@@ -29,6 +28,7 @@ from rerank.tuning.scale import Scale
 from rerank.tuning.selection import NONE
 from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
 from rerank.tuning.selection.selection import Selection
+from rerank.tuning.system_start import start_of_systems
 from rerank.tuning.task import Decode, Task
 
 Announce = Callable[[str], None]
@@ -140,7 +140,7 @@ def tune(
     whole = Task(corpus, features, objective, plan, decode, notices, saved)
     task, rest = _divided(whole)
     if features.alternatives.systems and features.given is None:
-        started = start_alone(task, announce)
+        started = start_of_systems(task, announce)
         task = replace(task, features=started)
         rest = rest and replace(rest, features=started)
     announce(f"maximised: {task.goal.name}")

@@ -109,8 +109,10 @@ def test_holes_are_named() -> None:
 @pytest.mark.parametrize(
     ("documents", "sizes"),
     [
-        (Documents.from_lines([b"2", b"3", b"1"]), True),
-        (Documents.from_lines([b"a2", b"3", b"1"]), False),
+        (Documents.from_lines([b"2", b"3", b"1"], may_be_sizes=True), True),
+        (Documents.from_lines([b"2", b"2", b"3"], may_be_sizes=True), True),
+        (Documents.from_lines([b"2", b"3", b"1"]), False),
+        (Documents.from_lines([b"a2", b"3", b"1"], may_be_sizes=True), False),
         (Documents.each(3), False),
     ],
 )

@@ -27,10 +27,19 @@ GOOD = """{
 """
 
 
+FOUND = "expected JSON weights, found "
+SCHEMA = "'schema'; add \"schema\": 1"
+NUMBERS = "weights are finite numbers up to 1e+100"
+FORMS = (
+    'write names and numbers, {"LM0": 0.5, "TM0": [0.2, 0.3]}, or '
+    '{"schema": 1, "weights": {"LM0": 0.5}}'
+)
+
+
 def test_sound_weights_are_read() -> None:
-    dense, sparse, alpha, made, spread = read_json(GOOD.encode())
+    dense, sparse, alpha, made, spread, names = read_json(GOOD.encode())
     assert dense == {"LM0": (0.5,), "TM: {0}": (0.25, 1.0)}
-    assert (sparse, alpha, spread) == ({"a_b": 1.5}, None, None)
+    assert (sparse, alpha, spread, names) == ({"a_b": 1.5}, None, None, {})
     assert made == {"note": ["x:", {"LM0": 1}]}
     assert read_json(b'{"LM0": 1, "TM0": [2, 3]}')[0] == {"LM0": (1.0,), "TM0": (2.0, 3.0)}
 
@@ -53,6 +62,8 @@ def test_sound_weights_are_read() -> None:
         ("null", "[]", 13, "found 'alpha': []; weights"),
         ('"alpha"', '"alhpa"', 13, "found the key 'alhpa'; did you mean 'alpha'?"),
         ('{"a_b": 1.5}', "[1]", 12, "found no object at 'sparse'"),
+        ('{"a_b": 1.5}', '{}, "decoder_names": []', 12, "found no object at 'decoder_names'"),
+        ('{"a_b": 1.5}', '{}, "decoder_names": {"a": 1}', 12, "found 'a': 1; the name of a feat"),
     ],
     ids=lambda value: str(value)[:12],
 )
@@ -66,7 +77,12 @@ def test_a_fault_has_the_line_of_the_value(old: str, new: str, line: int, messag
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{}", "w.json:1: expected JSON weights, found none"),
+        ("{}", f"w.json:1: expected JSON weights, found none; {FORMS}"),
+        ('{\n"weights": {"LM0": [1]}}', f"w.json:2: {FOUND}'weights' without {SCHEMA}"),
+        ('{"alpha": 1,\n"sparse": {}}', f"w.json:2: {FOUND}'sparse' without {SCHEMA}"),
+        ('{"LM0": 1,\n"TM0": {"a": 2}}', f"w.json:2: {FOUND}'TM0': {{'a': 2}}; "),
+        ('{"LM0": 1,\n"TM0": null}', f"w.json:2: {FOUND}'TM0': None; {NUMBERS}; {FORMS}"),
+        ('{"LM0": 1,\n"TM0": []}', f"w.json:2: {FOUND}no number for 'TM0'; {FORMS}"),
         ('{"LM0": 1,\n"TM0": [1,\n"x"]}', "w.json:3: expected JSON weights, found 'TM0': 'x'"),
         ('{"LM0": 1\n"TM0": 2}', "w.json:2: expected JSON: Expecting ',' delimiter"),
     ],
@@ -75,6 +91,11 @@ def test_other_files_have_lines_too(content: str, message: str) -> None:
     with pytest.raises(InputError) as fault:
         read_json(content.encode(), source="w.json")
     assert str(fault.value).startswith(message)
+
+
+def test_a_schema_mends_an_object_that_lacks_it() -> None:
+    assert read_json(b'{"schema": 1, "weights": {"LM0": [1]}}')[0] == {"LM0": (1.0,)}
+    assert read_json(b'{"weights": 1}')[0] == {"weights": (1.0,)}
 
 
 words = st.text(st.sampled_from('a"\\\n:,{}[] é'), max_size=4)

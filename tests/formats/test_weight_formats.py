@@ -64,6 +64,20 @@ def test_a_name_that_a_format_cannot_hold_is_refused(name: str, label: str) -> N
         to_bytes(given_weights, name, Notices())
 
 
+@pytest.mark.parametrize("name", ["cdec", "travatar"])
+@pytest.mark.parametrize(
+    "given_weights",
+    [
+        Weights({"tmpt0": (1.0,)}, {"tm_pt_0": 2.0}, decoder_names={"tmpt0": "tm_pt_0"}),
+        Weights({"tm": (1.0, 2.0)}, {"tm_0": 2.0}),
+    ],
+    ids=["name of the decoder", "value of a feature"],
+)
+def test_two_weights_of_one_name_are_refused(given_weights: Weights, name: str) -> None:
+    with pytest.raises(UsageError, match=r"expected one weight of 'tm_.*0', found two features"):
+        to_bytes(given_weights, name, Notices())
+
+
 @pytest.mark.parametrize("name", WEIGHT_FORMATS.builtin)
 def test_a_scale_that_is_lost_is_a_warning(name: str) -> None:
     notices = Notices()

@@ -1,11 +1,13 @@
 """Weights under the names that a list's features have."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rerank.corpus.labels import Label
+from rerank.corpus.labels import Label, decoder_names
 from rerank.errors import InputError
 from rerank.formats.weight_formats import to_bytes
 from rerank.formats.weight_names import fitted
@@ -37,6 +39,25 @@ def test_what_is_written_has_the_same_weights_for_a_list(
         found = read(to_bytes(Weights(dense, sparse), name, Notices()))
         np.testing.assert_array_equal(vector(found, labels), expected, err_msg=name)
         assert fitted_to(found, labels).sparse == sparse, name
+
+
+@given(dense, st.data())
+def test_names_of_the_decoder_fit_the_list_that_has_them(
+    dense: dict[str, tuple[float, ...]], data: st.DataObject
+) -> None:
+    renamed = data.draw(st.sets(st.sampled_from(sorted(dense))))
+    labels = [
+        Label(name, len(values), f"{name[0]}_{name[1:]}_" if name in renamed else "")
+        for name, values in dense.items()
+    ]
+    given_weights = Weights(dense, decoder_names=decoder_names(labels))
+    for name in ("cdec", "travatar"):
+        content = to_bytes(given_weights, name, Notices())
+        own = {label.decoder_name for label in labels if label.width == 1} - {""}
+        assert own <= set(re.split(r"[ =\n]", content.decode()))
+        found = fitted_to(read(content), labels)
+        assert (found.dense, found.sparse) == (dense, {})
+        assert found.decoder_names == given_weights.decoder_names
 
 
 @pytest.mark.parametrize(
@@ -73,9 +94,11 @@ def test_a_weight_under_its_own_name_comes_first() -> None:
     assert (found.dense, found.sparse) == ({"tmpt0": (1.0,)}, {"tm_pt_0": 2.0})
 
 
-def test_two_names_of_equal_letters_are_not_chosen_between() -> None:
-    found = fitted({}, {"tm_0": 2.0, "t_m0": 1.0}, [Label("tm0", 1)])
-    assert found.dense == {}
+def test_two_names_of_equal_letters_are_not_chosen_between_unless_one_is_that_of_the_list() -> None:
+    weights = {"tm_0": 2.0, "t_m0": 1.0}
+    assert fitted({}, weights, [Label("tm0", 1)]).dense == {}
+    found = fitted({}, weights, [Label("tm0", 1, "t_m0")])
+    assert (found.dense, found.sparse) == ({"tm0": (1.0,)}, {"tm_0": 2.0})
 
 
 def test_some_values_of_a_feature_are_refused() -> None:

@@ -14,6 +14,7 @@ from rerank.cli import run
 from rerank.errors import UsageError
 from rerank.notices import Notices
 from rerank.pipeline import Lists, check
+from rerank.registry import ALL_SYSTEMS
 
 LIST = """\
 0 ||| the cat ||| LM0= -1 TM0= 2 0 ||| -1
@@ -341,6 +342,26 @@ def test_lists_of_other_tools_are_read_on_after_a_fault(
     result = check(Lists("dev.out"))
     found = {line for one in result.findings.of_level(True) for line in one.lines}
     assert sorted(found) == lines
+
+
+def test_a_fault_of_systems_is_named_once(here: Path) -> None:
+    """The file has two no-break spaces, of the reference and of A; the lists have one of them."""
+    texts = {
+        "src lang='x'": "a",
+        "ref lang='y'": "the\u00a0cat",
+        "hyp system='A'": "the\u00a0cat",
+        "hyp system='B'": "a cat\u200b",
+    }
+    parts = [
+        f"<{start}><p><seg id='1'>{text}</seg>\n</p></{start[:3]}>" for start, text in texts.items()
+    ]
+    Path("t.xml").write_text(f"<dataset><doc id='d'>{''.join(parts)}</doc></dataset>\n")
+    found = check(Lists("", systems=((ALL_SYSTEMS, Path("t.xml")),)), ["t.xml"]).findings.all
+    of_spaces = [one for one in found if "space U+" in one.message]
+    assert [(one.source, one.lines, one.message[:8], one.count) for one in of_spaces] == [
+        ("t.xml", [2], "no-break", 2),
+        ("t.xml", [4], "zero-wid", 1),
+    ]
 
 
 def test_lists_of_systems_are_checked_as_they_are_made(

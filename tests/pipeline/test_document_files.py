@@ -79,3 +79,60 @@ def test_faults_of_documents_are_bad_input(
     assert error.count("\n") == 1
     assert re.search(message, error)
     assert not Path("out").exists()
+
+
+NUMBERS = "if these numbers are sizes of documents, give --docs-format sizes"
+NAMES = (
+    "if these are ids and sizes of documents, give each document an id of its own, and "
+    "--docs-format sizes"
+)
+
+
+@pytest.mark.parametrize(
+    ("docs", "message", "cure"),
+    [
+        ("2\n1\n", "expected {} 2 ", NUMBERS),
+        ("1\n1\n", "expected {} 2 ", NUMBERS),
+        ("2\n1\n2\n", "docs:3: expected each document in one run of lines, but '2'", NUMBERS),
+        ("x 2\nx 1\n", "expected {} 2 ", NAMES),
+        ("x 2\ny 1\nx 2\n", "docs:3: expected each document in one run of lines, but", NAMES),
+    ],
+    ids=["numbers", "equal numbers", "a number that resumes", "equal names", "a name that resumes"],
+)
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("decode --kbest kbest --weights w.json --out out", "ids of"),
+        ("convert --kbest kbest --to first --out out", "ids of"),
+        ("tune-mert --kbest kbest --ref ref --out out.json", ""),
+        ("evaluate --ref ref --baseline ref ref", ""),
+        ("export r=ref --out out", ""),
+    ],
+    ids=lambda value: value.split()[0] if value else "",
+)
+def test_ids_that_may_be_sizes_name_the_format(
+    command: str,
+    expected: str,
+    docs: str,
+    message: str,
+    cure: str,
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("docs").write_text(docs)
+    Path("ref").write_text("a\nb\nc\n")
+    assert run([*command.split(), "--docs", "docs"]) == 3
+    (said,) = (line for line in capsys.readouterr().err.splitlines() if "expected" in line)
+    assert message.format(expected).replace("  ", " ") in said
+    assert cure in said
+
+
+def test_lines_that_stand_apart_may_be_sizes(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("docs").write_text("2\n1\n2\n1\n")
+    Path("text").write_text("a\n" * 6)
+    command = "evaluate --ref text --baseline text text --docs docs --allow-interleaved"
+    assert run(command.split()) == 3
+    assert f"text: expected 4 lines as docs has, found 6; {NUMBERS}" in capsys.readouterr().err
+    assert run([*command.split(), "--docs-format", "sizes"]) == 0

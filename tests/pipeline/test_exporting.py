@@ -31,6 +31,13 @@ def test_each_document_is_a_file_of_each_text() -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["docs", "ours", "out", "ref"]
 
 
+def test_documents_are_given_by_their_sizes() -> None:
+    write("sizes", ["2", "3"])
+    command = "export ours=ours --out out -q --docs"
+    assert run([*command.split(), "sizes", "--docs-format", "sizes"]) == 0
+    assert read("out/ours/0002.txt") == ["line 2", "line 3", "line 4"]
+
+
 def test_a_fault_leaves_nothing() -> None:
     write("short", ["one"])
     with pytest.raises(InputError, match="short"):

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.files import read, write, write_weights
@@ -118,12 +119,60 @@ def test_weights_tuned_on_interleaved_documents_are_those_of_sorted_ones() -> No
     assert one["provenance"]["bleu"] == two["provenance"]["bleu"]
 
 
+def test_the_report_of_interleaved_documents_is_that_of_sorted_ones() -> None:
+    def reported(stem: str, option: str = "") -> dict[str, Any]:
+        files = f"--docs {stem}.docs {option} -q"
+        command = f"decode --kbest {stem}.kbest {files} --weights s.json --trace t --out {stem}.out"
+        assert run(command.split()) == 0
+        write(f"{stem}.scores", [str(len(text)) for text in read(f"{stem}.out")])
+        scores = " ".join(f"--scores x={name}:{stem}.scores" for name in ("decoded", "baseline"))
+        command = f"report --trace t {files} --ref {stem}.ref --source {stem}.ref {scores}"
+        assert run([*command.split(), "--format", "json", "--out", "page.json"]) == 0
+        found: dict[str, Any] = json.loads(Path("page.json").read_text())["evaluation"]
+        return found
+
+    one, two = reported("sorted"), reported("mixed", "--allow-interleaved")
+    assert sorted(map(str, one["documents"])) == sorted(map(str, two["documents"]))
+    assert [system["metrics"] for system in one["systems"]] == [
+        system["metrics"] for system in two["systems"]
+    ]
+
+
+def test_items_of_interleaved_documents_are_those_of_sorted_ones() -> None:
+    write("own", [word for text in TEXTS for word in text.split()])
+    options = "--class own --word-list own=own -q"
+    files = "--kbest sorted.kbest --docs sorted.docs --ref sorted.ref"
+    assert run(f"lm-eval pairs {files} {options} --out one".split()) == 0
+    files = f"{MIXED} --ref mixed.ref --allow-interleaved"
+    assert run(f"lm-eval pairs {files} {options} --out two".split()) == 0
+    assert sorted(read("two")) == sorted(read("one")) != []
+
+
+def test_diversity_of_interleaved_documents_has_the_ids_of_the_list(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = "diversity --kbest sorted.kbest --format tsv -q"
+    assert run(command.split()) == 0
+    header, *rows = capsys.readouterr().out.splitlines()
+    figures = [row.partition("\t")[2] for row in rows]
+    assert run(f"diversity {MIXED} --allow-interleaved --format tsv -q".split()) == 0
+    moved_figures = [f"{n}\t{figures[p]}" for n, p in enumerate(ORDER)]
+    assert capsys.readouterr().out.splitlines() == [header, *moved_figures]
+
+
 def test_check_reads_interleaved_documents() -> None:
     assert run(f"check {MIXED} --ref mixed.ref --allow-interleaved".split()) == 0
 
 
 @pytest.mark.parametrize(
-    "command", ["decode --weights w.json", "convert --to moses", "first", "check --ref mixed.ref"]
+    "command",
+    [
+        "decode --weights w.json",
+        "convert --to moses",
+        "first",
+        "check --ref mixed.ref",
+        "lm-eval pairs --ref mixed.ref",
+    ],
 )
 def test_without_the_option_interleaved_documents_are_refused_with_it_as_cure(
     command: str, capsys: pytest.CaptureFixture[str]

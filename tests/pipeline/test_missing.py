@@ -174,6 +174,17 @@ def test_scores_of_a_file_are_zero_for_it() -> None:
     assert read("lists")[4] == "2 ||| die leere ||| LM0= 0 qe= 0 ||| 0"
 
 
+def test_scores_of_a_file_are_those_of_its_lines_where_documents_stand_apart() -> None:
+    write("dev.qe", ("1", "2", "3", "4", "5", "6"))
+    write("dev.docs", ("x", "y", "x", "y"))
+    write_weights("w.json", {"LM0": 0.0, "qe": 1.0})
+    words = f"{DECODE} --allow-interleaved --scores qe=dev.qe --missing source --source dev.src"
+    assert run([*words.split(), "--kbest-out", "lists"]) == 0
+    assert read("out") == ["lamp", "it gives light", "die leere", "one"]
+    values = [line.split("qe= ")[1].split(" ")[0] for line in read("lists")]
+    assert values == ["1", "2", "3", "4", "0", "5", "6"]
+
+
 def test_scores_of_pairs_do_not_go_with_it(capsys: pytest.CaptureFixture[str]) -> None:
     write("dev.pairs", ("x\t0\t-\t0\t1",))
     words = f"{DECODE} --pair-scores p=dev.pairs --missing source --source dev.src"

@@ -40,6 +40,54 @@ def test_weights_of_another_tool_get_the_names_of_its_list(here: Path) -> None:
     assert sorted(Path("out").read_text().splitlines()) == ["Glue= 1", "tmpt0= 0.5"]
 
 
+CDEC = """\
+0 ||| the black cat sat on a mat ||| LanguageModel=-3 PhraseModel_0=1.5 ||| -1
+0 ||| the black cat sat on the mat ||| LanguageModel=-4 PhraseModel_0=0.5 ||| -2
+1 ||| the big dog lay on a bed ||| LanguageModel=-3 PhraseModel_0=1 tm_pt_0=2 ||| -1
+1 ||| the big dog lay on the bed ||| LanguageModel=-4 PhraseModel_0=0.2 tm_pt_0=3 ||| -2
+"""
+
+
+def tuned_on_a_list_of_cdec(out: str) -> None:
+    """Weights of the features LanguageModel, PhraseModel0 and tmpt0, tuned to `out`."""
+    Path("dev.kbest").write_text(CDEC)
+    Path("ref").write_text("the black cat sat on the mat\nthe big dog lay on the bed\n")
+    command = "tune-mert --kbest dev.kbest --no-docs one --ref ref -q --no-cache --out"
+    assert run([*command.split(), out]) == 0
+
+
+@pytest.mark.parametrize(
+    ("to", "form", "end"), [("cdec", "{} {}", "\n"), ("travatar", "{}={}", " ")]
+)
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [("w.json", []), ("w.ini", ["--kbest", "dev.kbest"])],
+    ids=["from JSON", "with the list"],
+)
+def test_weights_tuned_on_a_list_of_cdec_have_the_names_of_cdec(
+    file: str, options: list[str], to: str, form: str, end: str, here: Path
+) -> None:
+    tuned_on_a_list_of_cdec(file)
+    assert run(["weights", file, "--to", to, "--out", "out", *options]) == 0
+    dense = read_weights(file, Notices()).dense
+    assert list(dense) == ["LanguageModel", "PhraseModel0", "tmpt0"]
+    named = zip(("LanguageModel", "PhraseModel_0", "tm_pt_0"), dense.values(), strict=True)
+    expected = [form.format(name, f"{value:g}") for name, (value,) in named]
+    assert Path("out").read_text() == end.join(expected) + "\n"
+
+
+def test_weights_tuned_on_a_list_of_cdec_come_back_from_cdec_for_its_list(here: Path) -> None:
+    tuned_on_a_list_of_cdec("w.json")
+    convert_weights("w.json", "cdec", "w.cdec", notices=Notices())
+    convert_weights("w.cdec", "json", "again.json", kbest="dev.kbest", notices=Notices())
+    tuned, again = (read_weights(name, Notices()) for name in ("w.json", "again.json"))
+    assert (again.dense, again.sparse) == (tuned.dense, tuned.sparse)
+    assert again.decoder_names == tuned.decoder_names
+    assert tuned.decoder_names == {"PhraseModel0": "PhraseModel_0", "tmpt0": "tm_pt_0"}
+    convert_weights("again.json", "cdec", "again.cdec", notices=Notices())
+    assert Path("again.cdec").read_bytes() == Path("w.cdec").read_bytes()
+
+
 def test_weights_without_names_get_those_of_a_list(here: Path) -> None:
     Path("kbmira").write_text("F0 0.5\nF1 0.1\nF2 0.2\n")
     Path("kbest").write_text("0 ||| x ||| LM0= -1 TM0= -2 -3 ||| 1\n")

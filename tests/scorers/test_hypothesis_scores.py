@@ -3,8 +3,10 @@
 import gzip
 import lzma
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ReadingOptions
 from rerank.corpus.kbest import KBest
 from rerank.errors import InputError
+from rerank.files.lines import read_lines
 from rerank.formats.table import read_documents
 from rerank.notices import Notices
 from rerank.scorers.file_scorer import ListInfo
@@ -43,8 +46,9 @@ def scorer(
     last_line: int = len(IDS),
     clip: float | None = None,
     notices: Notices | None = None,
+    documents: Documents = DOCUMENTS,
 ) -> HypothesisScores:
-    given = ListInfo(DOCUMENTS, "dev.kbest", lambda: last_line, clip_inf=clip)
+    given = ListInfo(documents, "dev.kbest", lambda: last_line, clip_inf=clip)
     return HypothesisScores("qe", Path(path), given, notices or Notices())
 
 
@@ -133,3 +137,64 @@ def test_numbers_have_the_bits_of_python() -> None:
     found = scorer()
     own = [x for name, k in lists().items() for scores in read(found, name, k) for x in scores]
     assert own == values.tolist()
+
+
+@pytest.fixture
+def n_lines_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many lines have been read of all files of scores."""
+    found = [0]
+
+    def counted(*given: Any, **options: Any) -> Iterator[bytes]:
+        for line in read_lines(*given, **options):
+            found[0] += 1
+            yield line
+
+    monkeypatch.setattr("rerank.scorers.hypothesis_scores.read_lines", counted)
+    return found
+
+
+D, PASSES = 20, 2  # documents with two sentences of one candidate each, and readings of all
+CLIPPED = 7  # line with an infinite number
+
+
+def apart(case: str) -> tuple[Documents, list[KBest]]:
+    """Documents whose lines alternate in all files, or in the list alone, where readers sort it."""
+    ids = [b"%d" % (n % D) for n in range(2 * D)]
+    documents = Documents.from_lines(ids, interleaved=True)
+    write("dev.kbest", [f"{n} ||| w ||| A= 1 ||| 2" for n in range(2 * D)])
+    if case == "files":
+        return documents, list(read_documents("dev.kbest", documents, Notices()))
+    in_order = Documents(documents.ids, documents.starts)
+    found = read_documents("dev.kbest", in_order, Notices())
+    moved = (replace(k, line_numbers=np.array([d + 1, d + 1 + D])) for d, k in enumerate(found))
+    return in_order, list(moved)
+
+
+@pytest.mark.parametrize("case", ["files", "list"])
+def test_a_file_is_read_once_where_the_lines_of_documents_stand_apart(
+    case: str, n_lines_read: list[int]
+) -> None:
+    documents, found = apart(case)
+    values = [str(n) for n in range(1, 2 * D + 1)]
+    values[CLIPPED - 1] = "-inf"
+    write("dev.scores", [*values, "", " "])
+    notices = Notices()
+    own = scorer(last_line=2 * D, clip=50, notices=notices, documents=documents)
+    expected = [[d + 1.0, d + 1.0 + D] for d in range(D)]
+    expected[CLIPPED - 1][0] = -50.0
+    for _ in range(PASSES):
+        read_values = [own.values(kbest).tolist() for kbest in found]
+        assert read_values == expected
+    own.finish("dev.kbest", notices)
+    assert notices.lines() == [f"1 x infinite number, clipped, first at dev.scores:{CLIPPED}"]
+    assert n_lines_read[0] <= 3 * (2 * D + 2)  # to count them, and twice at most
+
+
+def test_lines_that_stand_apart_are_refused_with_their_number() -> None:
+    documents, found = apart("files")
+    write("dev.scores", ["1"] * (2 * D - 1) + ["nan"])
+    own = scorer(last_line=2 * D, documents=documents)
+    for kbest in found[:-1]:
+        assert own.values(kbest).tolist() == [1, 1]
+    with pytest.raises(InputError, match=rf"dev\.scores:{2 * D}: expected a decimal number"):
+        own.values(found[-1])

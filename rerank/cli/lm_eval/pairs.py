@@ -11,8 +11,8 @@ from rerank.cli.options import (
     Messages,
     by_name,
     count_option,
-    docs_option,
     format_option,
+    interleaved_docs_option,
     kbest_option,
     message_options,
     no_docs_option,
@@ -24,7 +24,7 @@ from rerank.cli.values import FILE, TEXT, Pair
 
 @click.command()
 @kbest_option
-@docs_option
+@interleaved_docs_option
 @no_docs_option
 @reference_option
 @click.option("--out", required=True, type=FILE, help="File for the items.")

@@ -21,7 +21,6 @@ from rerank.formats.documents.table import ReadingChoices
 from rerank.formats.tokens import shown
 from rerank.notices import Notices
 
-_DIGITS = 9  # of a number of a sentence
 _PLACE = re.compile("[1-9][0-9]{0,5}")
 
 
@@ -47,22 +46,34 @@ class Docids:
             found = at_most(found, choices.most, source)
         if choices.field is not None:
             found = _fields(found, choices.field, source)
-        documents = Documents.from_lines(found, source=source, interleaved=choices.interleaved)
-        if len(documents) == documents.n_lines and _numbered(documents.ids):
-            notices.add(
-                "document of one sentence whose id ends in a number that counts on; if these are "
-                "sentences of documents, as Z-MERT has them, give --docs-format numbered-docids",
-                source=source,
-                line=1,
-                count=len(documents),
-            )
+        documents = Documents.from_lines(
+            found,
+            source=source,
+            interleaved=choices.interleaved,
+            may_be_sizes=choices.field is None,
+        )
+        if len(documents) == documents.n_lines:
+            option = ""
+            if _numbered(documents.ids, "_"):
+                option = "as Z-MERT has them, give --docs-format numbered-docids"
+            elif choices.field is None and _numbered(documents.ids, r"\s+"):
+                option = "with their numbers, give --docs-field 1"
+            if option:
+                notices.add(
+                    "document of one sentence whose id ends in a number that counts on; if these "
+                    f"are sentences of documents, {option}",
+                    source=source,
+                    line=1,
+                    count=len(documents),
+                )
         return EvaluationSet(source, documents)
 
 
-def _numbered(ids: Sequence[str]) -> bool:
-    """Whether all ids are `NAME_1`, `NAME_2`, …, of some names at least two."""
-    parts = [(name, number) for name, _, number in (one.rpartition("_") for one in ids)]
-    if not all(name and number.isdigit() and len(number) < _DIGITS for name, number in parts):
+def _numbered(ids: Sequence[str], separator: str) -> bool:
+    """Whether all ids are a name, the separator and 1, 2, …, and some names have two at least."""
+    pattern = re.compile(rf"(.+?){separator}([0-9]{{1,8}})")
+    parts = [found.groups() for one in ids if (found := pattern.fullmatch(one))]
+    if len(parts) < len(ids):
         return False
     pairs = [(int(b) - int(a)) for (one, a), (other, b) in pairwise(parts) if one == other]
     return bool(pairs) and set(pairs) == {1}

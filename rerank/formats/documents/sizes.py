@@ -71,8 +71,9 @@ def _sizes(lines: Iterable[bytes], source: str, notices: Notices) -> Iterator[tu
         name, size = parts[0].decode() if len(parts) == 2 else str(n), int(parts[-1])
         if name in seen:
             raise InputError(
-                f"expected each document once, found {shown_id(name)} again; if these are ids and "
-                "sentence numbers, give --docs-field 1",
+                f"expected each document once, found {shown_id(name)} again; give each document "
+                "an id of its own, or, if these are ids and sentence numbers, --docs-format docids "
+                "--docs-field 1",
                 source=source,
                 line=n,
             )

@@ -132,10 +132,12 @@ def read_texts(path: FilePath, notices: Notices) -> EvaluationSet | None:
     except (OSError, ValueError):
         return None  # whoever reads the text says why
     found, warnings = _texts(os.fspath(path), status.st_mtime_ns, status.st_size)
-    known = {(one.kind, one.first) for one in notices}
+    known, source = {(one.kind, one.first) for one in notices}, display(path)
     for one in warnings:
         if (one.kind, one.first) not in known:
-            notices.add(one.kind, source=one.first, count=one.count)
+            line = one.first.removeprefix(f"{source}:")
+            place = int(line) if line.isdigit() else None
+            notices.add(one.kind, source=source, line=place, count=one.count)
     return found
 
 

@@ -73,7 +73,7 @@ def contrastive_pairs(
     check_outputs((out,), (*lists.files, *references))
     sentences, found = 0, Counter[str]()
     with KBestSource.open(lists, notices) as source, atomic(out) as file:
-        texts = read_references(references, source.documents.n_lines, notices)
+        texts = read_references(references, source.documents, notices)
         texts = nfc_lines(texts) if lists.in_nfc else texts
         for name, kbest in source.read():
             of_document = texts[kbest.first : kbest.first + len(kbest)]

@@ -67,6 +67,26 @@ def test_lines_of_a_document_are_put_together_if_that_is_allowed() -> None:
     assert read([b"a", b"a", b"b"], interleaved=True) == Documents(("a", "b"), (0, 2, 3))
 
 
+@pytest.mark.parametrize(
+    ("lines", "warned"),
+    [
+        (["a 1", "a 2", "b 1", "b 2"], True),
+        (["a\t1", "b\t1", "b\t2"], True),
+        (["my talk 7", "my talk 8"], True),
+        (["a 1", "a 3"], False),
+        (["a 1", "b 1"], False),
+        (["a 1", "a 1"], False),
+        (["a b", "a c"], False),
+    ],
+    ids=str,
+)
+def test_ids_with_numbers_of_sentences_are_a_warning(lines: list[str], warned: bool) -> None:
+    notices, content = Notices(), [line.encode() for line in lines]
+    Docids().read(iter(content), notices, source="docs", choices=ReadingChoices())
+    found = [line for line in notices.lines() if "--docs-field 1, first at docs:1" in line]
+    assert len(found) == len(notices.lines()) == warned
+
+
 def test_a_field_makes_a_file_one_of_ids_whatever_it_looks_like(tmp_path: Path) -> None:
     """`a 1`, `b 3` would otherwise be ids with sizes."""
     (tmp_path / "docs").write_text("a 1\nb 3\n")

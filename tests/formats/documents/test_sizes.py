@@ -32,7 +32,7 @@ def test_sizes_add_up(sizes: dict[str, int]) -> None:
 def test_ids_that_come_twice_are_ids_with_numbers_of_sentences() -> None:
     lines = [b"a 1", b"a 2", b"b 1"]
     assert not Sizes().detect(lines)
-    with pytest.raises(InputError, match=r"docs:2: .*found 'a' again; .*--docs-field 1"):
+    with pytest.raises(InputError, match=r"docs:2: .*found 'a' again; give each .*--docs-field 1"):
         read(lines)
 
 

@@ -15,11 +15,11 @@ from support.tasks import viterbi
 from rerank.corpus.labels import Label
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
-from rerank.tuning.best_alone import Alternatives, start_alone, values_of_systems
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.tuning_set import TuningSet
+from rerank.tuning.system_start import Alternatives, start_of_systems, values_of_systems
 from rerank.tuning.task import Task
 
 LABELS = ("sysA", "sysB", "agreement")
@@ -39,13 +39,19 @@ class Mean:
         raise AssertionError
 
 
-def task(values: list[list[float]]) -> Task:
-    """A task on documents of these values: of A, of B, and of the consensus."""
+def task(values: list[list[float]], agreement: float = 1.0) -> Task:
+    """A task on documents of these values: of A, of B, and of the consensus, by its feature."""
     documents, statistics = [], []
     for d, own in enumerate(values):
         present = np.zeros(1, np.int64)
         document = DocumentFeatures(
-            f"d{d}", SPACE, np.eye(3), np.zeros(3), (), np.array([0, 3]), present
+            f"d{d}",
+            SPACE,
+            np.diag([1.0, 1.0, agreement]),
+            np.zeros(3),
+            (),
+            np.array([0, 3]),
+            present,
         )
         documents.append(document)
         statistics.append(np.column_stack([own, np.ones((3, 8))]))
@@ -56,35 +62,49 @@ def task(values: list[list[float]]) -> Task:
 
 
 @pytest.mark.parametrize(
-    ("values", "label"),
+    ("values", "weights"),
     [
-        ([[1, 2, 0], [1, 2, 0]], "sysB"),
-        ([[3, 2, 0], [3, 2, 0]], "sysA"),
-        ([[1, 1, 1], [1, 1, 1]], "agreement"),
-        ([[1, 2, 3], [1, 2, 3]], "agreement"),
+        ([[1, 2, 0], [1, 2, 0]], {"sysB": 1}),
+        ([[3, 2, 0], [3, 2, 0]], {"sysA": 1}),
+        ([[1, 1, 1], [1, 1, 1]], {"agreement": 1, "sysA": 1}),
+        ([[1, 2, 3], [1, 2, 3]], {"agreement": 1, "sysB": 1}),
         # B has the best mean, but of the first document alone; elsewhere A, with 1, is chosen
-        ([[0, 9, 1], [1, 0, 1], [1, 0, 1]], "agreement"),
-        ([[0, 9, 8.9]], "sysB"),
-        ([[0, 9, 9]], "agreement"),
+        ([[0, 9, 1], [1, 0, 1], [1, 0, 1]], {"agreement": 1, "sysB": 1}),
+        ([[0, 9, 8.9]], {"sysB": 1}),
+        ([[0, 9, 9]], {"agreement": 1, "sysB": 1}),
     ],
     ids=["better", "first", "equal", "agreed", "luck", "one", "one-agreed"],
 )
 def test_the_start_is_the_best_system_unless_the_consensus_is_as_good_on_held_out_documents(
-    values: list[list[float]], label: str
+    values: list[list[float]], weights: dict[str, float]
 ) -> None:
-    found = start_alone(task(values))
+    """Systems are far from the consensus: their weight beside it changes nothing."""
+    found = start_of_systems(task(values, agreement=9.0))
     assert found.given is not None
-    assert found.given.dense == {label: (1.0,)}
-    assert found.start(SPACE).tolist() == [float(name == label) for name in LABELS]
+    assert found.given.dense == {name: (weight,) for name, weight in weights.items()}
+    assert found.start(SPACE).tolist() == [weights.get(name, 0) for name in LABELS]
+
+
+@pytest.mark.parametrize(("values", "weight"), [([1.0, 5.0, 4.0], 3.0), ([1.0, 3.0, 4.0], 1.0)])
+def test_the_weight_beside_the_consensus_is_that_of_the_better_held_out_value(
+    values: list[float], weight: float
+) -> None:
+    """With weight 3, but not with 1, the candidate of the best system is chosen.
+
+    In a third document that is alone in its fold the system is worse than the consensus.
+    """
+    found = start_of_systems(task([values] * 2, agreement=2.0))
+    assert found.given is not None
+    assert found.given.dense == {"agreement": (1.0,), "sysB": (weight,)}
 
 
 def test_the_values_of_all_systems_are_said_best_first() -> None:
     said: list[str] = []
-    found = start_alone(task([[1, 3, 0], [2, 3, 1]]), said.append)
+    found = start_of_systems(task([[1, 3, 0], [2, 3, 1]], agreement=9.0), said.append)
     assert said == [
         "mean of each system on these documents: B 3.00, A 1.50",
-        "start: the system B; mean of the consensus 0.50, of the system that is best on other "
-        "documents 3.00",
+        "start: the system B; held-out mean of the system that is best on other documents 3.00, "
+        "beside the consensus with weight 1 0.50, with weight 3 0.50",
     ]
     assert found.source == "the system B"
     assert values_of_systems(task([[1, 3, 0], [2, 3, 1]])) == {"A": 1.5, "B": 3.0}
@@ -94,7 +114,7 @@ def test_a_system_is_judged_on_documents_that_it_was_not_chosen_on() -> None:
     """Of eleven documents in ten folds, the first and the last are held out together."""
     values = [[0.0, 2.0, 0.0], *[[1.0, 0.9, 0.0]] * 9, [0.0, 2.0, 0.0]]
     said: list[str] = []
-    start_alone(task(values), said.append)
+    start_of_systems(task(values, agreement=9.0), said.append)
     # B is best on all, and without any single of the nine; without the two others A is
     expected = (0.0 + 0.0 + 9 * 0.9) / 11
-    assert said[-1].endswith(f"best on other documents {expected:.2f}")
+    assert f"best on other documents {expected:.2f}, beside" in said[-1]
