@@ -90,6 +90,8 @@ class ReadOptions(TypedDict, total=False):
     kbest_scores: str | Path | None
     encoding: str
     encoding_errors: str
+    missing: str
+    normalize: str
 
 
 class Reranker:

@@ -21,7 +21,8 @@ from rerank.corpus.references import read_with_documents
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.searching import Search, search_documents
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.exact.line_search import document_line

@@ -33,7 +33,8 @@ from rerank.files.lines import read_lines
 from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu, corpus_bleu
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.mert.ascent import Axes, PoolPoint, climb

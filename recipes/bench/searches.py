@@ -143,7 +143,7 @@ def share(model: Path, kbest: Path, docs: Path) -> None:
     from decoders.search import Options
     from rerank.notices import Notices
     from rerank.pipeline import Lists, Scoring, Search
-    from rerank.pipeline.lists import KBestSource
+    from rerank.pipeline.kbest_source import KBestSource
     from rerank.pipeline.searching import search_documents
     from rerank.scorers.features import prepare
 

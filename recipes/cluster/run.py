@@ -174,7 +174,7 @@ def simulate() -> None:
     """What 64 machines would take, from the measured cost of every document."""
     from rerank.notices import Notices
     from rerank.pipeline import Lists, Scoring
-    from rerank.pipeline.lists import KBestSource
+    from rerank.pipeline.kbest_source import KBestSource
     from rerank.pipeline.shards import deal
 
     scoring = Scoring(device="cpu", deterministic=True, no_cache=True, threads=1)

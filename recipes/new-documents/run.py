@@ -28,7 +28,9 @@ from rerank.formats.weights import read_weights, vector
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline import Plan, TunedWeights, tune_mert
-from rerank.pipeline.lists import KBestSource, Lists, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.tuning_reading import read_set
 from rerank.tuning.features import TunedFeatures
 from rerank.tuning.objectives.objective import bleu_of

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from rerank.notices import Notices
-from rerank.pipeline.lists import Lists, read_targets
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.registry import ALL_SYSTEMS
 

@@ -19,7 +19,8 @@ from rerank.formats.weights import Weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices
 from rerank.pipeline import Lists, Plan
-from rerank.pipeline.lists import KBestSource, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.searching import AUTO, search_documents
 from rerank.pipeline.systems import DOCUMENT_BLEU
 from rerank.pipeline.tuning_reading import read_set

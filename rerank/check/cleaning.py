@@ -14,6 +14,7 @@ import numpy as np
 
 from rerank.check.findings import Findings
 from rerank.corpus.grouping import ReadingOptions
+from rerank.corpus.normalization import nfc
 from rerank.files.lines import read_lines
 from rerank.files.paths import FilePath, display
 from rerank.formats.json_objects import BLANK
@@ -30,6 +31,7 @@ _LINES = {  # how a notice about lines begins: the repair
 }
 LEFT_OUT, SKIPPED = "hypothesis that cannot be read left out", "blank line left out"
 SORTED, SURPLUS = "line sorted by sentence", "surplus blank line at the end left out"
+NORMALIZED = "line written in Unicode form NFC"
 
 
 def cleaned_text(path: FilePath, n_lines: int) -> tuple[Iterator[bytes], Counter[str]]:
@@ -94,6 +96,15 @@ def _kept(
             repairs[SKIPPED] += 1
         else:
             yield line
+
+
+def in_nfc(lines: Iterable[bytes], repairs: Counter[str]) -> Iterator[bytes]:
+    """The lines in Unicode's normal form NFC, with those counted that were not."""
+    for line in lines:
+        new = nfc(line)
+        if new != line:
+            repairs[NORMALIZED] += 1
+        yield new
 
 
 def _in_order(lines: Iterable[bytes], order: list[int]) -> Iterator[bytes]:

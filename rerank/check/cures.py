@@ -17,7 +17,10 @@ _CURES = {  # how a notice begins: its cure
     "blank line that fills up": "nothing to do, if the decoder has found fewer translations",
     "interleaved ids": f"{_FIX} sorts the list",
     "sentences in the order of batches": f"{_FIX} sorts the list",
-    "source line without hypotheses": "translate these lines again, or accept empty ones",
+    "source line without hypotheses": (
+        "translate these lines again, accept empty lines of the output, or give --missing source"
+    ),
+    "source line that is its own translation": "nothing to do, or translate these lines again",
     "list with one hypothesis per sentence": "let the decoder write n-best lists",
     "empty hypothesis": "translate these lines again, if the sources are not empty",
     "duplicate hypothesis": "let the decoder write distinct hypotheses, as with Moses' `distinct`",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import reading_options, systems_option
+from rerank.cli.lists import missing_option, normalize_option, reading_options, systems_option
 from rerank.cli.options import (
     Messages,
     drop_unreferenced_option,
@@ -27,6 +27,8 @@ from rerank.cli.values import FILE, FOLDER, TEXT, Pair
 @interleaved_docs_option
 @no_docs_option
 @reading_options
+@missing_option
+@normalize_option
 @click.option(
     "--ref",
     "references",

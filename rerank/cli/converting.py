@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from rerank.cli.lists import reading_options
+from rerank.cli.lists import missing_option, normalize_option, reading_options
 from rerank.cli.options import (
     Messages,
     count_option,
@@ -23,6 +24,7 @@ from rerank.cli.values import FILE
 @interleaved_docs_option
 @no_docs_option
 @reading_options
+@normalize_option
 @click.option(
     "--to",
     required=True,
@@ -85,12 +87,16 @@ def convert(
 @interleaved_docs_option
 @no_docs_option
 @reading_options
+@missing_option
+@normalize_option
+@click.option("--source", type=FILE, help="Source text, a line a sentence, for --missing source.")
 @click.option("--out", default="-", type=FILE, help="File of the translations, a line a sentence.")
 @message_options
 def first(
     kbest: str,
     docs: str | None,
     no_docs: str | None,
+    source: str | None,
     out: str,
     messages: Messages,
     **reading: Any,
@@ -103,9 +109,10 @@ def first(
     """
     from rerank import pipeline
 
+    side: dict[str, str | Path] = {} if source is None else {"source": source}
     with messages.warnings() as notices:
         pipeline.first(
-            pipeline.Lists(kbest, docs, no_docs, **reading),
+            pipeline.Lists(kbest, docs, no_docs, side=side, **reading),
             out,
             notices=notices,
             announce=messages.announce,

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import reading_options
+from rerank.cli.lists import normalize_option, reading_options
 from rerank.cli.options import (
     Messages,
     interleaved_docs_option,
@@ -21,6 +21,7 @@ from rerank.files.terminal import show
 @kbest_option
 @interleaved_docs_option
 @reading_options
+@normalize_option
 @click.option(
     "--format",
     "form",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rerank.cli.headings import CommandWithHeadings
-from rerank.cli.lists import reading_options
+from rerank.cli.lists import normalize_option, reading_options
 from rerank.cli.measures import measure_options
 from rerank.cli.options import (
     REFERENCE_HELP,
@@ -59,6 +59,7 @@ from rerank.files.terminal import show
 @click.option("--kbest", type=FILE, help="K-best list whose oracle and anti-oracle BLEU is shown.")
 @reading_options
 @measure_options
+@normalize_option
 @click.option(
     "--detokenize",
     type=TEXT,
@@ -122,6 +123,7 @@ def evaluate(
     detokenize: str | None,
     detruecase: bool,
     truecase: str | None,
+    normalize: str,
     scores: tuple[tuple[str, str], ...],
     word_classes: bool,
     word_lists: tuple[tuple[str, str], ...],
@@ -169,6 +171,7 @@ def evaluate(
         cached,
         detruecase,
         truecase,
+        normalize,
     )
     with messages.warnings() as notices:
         result = pipeline.evaluate(
@@ -176,7 +179,7 @@ def evaluate(
             references,
             [baseline, *systems],
             no_docs=no_docs,
-            kbest=None if kbest is None else pipeline.Lists(kbest, **reading),
+            kbest=None if kbest is None else pipeline.Lists(kbest, normalize=normalize, **reading),
             metrics=metrics or pipeline.DEFAULT_METRICS,
             tokenize=tokenize,
             seed=seed,

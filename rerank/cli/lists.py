@@ -110,6 +110,15 @@ _READING_OPTIONS = [
     ),
 ]
 reading_options = all_of(_READING_OPTIONS)
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["empty", "error", "source"]),
+    default="empty",
+    show_default=True,
+    help="What becomes of source lines for which the list has no hypotheses: an empty line of the "
+    "output; an error; or the line of --source as their only candidate, with 0 for every feature "
+    "of the list.",
+)
 _SCORER_OPTIONS = [
     click.option(
         "--lm",
@@ -164,7 +173,7 @@ _SCORER_OPTIONS = [
         "feature NAME; repeatable. `rerank list scorers` shows the entries; the ARGUMENT goes to "
         "the scorer.",
     ),
-    *side_options(),
+    *side_options(also={"source": ", and for --missing source"}),
     device_option,
     click.option(
         "--dtype",
@@ -182,6 +191,14 @@ _SCORER_OPTIONS = [
     cache_option,
     click.option("--no-cache", is_flag=True, help="Neither read nor write the score cache."),
 ]
+normalize_option = click.option(
+    "--normalize",
+    type=click.Choice(["none", "nfc"]),
+    default="none",
+    show_default=True,
+    help="Put hypotheses, references and sources into Unicode's normal form NFC as they are read, "
+    "so that equal words with accents have equal characters; what is written is then in NFC, too.",
+)
 systems_option = click.option(
     "--systems",
     multiple=True,
@@ -199,6 +216,8 @@ list_options = all_of(
         interleaved_docs_option,
         no_docs_option,
         *_READING_OPTIONS,
+        missing_option,
+        normalize_option,
         *_SCORER_OPTIONS,
     ]
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -11,13 +12,20 @@ from rerank.cli.values import FILE
 from rerank.registry import SIDE_INFORMATION
 
 
-def side_options(prefix: str = "", beside: str = "source line") -> list[Callable[..., Any]]:
-    """An option for each kind; prefix: of their names; beside: what has a line in the files."""
+def side_options(
+    prefix: str = "", beside: str = "source line", also: Mapping[str, str] = MappingProxyType({})
+) -> list[Callable[..., Any]]:
+    """An option for each kind.
+
+    prefix: of their names; beside: what has a line in the files; also: what else needs them, by
+    kind.
+    """
     return [
         click.option(
             f"--{prefix}{kind}",
             type=FILE,
-            help=f"File with {content}, a line for each {beside}, for models that need it.",
+            help=f"File with {content}, a line for each {beside}, for models that need it"
+            f"{also.get(kind, '')}.",
         )
         for kind, content in SIDE_INFORMATION.items()
     ]

@@ -53,6 +53,28 @@ class TextColumn:
         return TextColumn(self.blob, self.spans[rows])
 
 
+def with_texts_at(
+    lines: TextColumn, spans: NDArray[np.int64], texts: Sequence[bytes]
+) -> tuple[TextColumn, NDArray[np.int64]]:
+    """Lines (n,) with other texts in place of those at some spans, and the spans of the new ones.
+
+    spans: (n, 2) in the block of the lines, each within its line.
+    """
+    starts = spans[:, 0] - lines.spans[:, 0]
+    sizes = np.diff(spans)[:, 0]
+    column = TextColumn.of(
+        [
+            line[:start] + text + line[start + size :]
+            for line, start, size, text in zip(
+                lines.to_list(), starts.tolist(), sizes.tolist(), texts, strict=True
+            )
+        ]
+    )
+    first = column.spans[:, 0] + starts
+    new_sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+    return column, np.stack([first, first + new_sizes], axis=1)
+
+
 def joined_spans(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Spans (n, 2) of byte strings of these sizes (n,) once they are joined by one byte."""
     stops = np.cumsum(sizes + 1) - 1

@@ -10,9 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
-from rerank.corpus.columns import TextColumn
+from rerank.corpus.columns import TextColumn, with_texts_at
 from rerank.corpus.kbest import KBest
 
 _ESCAPES = {  # & first, as Moses has it
@@ -55,13 +53,5 @@ def with_texts(kbest: KBest, change: Callable[[bytes], bytes]) -> KBest:
         return kbest
     if kbest.lines is None:
         return replace(kbest, texts=TextColumn.of(new))
-    starts = (kbest.texts.spans[:, 0] - kbest.lines.spans[:, 0]).tolist()
-    lines = [
-        line[:start] + text + line[start + len(before) :]
-        for line, start, before, text in zip(kbest.lines.to_list(), starts, old, new, strict=True)
-    ]
-    column = TextColumn.of(lines)
-    first = column.spans[:, 0] + np.array(starts, np.int64)
-    sizes = np.fromiter(map(len, new), np.int64, len(new))
-    texts = TextColumn(column.blob, np.stack([first, first + sizes], axis=1))
-    return replace(kbest, lines=column, texts=texts)
+    lines, spans = with_texts_at(kbest.lines, kbest.texts.spans, new)
+    return replace(kbest, lines=lines, texts=TextColumn(lines.blob, spans))

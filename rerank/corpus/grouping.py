@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from rerank.corpus.columns import TextColumn, offsets_of, places_of, runs_of_lists
 from rerank.corpus.documents import Documents
 from rerank.corpus.kbest import KBest, split_words
+from rerank.corpus.missing import AS_EMPTY, note_missing, with_sources
+from rerank.corpus.normalization import AS_IT_IS, AS_NFC
 from rerank.corpus.rows import MAX_ID, KBestRows, concatenate
 from rerank.errors import InputError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
@@ -22,7 +24,6 @@ from rerank.notices import Notices
 
 EMPTY = "empty hypothesis"
 DUPLICATE = "duplicate hypothesis, kept"
-_NAMED = 5  # ids listed in a message
 _TOGETHER = 1 << 16  # hypotheses that are looked at together
 _SPECIAL_WORDS = frozenset((b"<s>", b"</s>", b"<unk>", b"<pad>"))
 
@@ -37,7 +38,9 @@ class ReadingOptions:
     errors; max_k: candidates of a sentence, above which a list is refused; kbest_format: NAME or
     NAME:K, the format to read, which is otherwise recognised; kbest_scores: file with the numbers
     of each hypothesis of a format whose lists have none; encoding, encoding_errors: of the file of
-    the lists, and `strict` or `replace` for bytes that are not of it.
+    the lists, and `strict` or `replace` for bytes that are not of it; missing: what becomes of
+    source lines without hypotheses (`rerank.corpus.missing`); normalize: Unicode's normal form of
+    texts (`rerank.corpus.normalization`).
     """
 
     top: int | None = None
@@ -49,11 +52,18 @@ class ReadingOptions:
     kbest_scores: FilePath | None = None
     encoding: str = "utf-8"
     encoding_errors: str = "strict"
+    missing: str = AS_EMPTY
+    normalize: str = AS_IT_IS
 
     @property
     def encoded(self) -> Encoding:
         """The encoding of the lists."""
         return Encoding(self.encoding, self.encoding_errors == "replace")
+
+    @property
+    def in_nfc(self) -> bool:
+        """Whether texts are put into NFC."""
+        return self.normalize == AS_NFC
 
 
 ALL = ReadingOptions()
@@ -67,6 +77,7 @@ def documents_of(
     *,
     source: str = "",
     store: ArrayStore = IN_MEMORY,
+    sources: Iterator[Sequence[bytes]] | None = None,
 ) -> Iterator[KBest]:
     """One `KBest` per document, with one document and one chunk of lines in memory at a time.
 
@@ -76,8 +87,10 @@ def documents_of(
     of the documents themselves stand apart: all rows are then held. Rows of lines that the
     documents leave out are skipped. `InputError` for a sentence from which more than `max_k`
     candidates would be read. O(n log n) per document, and the cost of `farthest_first`.
+
+    sources: the source lines of each document, which are the candidates of sentences without any.
     """
-    grouping = _Grouping(documents, notices, options, source, store)
+    grouping = _Grouping(documents, notices, options, source, store, sources)
     after = 0  # the document after the last one that was yielded
     parts = grouping.gathered(rows) if documents.interleaved else grouping.parts(rows)
     for d, group in groupby(parts, key=itemgetter(0)):
@@ -99,7 +112,9 @@ class _Grouping:
     options: ReadingOptions
     source: str
     store: ArrayStore = IN_MEMORY
+    sources: Iterator[Sequence[bytes]] | None = None  # source lines of each document
     no_rows: KBestRows = field(init=False)  # with the labels of the list
+    has_totals: bool = False
     numbers: NDArray[np.int64] | None = field(init=False)  # (n_read,) sentence of a line, or -1
     lowest_id: int = MAX_ID
     largest_k: int = 0
@@ -127,6 +142,7 @@ class _Grouping:
         latest, in_order = 0, not self.documents.interleaved
         for rows in chunks:
             self.no_rows = rows.take(np.zeros(0, np.int64))
+            self.has_totals = not np.isnan(rows.totals[0])
             rows = self._of_sentences(self._of_source(rows))
             owners = np.searchsorted(starts, self._numbers(rows), side="right") - 1
             if in_order:
@@ -171,13 +187,21 @@ class _Grouping:
             pieces.append(part if files is None else part.filed(files))
         self.largest_k = max(self.largest_k, counts.max(initial=0))
         gaps = (start + np.flatnonzero(counts == 0)).tolist()
-        self.missing += [self.options.first_id + self.documents.line(t) for t in gaps]
+        missing = [self.options.first_id + self.documents.line(t) for t in gaps]
+        self.missing += missing
         rows = self._sorted(concatenate(pieces or [self.no_rows], files))
         rows, ranks = self._chosen(rows, np.minimum(counts, self.limit))
-        kbest = KBest(
+        offsets = offsets_of(np.minimum(counts, self.top))
+        self._note_texts(rows, offsets)
+        if self.sources is not None:
+            total, lines = 0.0 if self.has_totals else np.nan, next(self.sources)
+            rows = with_sources(rows, offsets, missing, lines, total=total, store=files)
+            ranks = np.insert(ranks, offsets[:-1][counts == 0], 0)
+            offsets = offsets_of(np.maximum(np.diff(offsets), 1))
+        return KBest(
             source=self.source,
             first=start,
-            offsets=offsets_of(np.minimum(counts, self.top)),
+            offsets=offsets,
             texts=rows.texts,
             ranks=ranks,
             labels=rows.labels,
@@ -187,19 +211,10 @@ class _Grouping:
             lines=rows.lines,
             line_numbers=rows.line_numbers,
         )
-        self._note_texts(kbest, rows)
-        return kbest
 
     def report(self) -> None:
         """Add the notices that need all documents."""
-        if self.missing:
-            named = ", ".join(map(str, sorted(self.missing)[:_NAMED]))
-            more = ", …" if len(self.missing) > _NAMED else ""
-            self.notices.add(
-                f"source line without hypotheses (ids {named}{more})",
-                source=self.source,
-                count=len(self.missing),
-            )
+        note_missing(self.missing, self.options.missing, self.notices, source=self.source)
         if self.largest_k == 1:
             self.notices.add(
                 "list with one hypothesis per sentence, so there is nothing to rerank",
@@ -297,16 +312,19 @@ class _Grouping:
         kept = np.concatenate(chosen)
         return rows.take(kept), ranks[kept]
 
-    def _note_texts(self, kbest: KBest, rows: KBestRows) -> None:
-        """Count empty and duplicate hypotheses, and those with special words of language models."""
-        starts, stops = kbest.texts.spans.T
+    def _note_texts(self, rows: KBestRows, offsets: NDArray[np.int64]) -> None:
+        """Count empty and duplicate hypotheses, and those with special words of language models.
+
+        offsets: (T + 1,) of the sentences.
+        """
+        starts, stops = rows.text_spans.T
         self._note(EMPTY, rows.file_lines[starts == stops])
         lines = rows.lines
         suspected = lines.block_has(b"<") and any(map(lines.block_has, _SPECIAL_WORDS))
         repeated, special = list[int](), list[int]()
-        for begin, end in runs_of_lists(kbest.offsets, _TOGETHER):
-            own = kbest.offsets[begin : end + 1].tolist()
-            texts = TextColumn(lines.blob, kbest.texts.spans[own[0] : own[-1]]).to_list()
+        for begin, end in runs_of_lists(offsets, _TOGETHER):
+            own = offsets[begin : end + 1].tolist()
+            texts = TextColumn(lines.blob, rows.text_spans[own[0] : own[-1]]).to_list()
             for a, b in pairwise(own):
                 repeated += (own[0] + k for k in _repeated(texts, range(a - own[0], b - own[0])))
             if suspected:

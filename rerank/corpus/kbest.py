@@ -24,7 +24,8 @@ class KBest:
     """Candidates of T consecutive source sentences, best first.
 
     Candidates of a file have line numbers and the lines themselves, which only the file's format
-    can read; candidates made in memory (`of`) have neither.
+    can read; candidates made in memory (`of`) have neither. The candidate that takes the place of
+    missing ones (`rerank.corpus.missing`) has the number 0, and its text as its line.
     """
 
     source: str  # file name for messages
@@ -37,7 +38,7 @@ class KBest:
     sparse: SparseColumns
     totals: NDArray[np.float64] | None = None  # (n,); None if any line of the document has none
     lines: TextColumn | None = None  # (n,) as they are in the file
-    line_numbers: NDArray[np.int64] | None = None  # (n,) in the file, from 1
+    line_numbers: NDArray[np.int64] | None = None  # (n,) in the file, from 1; 0: not in the file
     side: Mapping[str, Sequence[bytes]] = field(default_factory=dict)  # (T,) lines of each kind
 
     @classmethod
@@ -117,8 +118,8 @@ class KBest:
         return self.lines[row]
 
     def line_number(self, row: int) -> int | None:
-        """Number of a candidate's line in the file, from 1; None for one made in memory."""
-        return None if self.line_numbers is None else int(self.line_numbers[row])
+        """Number of a candidate's line in the file, from 1; None for one that is in no file."""
+        return None if self.line_numbers is None else int(self.line_numbers[row]) or None
 
     def head(self, sentences: int) -> KBest:
         """The lists of the first sentences."""

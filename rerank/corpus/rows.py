@@ -23,6 +23,7 @@ class KBestRows:
 
     lines: what the format keeps of each hypothesis to write it back, as the line of its file; the
     text of the hypothesis lies in it or, if the file has it in another form, is added to it.
+    line_numbers: 0 of a candidate that is not in the file (`rerank.corpus.missing`).
     """
 
     labels: tuple[Label, ...]  # their widths sum to F
@@ -70,6 +71,21 @@ class KBestRows:
         arrays = (self.lines.spans, self.text_spans, self.line_numbers, self.sentences)
         others = (self.dense, self.totals, *(() if self.places is None else (self.places,)))
         return len(self.lines.blob) + sum(int(array.nbytes) for array in (*arrays, *others))
+
+    def in_order(self, order: NDArray[np.int64], store: ArrayStore | None = None) -> KBestRows:
+        """All rows in another order; no bytes of lines are copied. With a store, in its files."""
+        put = np.asarray if store is None else store.filed
+        return KBestRows(
+            labels=self.labels,
+            lines=TextColumn(self.lines.blob, put(self.lines.spans[order])),
+            text_spans=put(self.text_spans[order]),
+            line_numbers=put(self.line_numbers[order]),
+            sentences=put(self.sentences[order]),
+            dense=put(self.dense[order]),
+            totals=put(self.totals[order]),
+            sparse=self.sparse.take(order),
+            places=None if self.places is None else put(self.places[order]),
+        )
 
     def filed(self, store: ArrayStore) -> KBestRows:
         """The rows with their columns on disk; sparse features stay in memory."""

@@ -105,7 +105,7 @@ def note_spelling(
         if own.not_nfc and others.not_nfc is None and others.has_not_nfd:
             kind = (
                 f"{side} in Unicode form NFD, {other} in NFC: equal words differ; "
-                f"convert the {side} with: uconv -x any-nfc"
+                "give --normalize nfc"
             )
             kinds[kind] = own.not_nfc
         for kind, lines in kinds.items():

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rerank.corpus.documents import Documents
 from rerank.corpus.grouping import ALL, ReadingOptions, documents_of
 from rerank.corpus.kbest import KBest
+from rerank.corpus.normalization import nfc_rows
 from rerank.corpus.rows import KBestRows
 from rerank.errors import InputError, UsageError
 from rerank.files.arrays import IN_MEMORY, ArrayStore
@@ -294,10 +295,14 @@ def read_documents(
     notices: Notices,
     options: ReadingOptions = ALL,
     store: ArrayStore = IN_MEMORY,
+    *,
+    sources: Iterator[Sequence[bytes]] | None = None,
 ) -> Iterator[KBest]:
     """The k-best lists of each document, in the order of `documents`; see `documents_of`."""
-    rows = _read(path, notices, options)
-    yield from documents_of(rows, documents, notices, options, source=display(path), store=store)
+    rows, name = _read(path, notices, options), display(path)
+    yield from documents_of(
+        rows, documents, notices, options, source=name, store=store, sources=sources
+    )
 
 
 def lines_of(
@@ -314,13 +319,16 @@ def lines_of(
 
     Sentences count from 0 through all `documents`; names, values, totals: see `KBestFormat.write`.
     """
-    if documents.lines is None:
+    in_file = kbest.line_numbers is None or bool(kbest.line_numbers.all())
+    if documents.lines is None and in_file:
         lines = form.write(kbest, names, values, totals, first_id=first_id)
         yield from ((kbest.first, line) for line in lines)
         return
     for t in range(len(kbest)):
         rows, sentence = slice(*kbest.offsets[t : t + 2].tolist()), kbest.first + t
         own = replace(kbest.sentence(t), first=documents.line(sentence))
+        if own.line_numbers is not None and not own.line_numbers.all():
+            own = replace(own, lines=None)  # its candidate is not in the file
         added = None if totals is None else totals[rows]
         for line in form.write(own, names, values[rows], added, first_id=first_id):
             yield sentence, line
@@ -329,4 +337,5 @@ def lines_of(
 def _read(path: FilePath, notices: Notices, options: ReadingOptions) -> Iterator[KBestRows]:
     """The hypotheses of a file in chunks."""
     known, lines = opened(path, notices, options)
-    return known.read(lines, notices, source=display(path), clip=options.clip_inf)
+    rows = known.read(lines, notices, source=display(path), clip=options.clip_inf)
+    return map(nfc_rows, rows) if options.in_nfc else rows

@@ -49,9 +49,12 @@ class PerHypothesis(MeanOfSentences):
         self._lines = _Finite(name, path, given, notices)
 
     def of_lists(self, kbest: KBest, references: Sequence[Sequence[bytes]]) -> Counted:
-        """Statistics of a document's candidates; those of a gap are 0; references are not used."""
-        values = self._lines.values(kbest)
-        return Counted(np.stack([values, np.ones(kbest.n)], axis=1), np.zeros(self.width))
+        """Statistics of a document's candidates; references are not used.
+
+        Those of a gap are 0, and of the source line that takes its place.
+        """
+        values, listed = self._lines.values(kbest), np.asarray(kbest.line_numbers) > 0
+        return Counted(np.stack([values, listed], axis=1), np.zeros(self.width))
 
     def signature(self, n_references: int) -> str:
         """`rerank|metric:comet|file:dev.comet.gz=ab12cd34|v:0.1.0`."""

@@ -20,7 +20,9 @@ from rerank.files.paths import display
 from rerank.formats.weights import read_weights
 from rerank.metrics.bleu import Bleu
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestSource, Lists, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import LinearModel
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from rerank.check.cleaning import cleaned_list, cleaned_text
+from rerank.check.cleaning import cleaned_list, cleaned_text, in_nfc
 from rerank.check.findings import Findings
 from rerank.check.result import CheckResult, CleanCopies
 from rerank.check.summary import Summary
@@ -20,6 +20,8 @@ from rerank.corpus.documents import Documents
 from rerank.corpus.evaluation_set import Role
 from rerank.corpus.grouping import DUPLICATE, EMPTY
 from rerank.corpus.labels import Label
+from rerank.corpus.missing import AS_EMPTY, AS_SOURCE
+from rerank.corpus.normalization import nfc_lines
 from rerank.corpus.references import UNREFERENCED, matched, read_reference_texts
 from rerank.corpus.translations import read_texts_of
 from rerank.errors import InputError, UsageError
@@ -30,19 +32,12 @@ from rerank.files.paths import FilePath, display
 from rerank.formats.documents.table import DocumentFile
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import (
-    KBestFile,
-    Lists,
-    check_source_order,
-    documents_of_reference,
-    made_lists,
-    own_documents,
-    read_targets,
-)
+from rerank.pipeline.kbest_file import KBestFile
+from rerank.pipeline.lists import MISSING_SOURCE, Lists, made_lists, own_documents, with_own_sources
 from rerank.pipeline.models import check_names
 from rerank.pipeline.progress import progress
-
-SOURCE = "source"
+from rerank.pipeline.references import check_source_order, documents_of_reference, read_targets
+from rerank.pipeline.side_information import NO_FILES, SOURCE, check_files
 
 
 def check(
@@ -88,6 +83,7 @@ def check(
             return CheckResult(first, None, strict, None)
         if not lists.systems:
             read = replace(lists, kbest=opened.enter_context(spool(lists.kbest)).path)
+        read = _with_sources(read, opened)
         findings, summary = examine(
             read, references, weights, models, documents=documents, tokenize=tokenize
         )
@@ -114,11 +110,15 @@ def examine(
     """
     findings = Findings()
     totals = _weighted_totals(weights, models, findings)
-    file = KBestFile(lists.kbest, lists, unreported=Findings())
+    side = lists.side if lists.missing == AS_SOURCE else NO_FILES
+    file = KBestFile(lists.kbest, lists, side, unreported=Findings())
     known = documents is not None
     if documents is None:
         documents, known = _documents(file, references, findings)
     documents, targets = _targets(file, references, documents, findings)
+    if any(findings.about({display(path) for path in side.values()}).of_level(True)):
+        sources_left_out = replace(lists, missing=AS_EMPTY)
+        file = KBestFile(lists.kbest, sources_left_out, unreported=Findings())
     survey = ListSurvey(file.name, targets, models, findings, tokenize=tokenize)
     try:
         form = file.format.name
@@ -147,6 +147,18 @@ def examine(
         unknown=survey.unknown(),
         bleu=survey.bleu(),
     )
+
+
+def _with_sources(lists: Lists, copies: ExitStack) -> Lists:
+    """The lists with a file of sources, if these are to be candidates (`--missing source`)."""
+    if lists.missing != AS_SOURCE:
+        return lists
+    try:
+        found = with_own_sources(lists, copies)
+    except InputError:  # reported where the list is read
+        return replace(lists, missing=AS_EMPTY)
+    check_files(MISSING_SOURCE, found.side)
+    return found
 
 
 def _vocabularies(lists: Lists) -> list[KnownWords]:
@@ -287,7 +299,9 @@ def _targets(
         findings.merge(found)
     try:
         texts = read_reference_texts(sound, documents, findings, model=model) if sound else []
-        return matched(texts, documents, findings, drop=file.lists.drop_unreferenced)
+        drop = file.lists.drop_unreferenced
+        documents, targets = matched(texts, documents, findings, drop=drop)
+        return documents, nfc_lines(targets) if file.lists.in_nfc else targets
     except InputError as fault:  # of a text that lacks a sentence
         findings.refuse(fault)
         return documents, []
@@ -329,6 +343,8 @@ def _clean(
                     if path == lists.kbest
                     else cleaned_text(path, documents.n_lines)
                 )
+                if read.in_nfc and path != lists.docs:
+                    lines = in_nfc(lines, done)
                 with copies[path].open("wb") as copy:
                     copy.writelines(line + b"\n" for line in lines)
                 repairs[display(target)] = done

@@ -29,7 +29,8 @@ from rerank.formats.moses import moses_lines
 from rerank.formats.table import KBestFormat, lines_of
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.input_order import in_source_order
-from rerank.pipeline.lists import KBestSource, Lists, own_documents
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists, own_documents
 from rerank.pipeline.sources import Printer, log
 from rerank.registry import FORMATS
 
@@ -63,8 +64,8 @@ def convert(
 ) -> None:
     """Write k-best lists to `out` in another format.
 
-    Memory: `rerank.pipeline.lists.PIECE` sentences, or the largest document where sentences of the
-    list are not in order, and to write lists of documents.
+    Memory: `rerank.pipeline.kbest_file.PIECE` sentences, or the largest document where sentences of
+    the list are not in order, and to write lists of documents.
 
     Moses lists that stay so keep every byte that is not to change; those of Marian and of other
     dialects are written as Moses writes them (`rerank.formats.further_columns`). Without documents,

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES
 from rerank.corpus.kbest import KBest
+from rerank.corpus.missing import AS_SOURCE
+from rerank.corpus.normalization import AS_NFC
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
 from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, to_json
@@ -29,7 +31,8 @@ from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
 from rerank.pipeline.explanation import split_place
 from rerank.pipeline.input_order import LineWriter, in_source_order
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.results import CorpusResult, DocumentResult
 from rerank.pipeline.run_loop import LinearModel, run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search
@@ -183,6 +186,8 @@ def _signed(
             "exact": all(one.exact for one in results),
             "k": "all" if lists.top is None else lists.top,
             "div": True if lists.diverse else None,
+            "norm": AS_NFC if lists.in_nfc else None,
+            "missing": AS_SOURCE if lists.missing == AS_SOURCE else None,
             "ctx": "all" if source.order is None else source.order,
             "dir": None if set(ways) <= {Direction.FORWARD} else "+".join(ways),
             "lm": _digests(models),

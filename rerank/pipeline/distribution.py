@@ -15,7 +15,8 @@ from typing import TypeAlias, TypeVar
 
 from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 from rerank.pipeline.processes import others_alive, sharing_documents
 from rerank.pipeline.shards import Shard
 from rerank.pipeline.sources import Printer

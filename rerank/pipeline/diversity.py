@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from rerank.corpus.diversity import Diversity
 from rerank.corpus.diversity import diversity as measure
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 
 _FIGURES = tuple(field.name for field in fields(Diversity))
 _SHARES = {"least": 0.0, "10%": 0.1, "50%": 0.5, "90%": 0.9, "most": 1.0}

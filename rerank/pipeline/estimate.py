@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.progress import duration
 from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.searching import Search

@@ -10,6 +10,7 @@ from pathlib import Path
 from rerank.corpus.casing import detruecased, truecased
 from rerank.corpus.detokenisation import detokenised, note_detokenised
 from rerank.corpus.documents import Documents
+from rerank.corpus.normalization import AS_IT_IS, AS_NFC, nfc, nfc_lines
 from rerank.corpus.references import note_identity, read_with_documents
 from rerank.corpus.spelling import note_differences
 from rerank.corpus.translations import files_of, read_translation
@@ -31,7 +32,8 @@ from rerank.metrics.word_classes import (
     read_words,
 )
 from rerank.notices import Notices, PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists
+from rerank.pipeline.kbest_file import KBestFile
+from rerank.pipeline.lists import Lists
 from rerank.registry import METRICS
 from rerank.registry import metric as registered
 from rerank.report.evaluation import Detokenised, Evaluation, Text
@@ -56,7 +58,7 @@ class Additions:
     optimised. drop_unreferenced: leave out sentences that a reference does not have. test_set: of
     sacrebleu, in place of references and documents. detruecase: begin sentences of the detokenised
     texts with capitals; truecase: model by which references and translations are truecased before
-    they are scored.
+    they are scored; normalize: Unicode's normal form of both (`rerank.corpus.normalization`).
     """
 
     detokenize: str | None = None
@@ -69,6 +71,7 @@ class Additions:
     test_set: CachedSet | None = None
     detruecase: bool = False
     truecase: str | Path | None = None
+    normalize: str = AS_IT_IS
 
     def check(self) -> None:
         """UsageError for options that lack another one."""
@@ -198,6 +201,9 @@ def evaluate(
         Text(display(path), read_translation(path, documents, notices, model=model))
         for path in systems
     ]
+    if more.normalize == AS_NFC:
+        targets = nfc_lines(targets)
+        texts = [Text(text.name, list(map(nfc, text.lines))) for text in texts]
     if more.truecase is not None:
         targets = _in_columns(targets, partial(truecased, model=more.truecase))
         texts = [Text(text.name, truecased(text.lines, more.truecase)) for text in texts]

@@ -30,7 +30,9 @@ from rerank.metrics.bleu import Bleu
 from rerank.metrics.consensus import ExpectedUtility
 from rerank.notices import Notices
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import KBestSource, Lists, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import Batch, LinearModel
 from rerank.pipeline.searching import AUTO, UTILITY, Search, choose_search, utilities_of
 from rerank.pipeline.sources import Printer

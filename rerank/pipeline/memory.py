@@ -12,10 +12,12 @@ import numpy as np
 from rerank.corpus.document import Document
 from rerank.corpus.kbest import KBest
 from rerank.corpus.labels import Label
+from rerank.corpus.missing import AS_SOURCE
 from rerank.errors import InputError
 from rerank.files.inputs import RereadFile
 from rerank.notices import PythonWarnings
-from rerank.pipeline.lists import KBestFile, Lists, made_lists
+from rerank.pipeline.kbest_file import KBestFile
+from rerank.pipeline.lists import Lists, made_lists, with_own_sources
 from rerank.pipeline.side_information import check_document
 from rerank.pipeline.sources import DocumentSource, NamedLists
 from rerank.registry import SIDE_INFORMATION
@@ -71,6 +73,7 @@ class DocumentReader:
         copies = ExitStack()
         finalize(self, copies.close)
         lists, made = made_lists(lists, self._notices, copies)
+        lists = with_own_sources(lists, copies) if lists.missing == AS_SOURCE else lists
         side = {kind: RereadFile(path) for kind, path in lists.side.items()}
         self._file = KBestFile(RereadFile(lists.kbest), lists, side)
         self._documents = made.documents if made else self._file.documents(self._notices)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lm.vocabulary import Vocabulary
 
 Files = Mapping[str, str | Path]
+SOURCE = "source"  # the kind of side information that are the source lines
 NO_FILES: Files = MappingProxyType({})
 
 
@@ -199,7 +200,7 @@ def given_lines(
     labels that is not one word, or of numbers not that of a sentence. Memory: the largest document.
     """
     lines, done = read_lines(path, notices), 0
-    if kind == "source" and not _line_by_line(path, documents):
+    if kind == SOURCE and not _line_by_line(path, documents):
         lines = iter(read_translation(path, documents, notices, role="source"))
     elif documents.lines is not None:
         found = list(islice(lines, documents.n_read + SURPLUS))
@@ -211,8 +212,8 @@ def given_lines(
         done += len(found)
         if done < stop:
             _check_number(done, documents.n_lines, name, documents.cure)
-        numbers = [documents.line(t) + 1 for t in range(start, stop)]
-        check_document(found, kind, name, numbers)
+        if kind != SOURCE:
+            check_document(found, kind, name, [documents.line(t) + 1 for t in range(start, stop)])
         yield found
     _check_number(done + len(list(islice(lines, SURPLUS))), done, name, documents.cure)
 

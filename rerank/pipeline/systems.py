@@ -15,7 +15,7 @@ O(K² V / 63) time. Memory: the largest document, and the texts that `SystemOutp
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -80,11 +80,13 @@ def lists_of_systems(
     docs: FilePath | None = None,
     no_docs: str | None = None,
     first_id: int = 0,
+    change: Callable[[bytes], bytes] | None = None,
 ) -> SystemLists:
     """Lists of systems' outputs in a temporary file, which is deleted with `copies`.
 
     documents: those of the run [default: as `docs` and `no_docs` say, else those that the files
-    state]; first_id: of the first sentence. For faults see `rerank.corpus.systems.read_outputs`.
+    state]; first_id: of the first sentence; change: makes of each output what is read of it. For
+    faults see `rerank.corpus.systems.read_outputs`.
     """
     systems = [(name, _reread(path, copies)) for name, path in systems]
     own = documents_of_systems(systems, notices) if documents is None and docs is None else None
@@ -102,6 +104,8 @@ def lists_of_systems(
     with path.open("wb") as file:
         form, first = FORMATS[known](), 0
         for texts in outputs.read(notices):
+            if change is not None:
+                texts = [[text and change(text) for text in each] for each in texts]
             kbest = kbest_of(texts, outputs.labels, first)
             nothing = np.zeros((kbest.n, 0))
             for _, line in lines_of(form, kbest, documents, (), nothing, None, first_id=first_id):

@@ -25,7 +25,9 @@ from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
 from rerank.pipeline.distribution import distributed, scoring_shard
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import KBestSource, Lists, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.run_loop import run_loop
 from rerank.pipeline.searching import AUTO, Search, choose_search, search_documents
 from rerank.pipeline.sources import DocumentSource, Printer, log

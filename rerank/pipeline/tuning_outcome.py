@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rerank
+from rerank.corpus.missing import AS_SOURCE
+from rerank.corpus.normalization import AS_NFC
 from rerank.files.lines import digest
 from rerank.files.paths import FilePath
 from rerank.formats.weights import Weights
 from rerank.metrics import Metric
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.searching import Search
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.mert.ascent import Axes
@@ -110,6 +112,8 @@ def provenance(
         "pools": plan.pools,
         "top": lists.top,
         "diverse": lists.diverse,
+        **({"normalize": AS_NFC} if lists.in_nfc else {}),
+        **({"missing": AS_SOURCE} if lists.missing == AS_SOURCE else {}),
         "models": {
             name: {
                 "folder": folder.name,

@@ -58,13 +58,14 @@ class Consistency:
         for t in document.present:
             source = split_words(kbest.side["source"][t])
             own = [translations(kbest, row, source) for row in kbest.rows(t)]
-            if all(pairs is None for pairs in own) and source:
+            line = kbest.line_number(kbest.rows(t)[0])  # None of a source in place of hypotheses
+            if all(pairs is None for pairs in own) and source and line is not None:
                 raise InputError(
                     "expected a column of alignments (0-0 1-2) or of phrase segmentation (0-1=0-2) "
                     "after the total, found none; have Moses write it with "
                     "-print-alignment-info-in-n-best",
                     source=kbest.source,
-                    line=kbest.line_number(kbest.rows(t)[0]),
+                    line=line,
                 )
             lists.append(
                 [[pair for pair in pairs or () if pair[0] not in self.ignored] for pairs in own]

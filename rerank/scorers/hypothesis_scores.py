@@ -96,12 +96,13 @@ class HypothesisScores(FileScorer):
         return Unary(np.split(self.values(kbest), ends[:-1]) if kbest.n else [])
 
     def values(self, kbest: KBest) -> NDArray[np.float64]:
-        """The numbers (n,) of a document's candidates."""
-        numbers = kbest.line_numbers
-        if numbers is None:
+        """The numbers (n,) of a document's candidates; 0 of those that are not in the list."""
+        if kbest.line_numbers is None:
             raise self.fault("expected candidates of a file, found candidates made in memory")
+        found, listed = np.zeros(kbest.n), kbest.line_numbers > 0
+        numbers = kbest.line_numbers[listed]
         if not len(numbers):
-            return np.zeros(0)
+            return found
         first, last = int(numbers.min()), int(numbers.max())
         later, self._sentence = kbest.first > self._sentence, kbest.first
         if not later:
@@ -109,12 +110,14 @@ class HypothesisScores(FileScorer):
         if self.info.documents.interleaved or (later and first < self._next):
             self._numbers = self._numbers or self._all_numbers()
         if self._numbers is not None:
-            return self._numbers.of(numbers, self.number)
+            found[listed] = self._numbers.of(numbers, self.number)
+            return found
         if first < self._next:
             self._rewind()
         lines = list(islice(self._lines, first - self._next, last + 1 - self._next))
         self._next = last + 1
-        return np.array([self.number(lines[n - first], n) for n in numbers.tolist()])
+        found[listed] = [self.number(lines[n - first], n) for n in numbers.tolist()]
+        return found
 
     def _all_numbers(self) -> _Numbers:
         """The numbers of all lines."""

@@ -41,6 +41,7 @@ ROWS = range(1, 58)
 READ = {  # options of `check` that are those of decode and tune-mert
     *("--kbest", "--docs", "--no-docs", "--ref", "--weights", "--first-id", "--max-k", "--top"),
     *("--clip-inf", "--kbest-format", "--kbest-scores", "--encoding", "--encoding-errors"),
+    *("--missing", "--source", "--normalize"),
 }
 CHECK = ["check", "--kbest", KBEST, "--docs", DOCS, "--ref", REF, "--source", SOURCE]
 DECODE = ["decode", "--kbest", KBEST, "--docs", DOCS, "--weights", WEIGHTS, "--out", "-"]

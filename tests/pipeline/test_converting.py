@@ -231,7 +231,7 @@ def test_long_documents_are_converted_in_pieces(
     checking = ["check", "--kbest", "m.nbest", "--docs", "m.docs", "--ref", "m.docs"]
     run(checking)
     summary, found = capsys.readouterr().out.split("warning", 1)
-    monkeypatch.setattr("rerank.pipeline.lists.PIECE", 1)
+    monkeypatch.setattr("rerank.pipeline.kbest_file.PIECE", 1)
     assert convert("--kbest m.nbest --docs m.docs --to jsonl") == whole
     capsys.readouterr()
     run(checking)

@@ -25,7 +25,7 @@ from rerank.corpus.kbest import KBest
 from rerank.errors import RerankError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import CorpusResult, Lists, Reports, Search, decode, score
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 from rerank.registry import UTILITIES, attribute
 
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns")

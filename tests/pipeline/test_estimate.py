@@ -13,7 +13,8 @@ from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
 from rerank.pipeline import Scoring, Search, decode
 from rerank.pipeline.estimate import estimate
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 from rerank.scorers.language_model import LanguageModel
 
 

@@ -19,7 +19,8 @@ from rerank.formats.trace import read_trace
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices
 from rerank.pipeline import Lists, Plan, Reports, Scoring, TunedWeights, decode, score, tune_mert
-from rerank.pipeline.lists import KBestSource, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.references import read_targets
 from rerank.pipeline.systems import kbest_of
 from rerank.registry import ALL_SYSTEMS
 

@@ -19,7 +19,7 @@ from rerank.metrics.bleu import corpus_bleu
 from rerank.metrics.per_hypothesis import PerHypothesis
 from rerank.notices import Notices
 from rerank.pipeline import Lists, ObjectiveOptions
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.tuning_reading import read_set
 from rerank.scorers.features import FeatureSpace
 from rerank.tuning.features import TunedFeatures

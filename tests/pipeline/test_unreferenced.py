@@ -1,4 +1,4 @@
-"""`--drop-unreferenced`, and documents that only the reference has; smaller files are the truth."""
+"""`--drop-unreferenced`: smaller files are the truth."""
 
 import json
 from itertools import chain
@@ -10,7 +10,9 @@ from support.files import write, write_weights
 from rerank.cli import run
 from rerank.errors import InputError
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists, read_targets
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
+from rerank.pipeline.references import read_targets
 
 SENTENCES = {
     "a": ("the lamp is lit now", "it gives light"),
@@ -145,35 +147,6 @@ def test_check_takes_the_documents_of_the_reference_as_tuning_does(
     write("less.jsonl", map(json.dumps, lines))
     assert run(["check", "--kbest", "less.kbest", "--ref", "less.jsonl"]) == 0
     assert "documents   3 of 2 sentences" in capsys.readouterr().out
-
-
-def test_documents_that_only_the_reference_has_are_announced() -> None:
-    said: list[str] = []
-    documents, _ = read_targets(Lists("less.kbest"), ["less.xml"], Notices(), said.append)
-    assert documents.ids == ("a", "c", "d")
-    assert said == [
-        "documents: those of less.xml, in its order, which must be that of the list's source; "
-        "otherwise give --docs FILE"
-    ]
-    write("docs", "aaccdd")
-    read_targets(Lists("less.kbest", "docs"), ["less.xml"], Notices(), said.append)
-    assert len(said) == 1
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        ("cad", "document 'c' where it has 'a'"),
-        ("ac", "2 documents, not 3"),
-    ],
-)
-def test_a_source_with_other_documents_than_the_reference_is_refused(
-    names: str, message: str
-) -> None:
-    Path("source.xml").write_text(xml(names=names))
-    lists = Lists("less.kbest", side={"source": "source.xml"})
-    with pytest.raises(InputError, match=f"source.xml: expected the documents of .*{message}"):
-        read_targets(lists, ["less.xml"], Notices())
 
 
 @pytest.mark.parametrize(("no_docs", "n"), [("one", 1), ("each", 6)])

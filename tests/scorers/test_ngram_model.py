@@ -13,7 +13,7 @@ from support.ngrams import GOLDEN, golden, scores
 from rerank.cli import run
 from rerank.notices import Notices
 from rerank.pipeline import Lists
-from rerank.pipeline.lists import KBestSource
+from rerank.pipeline.kbest_source import KBestSource
 
 LISTS = [["the lamp burns", "a old king sees", ""], [], ["zug1 unheard word", "moon"], ["the sea"]]
 

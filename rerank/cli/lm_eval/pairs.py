@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from rerank.cli.lists import reading_options
+from rerank.cli.lists import normalize_option, reading_options
 from rerank.cli.options import (
     Messages,
     by_name,
@@ -49,6 +49,7 @@ from rerank.cli.values import FILE, TEXT, Pair
     "--context", least=0, default=3, most=1000, help="Sentences of the reference before each item."
 )
 @reading_options
+@normalize_option
 @format_option
 @message_options
 def pairs(

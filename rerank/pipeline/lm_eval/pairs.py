@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rerank.corpus.contrasts import contrast_of
+from rerank.corpus.normalization import nfc_lines
 from rerank.corpus.references import read_references
 from rerank.errors import InputError, UsageError
 from rerank.files.outputs import atomic, check_outputs
@@ -16,7 +17,8 @@ from rerank.files.paths import display
 from rerank.formats.tokens import similar
 from rerank.metrics.word_classes import ListedWords, english_classes, read_words
 from rerank.notices import Notices
-from rerank.pipeline.lists import KBestSource, Lists
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def contrastive_pairs(
     sentences, found = 0, Counter[str]()
     with KBestSource.open(lists, notices) as source, atomic(out) as file:
         texts = read_references(references, source.documents, notices)
+        texts = nfc_lines(texts) if lists.in_nfc else texts
         for name, kbest in source.read():
             of_document = texts[kbest.first : kbest.first + len(kbest)]
             for t in range(len(kbest)):
