@@ -27,7 +27,7 @@ from rerank.tuning.saved import SavedSearches
 from rerank.tuning.scale import Scale
 from rerank.tuning.selection import NONE
 from rerank.tuning.selection.cross_validation import PoolTuning, cross_validate
-from rerank.tuning.selection.selection import Selection
+from rerank.tuning.selection.selection import SURE, Selection
 from rerank.tuning.system_start import start_of_systems
 from rerank.tuning.task import Decode, Task
 
@@ -178,7 +178,7 @@ def _selected(task: Task, announce: Announce) -> Selection | None:
         path = task.decode(start)[0]
     tuning = PoolTuning(start, task.plan, task.goal, task.bounds, task.names, saved=task.saved)
     if task.features.alternatives.systems:
-        tuning = replace(tuning, start_name=task.features.source, margin=1.0)
+        tuning = replace(tuning, start_name=task.features.source, confidence=SURE)
     return cross_validate(task.pool(path), tuning, task.notices, announce)
 
 

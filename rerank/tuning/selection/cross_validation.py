@@ -24,7 +24,7 @@ from rerank.tuning.pools.pool import Pool
 from rerank.tuning.saved import SavedSearches
 from rerank.tuning.selection import NONE
 from rerank.tuning.selection.folds import Folds
-from rerank.tuning.selection.selection import Candidate, Selection, choose
+from rerank.tuning.selection.selection import EVEN, Candidate, Selection, choose
 from rerank.tuning.selection.shrunk import Anchor, best_feature
 from rerank.tuning.tuners.pool_tuner import tune_pool
 from rerank.tuning.waiting import map_in_threads
@@ -36,8 +36,8 @@ SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 class PoolTuning:
     """What the tuning of a pool needs besides the pool: start (F,), plan, goal and bounds.
 
-    start_name: what the start weights are, for people; margin: standard errors by which tuned
-    weights must be better than these (`choose`), twice as many on blocks of lines;
+    start_name: what the start weights are, for people; confidence: that tuned weights are
+    better than these, to leave them (`choose`);
     saved: results of searches that an earlier run finished.
     """
 
@@ -47,7 +47,7 @@ class PoolTuning:
     bounds: Bounds
     names: Sequence[str]
     start_name: str = "start weights"
-    margin: float = 0.0
+    confidence: float = EVEN
     saved: SavedSearches = field(default_factory=SavedSearches)
 
     def anchor(self, pool: Pool) -> Anchor:
@@ -118,8 +118,7 @@ def cross_validate(
         tuned=anchor.mean(tuned),
         unit=folds.unit,
         n_folds=len(folds.parts),
-        # blocks of few documents are alike: they say little of other documents
-        margin=tuning.margin * (1 if folds.unit == "documents" else 2),
+        confidence=tuning.confidence,
     )
     for line in selection.table():
         announce(line)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.stats import t, ttest_1samp
 
 from rerank.tuning.objectives.objective import Sums
-from rerank.tuning.selection.selection import USUAL, Candidate, Selection, choose
+from rerank.tuning.selection.selection import EVEN, SURE, USUAL, Candidate, Selection, choose
 from rerank.tuning.selection.shrunk import Anchor
 
 SHARES = (0.0, 0.1, 0.3, 0.6, 1.0)
@@ -28,7 +29,7 @@ class Mean:
         raise AssertionError
 
 
-def chosen(table: NDArray[np.float64], margin: float = 0.0) -> Selection:
+def chosen(table: NDArray[np.float64], confidence: float = EVEN) -> Selection:
     """The selection for values (C, U) of candidates and units."""
     statistics = np.zeros((*table.shape, 9))
     statistics[:, :, 0] = table
@@ -41,16 +42,23 @@ def chosen(table: NDArray[np.float64], margin: float = 0.0) -> Selection:
         tuned=np.ones(2),
         unit="documents",
         n_folds=5,
-        margin=margin,
+        confidence=confidence,
     )
 
 
-def test_a_margin_asks_for_a_gain_of_so_many_standard_errors() -> None:
-    gains = np.array([3.0, 0.0, 1.0, 0.0])  # mean 1, standard error 0.707
-    table = np.zeros((5, 4))
-    table[2] = gains
-    shares = [chosen(table, margin).chosen.candidate.share for margin in (0.0, 1.4, 1.42)]
-    assert shares == [0.3, 0.3, 0.0]
+@pytest.mark.parametrize("units", [2, 4, 50])
+@pytest.mark.parametrize("confidence", [0.8, SURE])
+def test_a_confidence_asks_for_a_gain_that_a_t_test_finds(units: int, confidence: float) -> None:
+    """The test is scipy's, of the gains of single documents; below and above its bound."""
+    noise = np.random.default_rng(units).standard_normal(units)
+    noise -= noise.mean()
+    bound = t.ppf(confidence, units - 1) * standard_error(noise)
+    for factor, share in ((0.99, 0.0), (1.01, 0.3)):
+        table = np.zeros((5, units))
+        table[2] = noise + factor * bound
+        test = ttest_1samp(table[2], 0.0, alternative="greater")
+        assert (test.pvalue < 1 - confidence) == (share > 0)
+        assert chosen(table, confidence).chosen.candidate.share == share
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
