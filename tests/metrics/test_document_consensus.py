@@ -2,6 +2,7 @@
 
 import math
 import statistics
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
+from rerank.metrics import bleu
 from rerank.metrics.document_consensus import EPSILON, OUTLIER, document_consensus
 from rerank.pipeline.systems import kbest_of
 
@@ -133,6 +135,18 @@ def test_of_two_systems_the_longer_is_no_outlier() -> None:
 def test_a_system_without_outputs_of_a_document_changes_nothing_there() -> None:
     texts: list[list[str | None]] = [["a b c d", "a b c e", "a b d", "y z"], ["a", "b", "a b", "z"]]
     assert values_of([[*line, None, None] for line in texts]) == values_of(texts)
+
+
+def test_memory_is_that_of_the_statistics_of_each_candidate_and_system() -> None:
+    size, n_systems = 300, 12
+    lines = [[b"a b %d %d" % (t, m) for m in range(n_systems)] for t in range(size)]
+    kbest = kbest_of(lines, [f"sys{m}" for m in range(n_systems)])
+    indicators, utility = kbest.dense[:, :n_systems], kbest.dense[:, -3]
+    tracemalloc.start()
+    document_consensus(kbest, indicators, utility)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 4 * bleu.WIDTH * kbest.n * n_systems  # integers of four bytes
 
 
 def test_documents_of_equal_outputs_or_none_have_zeros() -> None:
