@@ -233,7 +233,7 @@ class _Grouping:
         message = f"expected ids from {self.options.first_id} on, found {sentence}"
         if place >= n:
             cure = self.documents.cure or "is it the list of another source?"
-            if self.options.first_id == 0 and self.lowest_id == 1 and place == n:
+            if self.options.first_id == 0 and self.lowest_id == 1 and place == n == places.max():
                 cure = "ids look 1-based; use --first-id 1"
             message = (
                 f"expected ids of {n} source lines, found id {sentence}, "

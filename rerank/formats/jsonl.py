@@ -33,7 +33,7 @@ from rerank.formats.sockeye import DOCUMENT_KEYS, carried
 from rerank.notices import Notices
 
 _EMPTY = re.compile(rb"\[[ \t]*\]")
-_BESIDE = ("document", "source")  # what is written of what is beside the lists
+_BESIDE = {"document": DOCUMENT_KEYS, "source": SOURCE_KEYS}  # what is written of `side`
 
 
 class JsonLines:
@@ -96,13 +96,11 @@ class JsonLines:
     ) -> Iterator[bytes]:
         """A line for each sentence, also one without candidates.
 
-        Documents and sources are those of the file, or of `side`.
+        Documents and sources are those of `side`, unless the file has the same in another key.
         """
         totals = kbest.totals if totals is None else totals
         for t in range(len(kbest)):
-            head: dict[str, Any] = {
-                key: kbest.side[key][t].decode() for key in _BESIDE if key in kbest.side
-            }
+            head: dict[str, Any] = {}
             candidates = []
             for row in kbest.rows(t):
                 of_sentence, others = kept_keys(kbest, row)
@@ -117,8 +115,20 @@ class JsonLines:
                 if sparse := kbest.sparse.row(row):
                     one["sparse"] = sparse
                 candidates.append(one | others)
-            sentence = {"id": first_id + kbest.first + t} | head | {"candidates": candidates}
+            sentence = {"id": first_id + kbest.first + t} | _with_side(head, kbest, t)
+            sentence["candidates"] = candidates
             yield written(sentence)
+
+
+def _with_side(head: Mapping[str, Any], kbest: KBest, t: int) -> dict[str, Any]:
+    """Keys of a sentence in the file, with its document and source of `side`."""
+    found = dict(head)
+    for kind, keys in _BESIDE.items():
+        if kind in kbest.side:
+            text = kbest.side[kind][t].decode()
+            if all(str(head.get(key)) != text for key in keys):
+                found[kind] = text
+    return found
 
 
 def lines_with_keys(texts: Sequence[bytes], others: Iterable[Mapping[str, Any]]) -> list[bytes]:

@@ -6,10 +6,12 @@ document: choices x, an output of each sentence, of the greatest expected utilit
 
     U(x) = mean over systems j of ln BLEU(x, output of system j).
 
-All systems are as likely to be right, but outliers are left out: those whose mean BLEU against the
-other systems is below half of the median; logarithms would give one that is garbage a large say.
+All systems are as likely to be right, but outliers are left out: those whose mean BLEU with the
+other systems, as translation and as reference, is below half of the median; logarithms would give
+one that is garbage a large say. Systems without outputs of the document are left out, too.
 BLEU is sacrebleu's, but that ε = 0.1 is added to the matches and to the n-grams of every order,
-since short documents may share no 4-gram (Lin & Och 2004, https://aclanthology.org/C04-1072).
+since short documents may share no 4-gram (Lin & Och 2004, https://aclanthology.org/C04-1072), and
+that an empty document counts as ε words in the brevity penalty.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Statistics = NDArray[np.int32]
 EPSILON = 0.1
-OUTLIER = 0.5  # of the median of the systems' mean BLEU against the others
+OUTLIER = 0.5  # of the median of the systems' mean BLEU with the others
 _LEAST_GAIN = 1e-12  # of other choices: less is rounding
 
 
@@ -45,12 +47,15 @@ def document_consensus(kbest: KBest, indicators: Floats, utility: Floats) -> Flo
     O(K² V / 63) time a sentence for the matches of V different n-grams, then O(n M) a pass over the
     document, of which there are few; O(n M) memory.
     """
+    if not kbest.n:
+        return np.zeros(0)
+    indicators = indicators[:, indicators.any(axis=0)]
     offsets = np.unique(kbest.offsets)  # of sentences with candidates
     statistics = _statistics(kbest, indicators, offsets)
     spans = pairwise(offsets.tolist())
     choices = np.array([a + utility[a:b].argmax() for a, b in spans], np.int64)
     sums = statistics[choices].sum(axis=0, dtype=np.float64)
-    shares = _shares(np.tensordot(indicators, statistics, (0, 0)))
+    shares = _shares(np.array([_sums_of(statistics, output) for output in indicators.T]))
     values = np.zeros(kbest.n)
     while _improve(statistics, offsets, shares, choices, sums, values):
         pass
@@ -70,6 +75,12 @@ def _statistics(kbest: KBest, indicators: Floats, offsets: Integers) -> Statisti
         part[..., -1] = words[own]
         part[:, ~indicators[a:b].any(axis=0)] = 0
     return found
+
+
+def _sums_of(statistics: Statistics, output: Floats) -> Floats:
+    """Summed statistics (M, WIDTH) of the candidates that are the output of one system."""
+    sums: Floats = statistics[output > 0].sum(axis=0, dtype=np.float64)
+    return sums
 
 
 @njit(cache=True)
@@ -109,7 +120,9 @@ def _shares(statistics: Floats) -> Floats:
     for i in range(size):
         for j in range(size):
             if i != j:
-                agreements[j] += math.exp(_log_bleu(statistics[i, j]))
+                agreement = math.exp(_log_bleu(statistics[i, j]))
+                agreements[i] += agreement
+                agreements[j] += agreement
     kept = (agreements >= OUTLIER * np.median(agreements)).astype(np.float64)
     shares: Floats = kept / kept.sum()
     return shares
@@ -131,4 +144,4 @@ def _log_bleu(statistics: Floats) -> float:
     for n in range(order):
         total += math.log((statistics[n] + EPSILON) / (statistics[order + n] + EPSILON)) / order
     words, reference = statistics[order], statistics[2 * order]
-    return total + float(min(0.0, 1.0 - reference / max(words, 1.0)))
+    return total + float(min(0.0, 1.0 - reference / max(words, EPSILON)))

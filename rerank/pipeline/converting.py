@@ -29,6 +29,7 @@ from rerank.formats.moses import moses_lines
 from rerank.formats.table import KBestFormat, lines_of
 from rerank.notices import Notices, PythonWarnings
 from rerank.pipeline.input_order import in_source_order
+from rerank.pipeline.kbest_file import of_sentences
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists, own_documents
 from rerank.pipeline.sources import Printer, log
@@ -143,13 +144,8 @@ class _Beside:
 
     def of_sentences(self, kbest: KBest, documents: Documents) -> dict[str, Sequence[bytes]]:
         """Those of the sentences of one of the documents, by the keys of JSON lines."""
-        places = [documents.line(kbest.first + t) for t in range(len(kbest))]
         given = {"document": self.documents, "source": self.sources}
-        return {
-            key: [lines[place] for place in places]
-            for key, lines in given.items()
-            if lines is not None
-        }
+        return of_sentences(kbest, documents, given)
 
     def write(self, conversion: Conversion, files: Sequence[BinaryIO]) -> None:
         """Write the files that were asked for, in their order."""

@@ -296,9 +296,8 @@ def _write_lists(
     with in_source_order(file, source.documents) as write:
         for batch in batches:
             for _, kbest, document, result in batch.each():
-                if document is not None:
-                    choices = result.choices if model else document.first()
-                    _write_list(write, source, kbest, document, choices)
+                first = () if document is None else document.first()
+                _write_list(write, source, kbest, document, result.choices if model else first)
 
 
 def _written(
@@ -355,7 +354,7 @@ def _searched(
             with source.watch.lap("writing"):
                 texts = kbest.chosen(result.choices)
                 ordered["out"](enumerate(texts, kbest.first))
-                if document is not None and "kbest" in ordered:
+                if "kbest" in ordered:
                     write = ordered["kbest"]
                     overtaken += _write_list(
                         write, source, kbest, document, result.choices, weights=batch.weights
@@ -373,21 +372,27 @@ def _write_list(
     write: LineWriter,
     source: KBestSource,
     kbest: KBest,
-    document: DocumentFeatures,
+    document: DocumentFeatures | None,
     choices: Sequence[int],
     *,
     weights: NDArray[np.float64] | None = None,
 ) -> int:
     """Write a document's lines with the scorers' features under a path and, given weights, totals.
 
+    document: None without any candidates, for which JSON lines have lines, too.
     Returns in how many sentences another total is larger than that of the path's candidate.
     """
+    form, first_id = source.file.format, source.lists.first_id
+    kbest = source.file.with_annotations(kbest, source.documents)
+    if document is None:
+        nothing = np.zeros((kbest.n, 0))
+        write(lines_of(form, kbest, source.documents, (), nothing, None, first_id=first_id))
+        return 0
     space = document.space
     features = document.under(choices)
     totals = None if weights is None else features @ weights + document.sparse
     added = features[:, space.list_width :]
     names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-    form, first_id = source.file.format, source.lists.first_id
     write(lines_of(form, kbest, source.documents, names, added, totals, first_id=first_id))
     if totals is None or not len(document.present):
         return 0

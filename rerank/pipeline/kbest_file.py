@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise, tee
 
 from rerank.corpus.documents import Documents
+from rerank.corpus.kbest import KBest
 from rerank.corpus.missing import AS_SOURCE
 from rerank.corpus.normalization import nfc
 from rerank.corpus.translations import documents_in
@@ -98,6 +99,15 @@ class KBestFile:
             beside = dict(zip(side, lines, strict=True))
             yield name, replace(kbest, source=self.name, side=beside)
 
+    def with_annotations(self, kbest: KBest, documents: Documents) -> KBest:
+        """The lists of a document with the document ids and sources that the list itself has.
+
+        Side information that is given has precedence.
+        """
+        ids, sources = self.annotations
+        found = of_sentences(kbest, documents, {"document": ids, SOURCE: sources})
+        return replace(kbest, side={**found, **kbest.side})
+
     def in_pieces(self, documents: Documents) -> Documents:
         """Pieces of long documents, to read for work that looks at each sentence alone.
 
@@ -134,3 +144,15 @@ class KBestFile:
     def _most_lines(self) -> int:
         """Most source lines that are believed of a list of so many lines."""
         return SPARSEST * (count_lines(self.path) + 1)
+
+
+def of_sentences(
+    kbest: KBest, documents: Documents, lines: Mapping[str, Sequence[bytes] | None]
+) -> dict[str, Sequence[bytes]]:
+    """The lines of the sentences of one of the documents, by kind; lines: of all source lines."""
+    places = [documents.line(kbest.first + t) for t in range(len(kbest))]
+    return {
+        kind: [given[place] for place in places]
+        for kind, given in lines.items()
+        if given is not None
+    }

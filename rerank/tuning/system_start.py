@@ -3,9 +3,10 @@
 On few documents the system that seems best often is not, and the candidates that the systems agree
 on (minimum Bayes risk, all systems as likely to be right) are the safer choice; where one system is
 far better than the others, it is the other way round. Cross-validation tells the two cases apart:
-the best system is chosen on other documents than it is judged on. Beside the consensus it still has
-a weight of one word: that costs nothing where systems are close, and little where they are not
-(recipes/new-documents).
+the best system is chosen on other documents than it is judged on. Beside the consensus by document
+BLEU it still has a weight of 1: its output is preferred to one with which mean ln BLEU of the
+document is higher by less than 1 / its number of words. That costs nothing where systems are close,
+and little where they are not (recipes/new-documents).
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ def start_of_systems(
     agreed, single = (objective.value(own[best, np.arange(len(best))]) for own in sums)
     source, start = f"the system {names[ranked[0]]}", alone[ranked[0]]
     if agreed >= single:
-        source, start = f"the consensus of the systems, and {source}", beside[ranked[0]]
+        source, start = f"the consensus of the systems together with {source}", beside[ranked[0]]
     announce(
         f"start: {source}; held-out {objective.name} of the system that is best on other documents "
-        f"{single:.2f}, beside the consensus {agreed:.2f}"
+        f"{single:.2f}, together with the consensus {agreed:.2f}"
     )
     given = {label: (weight,) for label, weight in start.items()}
     return replace(task.features, given=Weights(given), source=source)

@@ -122,6 +122,13 @@ def test_ids_that_are_numbers_may_be_sizes(documents: Documents, sizes: bool) ->
     assert str(fault.value).endswith("--docs-format sizes") is sizes
 
 
+def test_a_list_of_more_sentences_than_documents_is_not_taken_for_one_that_begins_at_one() -> None:
+    """Its first sentence has no hypotheses."""
+    sizes = Documents.from_lines([b"4", b"5"], may_be_sizes=True)
+    with pytest.raises(InputError, match="--docs-format sizes"):
+        read([line(sentence) for sentence in range(1, 9)], sizes)
+
+
 def test_ids_may_begin_at_one() -> None:
     (kbest,) = read([line(1), line(2)], Documents.one(2), options={"first_id": 1})
     assert (kbest.first, lists(kbest)) == (0, [[1], [2]])

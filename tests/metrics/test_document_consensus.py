@@ -2,6 +2,7 @@
 
 import math
 import statistics
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
+from rerank.metrics import bleu
 from rerank.metrics.document_consensus import EPSILON, OUTLIER, document_consensus
 from rerank.pipeline.systems import kbest_of
 
@@ -21,10 +23,11 @@ words = st.lists(st.sampled_from("abc"), max_size=6).map(" ".join)
 
 @st.composite
 def outputs(draw: st.DrawFn) -> list[list[str | None]]:
-    """Outputs [t][m] of two to four systems; some are missing."""
+    """Outputs [t][m] of two to four systems; some, but not all, are missing."""
     m, t = draw(st.integers(2, 4)), draw(st.integers(1, 4))
     line = st.lists(st.one_of(words, words, st.none()), min_size=m, max_size=m)
-    return draw(st.lists(line, min_size=t, max_size=t))
+    lines = st.lists(line, min_size=t, max_size=t)
+    return draw(lines.filter(lambda found: any(set(one) != {None} for one in found)))
 
 
 def values_of(texts: Texts, start: NDArray[np.float64] | None = None) -> list[dict[str, float]]:
@@ -51,14 +54,20 @@ def log_bleu(outputs: Sequence[str | None], references: Sequence[str | None]) ->
         math.log((matches + EPSILON) / (ngrams + EPSILON))
         for matches, ngrams in zip(found.counts, found.totals, strict=True)
     ]
-    return sum(precisions) / 4 + min(0.0, 1.0 - int(found.ref_len) / max(int(found.sys_len), 1))
+    return sum(precisions) / 4 + min(
+        0.0, 1.0 - int(found.ref_len) / max(int(found.sys_len), EPSILON)
+    )
 
 
 def kept_systems(texts: Texts) -> list[Sequence[str | None]]:
-    """Outputs of the systems that are no outliers."""
-    systems = list(zip(*texts, strict=True))
+    """Outputs of the systems that have any and are no outliers."""
+    systems = [one for one in zip(*texts, strict=True) if set(one) != {None}]
     means = [
-        sum(math.exp(log_bleu(x, y)) for i, x in enumerate(systems) if i != j)
+        sum(
+            math.exp(log_bleu(x, y)) + math.exp(log_bleu(y, x))
+            for i, x in enumerate(systems)
+            if i != j
+        )
         for j, y in enumerate(systems)
     ]
     least = OUTLIER * statistics.median(means)
@@ -105,6 +114,39 @@ def test_lengths_are_balanced_over_the_document() -> None:
 def test_a_system_that_translates_unlike_all_others_is_never_chosen(size: int) -> None:
     texts = [[f"{n} b c d e", f"{n} b c d x", "y z y z y"] for n in range(size)]
     assert all(one["y z y z y"] < -0.1 for one in values_of(texts))
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [("Yes", "Yes", ""), ("Yes", "Yes .", ""), ("Thank you", "Many thanks", "")],
+    ids=["one word", "two lengths", "two words"],
+)
+def test_an_empty_output_is_no_translation_of_a_short_document(outputs: tuple[str, ...]) -> None:
+    values = values_of([outputs])[0]
+    assert values.pop("") < -1.0
+    assert max(values.values()) == 0.0
+
+
+def test_of_two_systems_the_longer_is_no_outlier() -> None:
+    lines = ["the cat sat on the mat today", "it was a good day for it"]
+    assert all(one[""] < -1.0 for one in values_of([[line, ""] for line in lines]))
+
+
+def test_a_system_without_outputs_of_a_document_changes_nothing_there() -> None:
+    texts: list[list[str | None]] = [["a b c d", "a b c e", "a b d", "y z"], ["a", "b", "a b", "z"]]
+    assert values_of([[*line, None, None] for line in texts]) == values_of(texts)
+
+
+def test_memory_is_that_of_the_statistics_of_each_candidate_and_system() -> None:
+    size, n_systems = 300, 12
+    lines = [[b"a b %d %d" % (t, m) for m in range(n_systems)] for t in range(size)]
+    kbest = kbest_of(lines, [f"sys{m}" for m in range(n_systems)])
+    indicators, utility = kbest.dense[:, :n_systems], kbest.dense[:, -3]
+    tracemalloc.start()
+    document_consensus(kbest, indicators, utility)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * 4 * bleu.WIDTH * kbest.n * n_systems  # integers of four bytes
 
 
 def test_documents_of_equal_outputs_or_none_have_zeros() -> None:

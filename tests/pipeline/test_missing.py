@@ -165,6 +165,31 @@ def test_a_list_that_is_written_back_has_it_in_its_format(
         assert own[2][0]["text"] == "die leere"
 
 
+@pytest.mark.parametrize("missing", ["empty", "source"])
+@pytest.mark.parametrize("keys", [("document", "source"), ("doc_id", "src")], ids=" ".join)
+def test_json_lines_that_are_written_keep_the_documents_and_sources_of_all_sentences(
+    missing: str, keys: tuple[str, str]
+) -> None:
+    lists: tuple[tuple[str, ...], ...] = (("lamp",), ("it",), (), ("no one", "one"))
+    lines = []
+    for *beside, texts in zip(DOCS, SOURCE, lists, strict=True):
+        candidates = [{"text": text, "features": {"LM0": -len(text)}} for text in texts]
+        lines.append(dict(zip(keys, beside, strict=True)) | {"candidates": candidates})
+    write("dev.jsonl", map(json.dumps, lines))
+    words = f"decode --kbest dev.jsonl --missing {missing} --weights w.json -q"
+    assert run(f"{words} --out a --kbest-out again.jsonl".split()) == 0
+    assert run(f"{words} --out b".replace("dev.jsonl", "again.jsonl").split()) == 0
+    assert read("a") == read("b")
+    words = f"score --kbest dev.jsonl --missing {missing} --scores qe=dev.qe -q"
+    write("dev.qe", ("1", "2", "3", "4"))
+    assert run(f"{words} --out scored.jsonl".split()) == 0
+    for name in ("again.jsonl", "scored.jsonl"):
+        found = [json.loads(line) for line in read(name)]
+        assert [one.get(keys[0], one.get("document")) for one in found] == list(DOCS)
+        assert [one.get(keys[1], one.get("source")) for one in found] == list(SOURCE)
+        assert all(len(one) == 4 for one in found)  # nothing is there twice
+
+
 def test_scores_of_a_file_are_zero_for_it() -> None:
     write("dev.qe", ("1", "2", "3", "4", "5", "6"))
     write_weights("w.json", {"LM0": 0.0, "qe": 1.0})

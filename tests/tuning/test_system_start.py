@@ -90,7 +90,7 @@ def test_the_best_system_counts_beside_the_consensus() -> None:
     said: list[str] = []
     for agreement, value in ((0.9, 5.0), (1.1, 4.0)):
         start_of_systems(task([[1.0, 5.0, 4.0]] * 2, agreement=agreement), said.append)
-        assert said[-1].endswith(f"best on other documents 5.00, beside the consensus {value:.2f}")
+        assert said[-1].endswith(f"5.00, together with the consensus {value:.2f}")
 
 
 def test_the_values_of_all_systems_are_said_best_first() -> None:
@@ -99,7 +99,7 @@ def test_the_values_of_all_systems_are_said_best_first() -> None:
     assert said == [
         "mean of each system on these documents: B 3.00, A 1.50",
         "start: the system B; held-out mean of the system that is best on other documents 3.00, "
-        "beside the consensus 0.50",
+        "together with the consensus 0.50",
     ]
     assert found.source == "the system B"
     assert values_of_systems(task([[1, 3, 0], [2, 3, 1]])) == {"A": 1.5, "B": 3.0}
@@ -112,4 +112,4 @@ def test_a_system_is_judged_on_documents_that_it_was_not_chosen_on() -> None:
     start_of_systems(task(values, agreement=9.0), said.append)
     # B is best on all, and without any single of the nine; without the two others A is
     expected = (0.0 + 0.0 + 9 * 0.9) / 11
-    assert f"best on other documents {expected:.2f}, beside" in said[-1]
+    assert f"best on other documents {expected:.2f}, together" in said[-1]
