@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from support.files import write
-from support.gap import DOCS, LINES
+from support.gap import DOCS, LINES, read
 
 from rerank.cli import run
-from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, UsageError
 from rerank.files.paths import FilePath
 from rerank.notices import Notices
@@ -26,11 +25,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.kbest", LINES)
     write("dev.docs", DOCS)
     return tmp_path
-
-
-def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:
-    with KBestSource.open(lists, notices or Notices()) as opened:
-        return [document for batch in opened.batches() for document in batch]
 
 
 # Documents

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from support.files import write
-from support.gap import DOCS, LINES
+from support.gap import DOCS, LINES, read
 
-from rerank.corpus.kbest import KBest
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.interrupts import Terminated
 from rerank.notices import Notices
@@ -28,11 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("dev.kbest", LINES)
     write("dev.docs", DOCS)
     return tmp_path
-
-
-def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:
-    with KBestSource.open(lists, notices or Notices()) as opened:
-        return [document for batch in opened.batches() for document in batch]
 
 
 @pytest.mark.parametrize(("name", "label"), [("LM0", "LM0"), ("lm", "lmoov")])

@@ -1,5 +1,10 @@
 """A k-best list of four sentences, the third without candidates, and their documents."""
 
+from rerank.corpus.kbest import KBest
+from rerank.notices import Notices
+from rerank.pipeline.kbest_source import KBestSource
+from rerank.pipeline.lists import Lists
+
 LINES = (
     "0 ||| the lamp is lit ||| LM0= -9 ||| -4",
     "0 ||| a lamp burns ||| LM0= -8 ||| -5",
@@ -9,3 +14,9 @@ LINES = (
     "3 ||| one ||| LM0= -9 ||| -5",
 )
 DOCS = ("x", "x", "y", "z")
+
+
+def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:
+    """Names and lists of all documents."""
+    with KBestSource.open(lists, notices or Notices()) as opened:
+        return [document for batch in opened.batches() for document in batch]

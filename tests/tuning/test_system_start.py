@@ -5,18 +5,15 @@ Each document is a sentence with a candidate of each system, and one on which th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from support.objectives import Mean
 from support.tasks import viterbi
 
 from rerank.corpus.labels import Label
 from rerank.notices import Notices
 from rerank.scorers.features import DocumentFeatures, FeatureSpace
 from rerank.tuning.features import TunedFeatures
-from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.tuning_set import TuningSet
 from rerank.tuning.system_start import Alternatives, start_of_systems, values_of_systems
@@ -24,19 +21,6 @@ from rerank.tuning.task import Task
 
 LABELS = ("sysA", "sysB", "agreement")
 SPACE = FeatureSpace(tuple(Label(name, 1) for name in LABELS), (), 3, False)
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The mean over documents of the first statistic."""
-
-    name: str = "mean"
-
-    def value(self, sums: Sums) -> float:
-        return float(sums[:, 0].mean())
-
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
-        raise AssertionError
 
 
 def task(values: list[list[float]], agreement: float = 1.0) -> Task:

@@ -1,32 +1,17 @@
 """The choice between shares: its standard errors by a closed form, and its rule by its words."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import t, ttest_1samp
+from support.objectives import Mean
 
-from rerank.tuning.objectives.objective import Sums
 from rerank.tuning.selection.selection import EVEN, SURE, USUAL, Candidate, Selection, choose
 from rerank.tuning.selection.shrunk import Anchor
 
 SHARES = (0.0, 0.1, 0.3, 0.6, 1.0)
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The mean over units of the first statistic: its jackknife is the usual standard error."""
-
-    name: str = "mean"
-
-    def value(self, sums: Sums) -> float:
-        return float(sums[:, 0].mean())
-
-    def along(self, changes: Sums, documents: NDArray[np.int64]) -> NDArray[np.float64]:
-        raise AssertionError
 
 
 def chosen(table: NDArray[np.float64], confidence: float = EVEN) -> Selection:
