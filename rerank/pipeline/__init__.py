@@ -13,7 +13,6 @@ from rerank.pipeline.converting import convert as convert
 from rerank.pipeline.converting import first as first
 from rerank.pipeline.decoding import Reports as Reports
 from rerank.pipeline.decoding import decode as decode
-from rerank.pipeline.decoding import score as score
 from rerank.pipeline.demo import Demo as Demo
 from rerank.pipeline.demo import demo as demo
 from rerank.pipeline.diversity import Diversities as Diversities
@@ -51,6 +50,7 @@ from rerank.pipeline.reporting import report as report
 from rerank.pipeline.results import CorpusResult as CorpusResult
 from rerank.pipeline.sampling import Sampling as Sampling
 from rerank.pipeline.sampling import sample as sample
+from rerank.pipeline.scoring import score as score
 from rerank.pipeline.searching import Search as Search
 from rerank.pipeline.shards import Shard as Shard
 from rerank.pipeline.tags import TaggedText as TaggedText

@@ -1,4 +1,4 @@
-"""`rerank decode` and `rerank score`."""
+"""`rerank decode`."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
-
 from decoders.directions import Direction
 from decoders.result import NO_CANDIDATES
-from rerank.corpus.kbest import KBest
 from rerank.corpus.missing import AS_SOURCE
 from rerank.corpus.normalization import AS_NFC
 from rerank.errors import UsageError
 from rerank.files.inputs import InputFiles
-from rerank.files.outputs import atomic, atomic_all, check_outputs, nowhere, to_json
+from rerank.files.outputs import atomic_all, check_outputs, nowhere, to_json
 from rerank.files.paths import display
 from rerank.formats.documents.table import DocumentFile
-from rerank.formats.table import lines_of
 from rerank.formats.trace import Choice
 from rerank.formats.weights import read_weights
 from rerank.notices import Notices, PythonWarnings
@@ -34,14 +29,14 @@ from rerank.pipeline.input_order import LineWriter, in_source_order
 from rerank.pipeline.kbest_source import KBestSource
 from rerank.pipeline.lists import Lists
 from rerank.pipeline.results import CorpusResult, DocumentResult
-from rerank.pipeline.run_loop import LinearModel, run_loop
+from rerank.pipeline.run_loop import LinearModel
+from rerank.pipeline.scored_lists import write_list
 from rerank.pipeline.searching import AUTO, Search, choose_search
 from rerank.pipeline.sources import Printer, log
 from rerank.pipeline.trace_file import trace_lines
 from rerank.pipeline.tracing import Trace
 from rerank.report.explanation import Explanation
 from rerank.scorers import FeatureSource
-from rerank.scorers.features import DocumentFeatures
 from rerank.signature import LENGTH, short_digest, signature
 
 
@@ -208,98 +203,6 @@ def _digests(scorers: Sequence[FeatureSource]) -> str | None:
     return ",".join(f"{scorer.name}={scorer.digest[:LENGTH]}" for scorer in scorers) or None
 
 
-def score(
-    lists: Lists,
-    out: str | Path = "-",
-    *,
-    weights: str | Path | None = None,
-    default_weight: float | None = None,
-    search: Search = AUTO,
-    notices: Notices | None = None,
-    announce: Printer = log.info,
-    details: Printer = log.debug,
-) -> None:
-    """Write the list back, or that made of systems, with the scorers' features appended.
-
-    All candidates of a sentence are scored in the same context: the first candidates of its
-    document's earlier sentences (later ones, for models that read documents from the last
-    sentence), or the decoded path where weights are given. Several processes may share the
-    documents, as for `decode`.
-    """
-    run = partial(_score, out=out, weights=weights, default_weight=default_weight, search=search)
-    distributed(run, lists, notices or PythonWarnings(), announce, details)
-
-
-def _score(
-    lists: Lists,
-    notices: Notices,
-    announce: Printer,
-    details: Printer,
-    *,
-    out: str | Path,
-    weights: str | Path | None,
-    default_weight: float | None,
-    search: Search,
-) -> None:
-    """`score` in one process; with a shard only its scores, which go to the cache."""
-    if not any(lists.names.values()) and not lists.systems:
-        raise UsageError("nothing to score with; give at least one --lm NAME=DIR")
-    unused = replace(search, options=replace(search.options, alpha=None, seed=None))
-    if weights is None and (unused != Search() or default_weight is not None):
-        raise UsageError(
-            "--search, its options and --default-weight are for the path decoded with --weights; "
-            "give these"
-        )
-    files = [*lists.files, *([weights] if weights else [])]
-    inputs = InputFiles(files)
-    check_outputs([out], files)
-    model = None
-    if weights is not None:
-        model = LinearModel(read_weights(weights, notices), display(weights), default_weight)
-        search = search.at(model.weights.alpha, model.weights.mbr_spread)
-    prefix = "first candidates" if model is None else "decoded path"
-    if any(lists.names.values()):
-        announce(f"candidates are scored after the {prefix} of their document's earlier sentences")
-    with KBestSource.open(lists, notices) as source:
-        for scorer in source.scorers:
-            if scorer.given_later:
-                announce(
-                    f"{scorer.name}: after the {prefix} of later sentences, since its model reads "
-                    "documents from the last"
-                )
-            if not scorer.causal:
-                announce(
-                    f"{scorer.name}: given the {prefix} of both sides, since its model reads the "
-                    "next sentence, too"
-                )
-        if model is not None:
-            search = choose_search(source, search, announce)
-        if source.sharded is not None:
-            with scoring_shard(source, announce), nowhere(1) as (file,):
-                _write_lists(file, source, model, search)
-            inputs.check()
-        else:
-            if source.scorers:
-                estimate(source, search if model else None, announce)
-            with atomic(out) as file:
-                _write_lists(file, source, model, search)
-                source.warn()
-                inputs.check()
-        source.report(announce, details)
-
-
-def _write_lists(
-    file: BinaryIO, source: KBestSource, model: LinearModel | None, search: Search
-) -> None:
-    """Write all lists with the scorers' features under first candidates or the decoded path."""
-    batches = model.run(source, search) if model else run_loop(source, lambda space: None)
-    with in_source_order(file, source.documents) as write:
-        for batch in batches:
-            for _, kbest, document, result in batch.each():
-                first = () if document is None else document.first()
-                _write_list(write, source, kbest, document, result.choices if model else first)
-
-
 def _written(
     source: KBestSource,
     model: LinearModel,
@@ -356,7 +259,7 @@ def _searched(
                 ordered["out"](enumerate(texts, kbest.first))
                 if "kbest" in ordered:
                     write = ordered["kbest"]
-                    overtaken += _write_list(
+                    overtaken += write_list(
                         write, source, kbest, document, result.choices, weights=batch.weights
                     )
             # its marginals would make memory grow with the number of documents
@@ -366,35 +269,3 @@ def _searched(
             "--kbest-out: sentences in which another candidate has a larger total than the chosen "
             f"one: {overtaken}; totals leave out what a candidate changes in other sentences"
         )
-
-
-def _write_list(
-    write: LineWriter,
-    source: KBestSource,
-    kbest: KBest,
-    document: DocumentFeatures | None,
-    choices: Sequence[int],
-    *,
-    weights: NDArray[np.float64] | None = None,
-) -> int:
-    """Write a document's lines with the scorers' features under a path and, given weights, totals.
-
-    document: None without any candidates, for which JSON lines have lines, too.
-    Returns in how many sentences another total is larger than that of the path's candidate.
-    """
-    form, first_id = source.file.format, source.lists.first_id
-    kbest = source.file.with_annotations(kbest, source.documents)
-    if document is None:
-        nothing = np.zeros((kbest.n, 0))
-        write(lines_of(form, kbest, source.documents, (), nothing, None, first_id=first_id))
-        return 0
-    space = document.space
-    features = document.under(choices)
-    totals = None if weights is None else features @ weights + document.sparse
-    added = features[:, space.list_width :]
-    names = [label.name for label in space.labels[len(space.labels) - added.shape[1] :]]
-    write(lines_of(form, kbest, source.documents, names, added, totals, first_id=first_id))
-    if totals is None or not len(document.present):
-        return 0
-    largest = np.maximum.reduceat(totals, document.offsets[:-1])
-    return int((largest > totals[document.rows(choices)]).sum())
