@@ -2,11 +2,10 @@
 
 Only shares that are better than the start weights on held-out text are taken, and only those within
 one standard error of the best (Breiman, Friedman, Olshen and Stone 1984, Classification and
-Regression Trees, section 3.4.3). The differences between these are noise, so the one nearest to
-`USUAL` is chosen: the share that was best on average over eight tuning sets. The standard error is
-that of the difference to the best candidate, on the same documents, whose difficulty cancels out,
-by a delete-one jackknife over documents (Efron and Stein 1981,
-https://doi.org/10.1214/aos/1176345462).
+Regression Trees, section 3.4.3). The differences between these are noise, so their median is
+chosen, of two the smaller share. The standard error is that of the difference to the best
+candidate, on the same documents, whose difficulty cancels out, by a delete-one jackknife over
+documents (Efron and Stein 1981, https://doi.org/10.1214/aos/1176345462).
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from rerank.tuning.objectives.objective import Objective, Sums, bleu_of
 from rerank.tuning.selection.shrunk import Anchor
 
 GROUPS = 50  # of units in a jackknife, at most
-USUAL = 0.3  # recipes/new-documents
 EVEN, SURE = 0.5, 0.975  # confidence that tuned weights are better than the start
 
 
@@ -163,7 +161,7 @@ def choose(
         if values[c] - values[0] > errors * _error(without[c] - without[0])
         and values[c] >= values[best] - _error(without[best] - without[c])
     ]
-    chosen = min(near, key=lambda c: abs(candidates[c].share - USUAL), default=0)
+    chosen = near[(len(near) - 1) // 2] if near else 0
     return Selection(compared, compared[chosen], objective.name, anchor, tuned, unit, n_folds)
 
 
