@@ -582,56 +582,6 @@ def test_score_follows_the_first_candidates_or_the_path_decoded_with_weights(
     assert [line.split(" ||| ")[2] for line in lines_of("out.scored")] == behind
 
 
-def test_several_models_are_appended_in_the_order_of_the_options(
-    here: Path, model_folders: Mapping[str, Path]
-) -> None:
-    lms = (("b", model_folders["rnnlm"]), ("a", model_folders["hrnnlm"]))
-    score(Lists("dev.kbest", "dev.docs", lms=lms), "out.scored", notices=Notices())
-    for line in lines_of("out.scored"):
-        labels = [token for token in line.split(" ||| ")[2].split() if token.endswith("=")]
-        assert labels[-4:] == ["b=", "boov=", "a=", "aoov="]
-
-
-def test_score_without_a_model_is_refused(here: Path) -> None:
-    with pytest.raises(UsageError, match="at least one --lm NAME=DIR"):
-        score(Lists("dev.kbest", "dev.docs"), "out.scored", notices=Notices())
-
-
-@pytest.mark.parametrize(
-    "search", [Search("viterbi"), Search(options=Options(width=3))], ids=["name", "width"]
-)
-def test_score_searches_only_with_weights(
-    here: Path, model_folders: Mapping[str, Path], search: Search
-) -> None:
-    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
-    for given in ({"search": search}, {"default_weight": 0.0}):
-        with pytest.raises(UsageError, match=r"--search, its options and .* with --weights; give"):
-            score(lists, "out.scored", notices=Notices(), **given)
-
-
-def test_score_takes_a_weight_for_features_that_the_file_lacks(
-    here: Path, model_folders: Mapping[str, Path]
-) -> None:
-    """As the message of the fault says."""
-    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["codclm"]),))
-    write_weights("w.json", {name: value for name, value in WEIGHTS.items() if name != "lm"})
-    with pytest.raises(InputError, match=r"found none for 'lm'.* or --default-weight 0"):
-        score(lists, "out.scored", weights="w.json", notices=Notices())
-    score(lists, "out.scored", weights="w.json", default_weight=0.0, notices=Notices())
-    zero = lines_of("out.scored")
-    write_weights("w.json", {**WEIGHTS, "lm": [0.0]})
-    score(lists, "out.scored", weights="w.json", notices=Notices())
-    assert lines_of("out.scored") == zero
-
-
-def test_score_refuses_a_search_that_does_not_serve(
-    here: Path, model_folders: Mapping[str, Path]
-) -> None:
-    lists = Lists("dev.kbest", "dev.docs", lms=(("lm", model_folders["ccdclm"]),))
-    with pytest.raises(UsageError, match=r"--search viterbi: .*beam"):
-        score(lists, "out.scored", weights="w.json", search=Search("viterbi"), notices=Notices())
-
-
 def test_weights_must_name_every_feature(here: Path, model_folders: Mapping[str, Path]) -> None:
     weigh({**WEIGHTS, "lm": [1.0, 2.0]})
     with pytest.raises(InputError, match=r"w\.json: expected 1 weights for 'lm'"):
