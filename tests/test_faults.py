@@ -250,7 +250,7 @@ def test_84_a_signal_leaves_neither_outputs_nor_temporary_files(
 LISTS = "--kbest dev.kbest --docs dev.docs"
 CHANGING = {  # command: the last reading of an input, or what comes after it; the input
     f"decode {LISTS} --weights w.ini --out out": ("decoding:_signed", "w.ini"),
-    f"score {LISTS} --scores dev.scores --out out": ("decoding:_write_list", "dev.docs"),
+    f"score {LISTS} --scores dev.scores --out out": ("scoring:write_list", "dev.docs"),
     f"tune-mert {LISTS} --ref dev.ref --out out.json": (
         "tuning:tune_source",
         "dev.ref",
