@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from parts import PARTS, REST
 from run import MOSES, TED, bleu_of, pool, sets, weights_of
 
+from rerank.notices import Notices
 from rerank.tuning.bounds import Bounds
 from rerank.tuning.objectives.goal import BLEU_GOAL
 from rerank.tuning.plan import Plan
 from rerank.tuning.pools.pool import Pool
-from rerank.tuning.selection.cross_validation import SHARES, PoolTuning
+from rerank.tuning.selection.cross_validation import SHARES, PoolTuning, cross_validate
 
 ALGORITHMS = ("mert", "pro", "expected-bleu")
 
@@ -29,13 +30,18 @@ ALGORITHMS = ("mert", "pro", "expected-bleu")
 def differences(
     part: Pool, tests: list[Pool], start: NDArray[np.float64], algorithm: str
 ) -> NDArray[np.float64]:
-    """BLEU of each test at each share, less that of the start weights, (shares, tests)."""
+    """BLEU of each test at each share, less that of the start weights, (shares + 1, tests).
+
+    The last row is that of the weights that cross-validation chooses.
+    """
     names = [str(f) for f in range(len(start))]
     plan = Plan(algorithm=algorithm)
     tuning = PoolTuning(start, plan, BLEU_GOAL, Bounds.none(len(start)), names)
     anchor, tuned = tuning.anchor(part), tuning.tuned(part)
     begin = np.array([bleu_of(test.decode(start)) for test in tests])
     found = [anchor.towards(tuned, share) for share in SHARES]
+    selection = cross_validate(part, tuning, Notices())
+    found.append(tuned if selection is None else selection.weights(selection.tuned))
     return np.array([[bleu_of(test.decode(one)) for test in tests] for one in found]) - begin
 
 
@@ -43,7 +49,7 @@ def differences(
 @click.option("--data", type=click.Path(path_type=Path), required=True)
 @click.option("--work", type=click.Path(path_type=Path), required=True)
 def main(data: Path, work: Path) -> None:
-    """Print the mean and the worst difference to the start weights at each share."""
+    """Print the mean and the worst difference to the start weights at all shares."""
     by_name = sets(data, work)
     start = weights_of(data / TED / MOSES, by_name["dev2010"])
     found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in ALGORITHMS}
@@ -55,10 +61,11 @@ def main(data: Path, work: Path) -> None:
             found[algorithm].append(differences(whole.take(own), others, start, algorithm))
     print(f"| share of the way | {' | '.join(ALGORITHMS)} |")
     print(f"|---|{'---|' * len(ALGORITHMS)}")
-    for s, share in enumerate(SHARES):
+    rows = [*(f"{share:g}" for share in SHARES), "chosen by cross-validation"]
+    for s, row in enumerate(rows):
         cells = [np.concatenate([one[s] for one in found[name]]) for name in ALGORITHMS]
         shown = " | ".join(f"{cell.mean():+.2f} (worst {cell.min():+.2f})" for cell in cells)
-        print(f"| {share:g} | {shown} |")
+        print(f"| {row} | {shown} |")
 
 
 if __name__ == "__main__":

@@ -39,9 +39,10 @@ def room(blob: Bytes, n: int) -> SparseEntries:
 
 @njit(cache=True)
 def read_sparse(blob: Bytes, i: int, end: int, entries: SparseEntries, m: int) -> tuple[int, int]:
-    """The index after the sparse features at `i`, and the number of entries, which was m.
+    """Read the sparse features at index i, as entries from the m-th on.
 
-    The index is that of the first token that is none of the common shape.
+    Returns the index of the first token that is not of the common shape, and the new number of
+    entries.
     """
     while i >= 0:
         while i < end and blob[i] == _BLANK:

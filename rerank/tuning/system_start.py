@@ -48,16 +48,16 @@ def start_of_systems(
     time for M systems and D documents.
     """
     objective, names = task.goal.objective, task.features.alternatives.systems
-    values = values_of_systems(task)
-    ranked = sorted(names, key=lambda label: -values[names[label]])
-    listed = ", ".join(f"{names[label]} {values[names[label]]:.2f}" for label in ranked)
-    announce(f"{objective.name} of each system on these documents: {listed}")
     consensus = {task.features.alternatives.consensus: 1.0}
     beside = {label: consensus | {label: BESIDE} for label in names}
     alone = {label: {label: 1.0} for label in names}
     sums: NDArray[Any] = np.array(
         [[_sums(task, kind[label]) for label in names] for kind in (beside, alone)]
     )
+    values = {label: objective.value(own) for label, own in zip(names, sums[1], strict=True)}
+    ranked = sorted(names, key=lambda label: -values[label])
+    listed = ", ".join(f"{names[label]} {values[label]:.2f}" for label in ranked)
+    announce(f"{objective.name} of each system on these documents: {listed}")
     best = _best_on_others(objective, sums[1])
     agreed, single = (objective.value(own[best, np.arange(len(best))]) for own in sums)
     source, start = f"the system {names[ranked[0]]}", alone[ranked[0]]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.files import write
-from support.gap import DOCS, LINES, read
+from support.gap import LINES, read, write_lists
 
 from rerank.cli import run
 from rerank.errors import InputError, UsageError
@@ -22,8 +22,7 @@ from rerank.pipeline.lists import Lists
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, made the current one, with a list of four sentences, the third without any."""
     monkeypatch.chdir(tmp_path)
-    write("dev.kbest", LINES)
-    write("dev.docs", DOCS)
+    write_lists()
     return tmp_path
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.files import write
-from support.gap import DOCS, LINES, read
+from support.gap import LINES, read, write_lists
 
 from rerank.errors import InputError, StoppedEarly, UsageError
 from rerank.files.interrupts import Terminated
@@ -24,8 +24,7 @@ from rerank.pipeline.lists import Lists
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, made the current one, with a list of four sentences, the third without any."""
     monkeypatch.chdir(tmp_path)
-    write("dev.kbest", LINES)
-    write("dev.docs", DOCS)
+    write_lists()
     return tmp_path
 
 

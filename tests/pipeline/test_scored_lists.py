@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.files import read, write, write_weights
-from support.gap import DOCS, LINES
+from support.gap import LINES, write_lists
 
 from rerank.notices import Notices
 from rerank.pipeline import Lists, Reports, decode
@@ -22,8 +22,7 @@ def written(lists: Lists, weights: dict[str, float]) -> list[str]:
 def lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lists:
     """Lists in the current folder; the third sentence has no candidates."""
     monkeypatch.chdir(tmp_path)
-    write("dev.kbest", LINES)
-    write("dev.docs", DOCS)
+    write_lists()
     write("values", map(str, (3, 2, 1, 6, 5, 4)))
     return Lists("dev.kbest", "dev.docs", score_files={"scores": (("qe", Path("values")),)})
 

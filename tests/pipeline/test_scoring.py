@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from support.files import read, write, write_weights
-from support.gap import DOCS, LINES
+from support.files import read, write_weights
+from support.gap import write_lists
 
 from decoders.search import Options
 from rerank.errors import InputError, UsageError
@@ -19,8 +19,7 @@ WEIGHTS = {"LM0": 0.5, "lm": 1.5, "lmoov": -0.5}
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder, made the current one, with lists and weights."""
     monkeypatch.chdir(tmp_path)
-    write("dev.kbest", LINES)
-    write("dev.docs", DOCS)
+    write_lists()
     write_weights("w.json", WEIGHTS)
     return tmp_path
 

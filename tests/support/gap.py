@@ -1,5 +1,7 @@
 """A k-best list of four sentences, the third without candidates, and their documents."""
 
+from support.files import write
+
 from rerank.corpus.kbest import KBest
 from rerank.notices import Notices
 from rerank.pipeline.kbest_source import KBestSource
@@ -14,6 +16,12 @@ LINES = (
     "3 ||| one ||| LM0= -9 ||| -5",
 )
 DOCS = ("x", "x", "y", "z")
+
+
+def write_lists() -> None:
+    """Write the lists and the documents as `dev.kbest` and `dev.docs` into the current folder."""
+    write("dev.kbest", LINES)
+    write("dev.docs", DOCS)
 
 
 def read(lists: Lists, notices: Notices | None = None) -> list[tuple[str, KBest]]:
