@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from support.files import write, write_weights
 from support.words import WORDS
+from support.world import SOUND, World
 
 if TYPE_CHECKING:
     from lm.checkpoint import SavedModel
@@ -26,6 +27,16 @@ def no_scores_of_before(
 ) -> None:
     """Every test begins with an empty score cache of its own."""
     monkeypatch.setenv("RERANK_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """An empty folder, from now on the current one, with the files of a sound run."""
+    monkeypatch.chdir(tmp_path)
+    found = World(tmp_path)
+    for name, content in SOUND.items():
+        found.write(name, content)
+    return found
 
 
 @pytest.fixture(scope="session")
