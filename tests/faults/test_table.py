@@ -8,8 +8,10 @@ import pytest
 from support.faults import Changes, Fault
 from support.world import ROOT, Outcome, World
 
-TABLES = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("test"))
-FAULTS: list[Fault] = [row for name in TABLES for row in import_module(f"faults.{name}").FAULTS]
+TABLES = sorted(path.stem for path in (Path(__file__).parent / "rows").glob("*.py"))
+FAULTS: list[Fault] = [
+    row for name in TABLES for row in import_module(f"faults.rows.{name}").FAULTS
+]
 every_fault = pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 
 

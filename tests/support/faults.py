@@ -1,7 +1,7 @@
 """Rows of the table of faults: what is wrong with the files or the command, and what is said of it.
 
-The rows stand in `tests/faults/*.py`, a list `FAULTS` in each; `tests/faults/test_faults.py` runs
-them all. A new refusal needs one row there and no other test.
+The rows stand in `tests/faults/rows/*.py`, a list `FAULTS` in each; `tests/faults/test_table.py`
+runs them all. A new refusal needs one row there and no other test.
 """
 
 from __future__ import annotations

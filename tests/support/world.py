@@ -95,15 +95,15 @@ class World:
         return path
 
     def weights(self, name: str, weights: Mapping[str, Any], **others: object) -> Path:
-        """Write a weights file in JSON; a number stands for a list of one; others: sparse, alpha."""
+        """Write a weights file in JSON; a number stands for a list of one."""
         lists = {k: v if isinstance(v, list | tuple) else [v] for k, v in weights.items()}
         return self.write(name, json.dumps({"schema": 1, "weights": lists, **others}))
 
-    def bytes(self, name: str) -> bytes:
+    def content(self, name: str) -> bytes:
         return (self.folder / name).read_bytes()
 
     def text(self, name: str) -> str:
-        return self.bytes(name).decode()
+        return self.content(name).decode()
 
     def lines(self, name: str) -> list[str]:
         """Lines of a text file; the last one ends like the others."""
@@ -112,15 +112,19 @@ class World:
         return lines
 
     def json(self, name: str) -> Any:
-        return json.loads(self.bytes(name))
+        return json.loads(self.content(name))
 
     def files(self) -> dict[str, bytes]:
         """Every file of the folder, by its name relative to it."""
         paths = (path for path in self.folder.rglob("*") if path.is_file())
         return {str(path.relative_to(self.folder)): path.read_bytes() for path in paths}
 
-    def draw(self, seed: int = 5, documents: Iterable[str] = (*"xxxxx", *"yyy", *"vv", *"zzzz", "w"),
-             gaps: Container[int] = (3, 8, 9)) -> None:  # fmt: skip
+    def draw(
+        self,
+        seed: int = 5,
+        documents: Iterable[str] = "xxxxxyyyvvzzzzw",
+        gaps: Container[int] = (3, 8, 9),
+    ) -> None:
         """Write lists to tune on, drawn: better candidates have, on the whole, higher scores.
 
         Files: `dev.kbest` of 3 to 5 different candidates (none where a sentence is in `gaps`),
@@ -156,8 +160,13 @@ class World:
 
     # Runs
 
-    def run(self, command: str | Iterable[object], *more: object, stdin: bytes = b"",
-            **environment: str) -> Outcome:  # fmt: skip
+    def run(
+        self,
+        command: str | Iterable[object],
+        *more: object,
+        stdin: bytes = b"",
+        **environment: str,
+    ) -> Outcome:
         """`rerank` in this process; the command in shell notation or word by word, then `more`."""
         words = shlex.split(command) if isinstance(command, str) else [*map(str, command)]
         return run([*words, *map(str, more)], stdin, environment)
@@ -206,7 +215,7 @@ def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outco
             for number, handler in handlers.items():
                 if handler is not None and signal.getsignal(number) is not handler:
                     signal.signal(number, handler)
-    return Outcome(code, *(stream.buffer.getvalue() for stream in (out, err)))  # type: ignore[attr-defined]
+    return Outcome(code, *(stream.buffer.getvalue() for stream in (out, err)))
 
 
 @cache
