@@ -159,8 +159,11 @@ def _failed(message: str, exit_code: int = 1) -> int:
 
 def main() -> NoReturn:
     """Entry point of the command `rerank`."""
-    # numpy's and scipy's products are too small for threads, which would wait in busy loops
+    # numpy's and scipy's products are too small for threads, which would wait in busy loops;
+    # those of torch wait asleep: beside other programs they take a fraction of the time
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("KMP_BLOCKTIME", "0")
     raise_terminated()
     try:
         exit_code = run(sys.argv[1:])

@@ -79,7 +79,9 @@ device_option = click.option(
     help="Device for language models: cpu, cuda, cuda:N, or auto, CUDA where there is one.",
 )
 threads_option = count_option(
-    "--threads", most=THREADS, help="CPU threads for language models [default: one per core]."
+    "--threads",
+    most=THREADS,
+    help="CPU threads for language models [default: one; more for large models].",
 )
 cache_option = click.option(
     "--cache",

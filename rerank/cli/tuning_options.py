@@ -173,8 +173,9 @@ start_options = all_of(
             "--threads",
             most=THREADS,
             default=1,
-            help="Starts or folds in parallel, and CPU threads for language models [default: one "
-            "per core for these]; other tuners than mert use one thread for a search.",
+            help="Starts or folds in parallel, and CPU threads for language models [default for "
+            "these: one; more for large models]; other tuners than mert use one thread for a "
+            "search.",
         ),
     ]
 )

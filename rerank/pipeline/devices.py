@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     import torch
 
 _NAME = re.compile(r"cpu|cuda(:[0-9]{1,2})?")
+# of a model, for each thread after the first: below, threads wait for each other longer than they
+# compute (`recipes/bench/threads.py`)
+_PARAMETERS_A_THREAD = 200_000
 
 
 def choose_device(name: str, threads: int | None = None) -> torch.device:
     """The device called `name`; `auto` is CUDA where there is one, else the CPU.
 
     Processes of `torchrun` on one machine take its CUDA devices in turn, unless one is named.
-    threads: of the process for tensors on the CPU, from now on; None leaves them as they are, but
-    gives processes of `torchrun` on one machine equal shares of its cores.
+    threads: of the process for tensors on the CPU, from now on; None is one, until `use_cores`
+    knows the model, or as many as OMP_NUM_THREADS says.
     """
     import torch
 
-    if threads is None and local_processes() > 1:
-        threads = fair_threads(cores(), local_processes(), os.environ.get("OMP_NUM_THREADS"))
-    if threads is not None:
-        torch.set_num_threads(threads)
+    if threads is not None or not _chosen_by_the_environment():
+        torch.set_num_threads(threads or 1)
     if name in ("auto", "cuda") and local_processes() > 1 and torch.cuda.is_available():
         return torch.device("cuda", local_number() % torch.cuda.device_count())
     if name == "auto":
@@ -56,12 +57,25 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def fair_threads(cores: int, processes: int, chosen: str | None) -> int | None:
-    """Threads of each of several processes on one machine; None if the user has chosen them.
+def use_cores(parameters: int, threads: int | None) -> None:
+    """Give a model of so many parameters the CPU threads that it can keep busy.
 
-    chosen: OMP_NUM_THREADS, which `torchrun` sets to 1 where the user has set nothing.
+    Small products are quicker in one thread; larger models get more, up to a thread a core, of
+    which processes of `torchrun` on one machine have equal shares. Nothing changes where the user
+    chose the number, by `threads` or OMP_NUM_THREADS, or where a larger model has more already.
     """
-    return max(1, cores // processes) if chosen in (None, "1") else None
+    import torch
+
+    if threads is None and not _chosen_by_the_environment():
+        most = max(1, cores() // local_processes())
+        own = min(most, 1 + parameters // _PARAMETERS_A_THREAD)
+        torch.set_num_threads(max(own, torch.get_num_threads()))
+
+
+def _chosen_by_the_environment() -> bool:
+    """Whether OMP_NUM_THREADS is the user's: `torchrun` sets it to 1 where the user has not."""
+    chosen = os.environ.get("OMP_NUM_THREADS")
+    return chosen is not None and not (local_processes() > 1 and chosen == "1")
 
 
 def memory_bytes(device: torch.device) -> int:

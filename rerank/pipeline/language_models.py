@@ -17,7 +17,7 @@ from rerank.files.lines import digest
 from rerank.files.outputs import check_folder, check_outputs
 from rerank.notices import Notices
 from rerank.pipeline.curves import LearningCurve
-from rerank.pipeline.devices import choose_device, choose_precision
+from rerank.pipeline.devices import choose_device, choose_precision, use_cores
 from rerank.pipeline.processes import processes
 from rerank.pipeline.recipe import Recipe
 from rerank.pipeline.recipes import (
@@ -150,7 +150,7 @@ def _trainer(
     of_source: a model with whose weights the source side begins, if any. fresh: whether the model
     learns from the training text what no gradient trains; a resumed run reads it from its state.
     """
-    from lm.model import Config, DocumentLM
+    from lm.model import Config, DocumentLM, n_parameters
     from lm.side_information import KINDS
     from lm.training.initialisation import INITIALISATIONS
     from lm.training.trainer import Trainer
@@ -161,6 +161,7 @@ def _trainer(
         model = DocumentLM.seeded(config, recipe.seed, MODELS)
     precise = replace(recipe, precision=choose_precision(recipe.precision or "auto", device))
     settings = settings_of(precise, given, model)
+    use_cores(n_parameters(model), recipe.threads)
     INITIALISATIONS[settings.initialisation](model, recipe.seed)
     if of_source is not None:
         begin_with(model, of_source, str(recipe.source_lm))
@@ -187,8 +188,9 @@ def _source_model(recipe: Recipe, context: type[Context]) -> SavedModel | None:
 
 
 def open_model(folder: Path, device: str = "auto", threads: int | None = None) -> SavedModel:
-    """A model folder; InputError if it is not valid."""
+    """A model folder, computing in `threads` or as many as `use_cores` finds; else InputError."""
     from lm.checkpoint import load_model
+    from lm.model import n_parameters
 
     if is_causal(folder):
         raise UsageError(
@@ -202,7 +204,9 @@ def open_model(folder: Path, device: str = "auto", threads: int | None = None) -
             "a Hugging Face model is given as --lm NAME=hf:DIR"
         )
     with _valid_files():
-        return load_model(folder, choose_device(device, threads), MODELS)
+        saved = load_model(folder, choose_device(device, threads), MODELS)
+    use_cores(n_parameters(saved.model), threads)
+    return saved
 
 
 def _is_transformers(folder: Path) -> bool:

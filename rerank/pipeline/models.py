@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rerank.cache import Cache, cache_folder, cache_limit
 from rerank.errors import InputError, RerankError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device
+from rerank.pipeline.devices import choose_device, use_cores
 from rerank.pipeline.language_models import open_model
 from rerank.pipeline.shards import Shard
 from rerank.registry import SCORE_FILES, SCORERS
@@ -35,9 +35,10 @@ class Scoring:
     """Machine that language models run on, and the score cache.
 
     cache: its folder, None for that of the environment or the system; threads: on the CPU, None
-    for one per core; shard: the documents that are scored, None for all; ray: address of a Ray
-    cluster that scores all, or `local` for one on this machine (`rerank.pipeline.distribution`);
-    memory: bytes of the process, beyond which candidates lie in files (`rerank.files.arrays`).
+    for what suits the models; shard: the documents that are scored, None for all; ray: address of
+    a Ray cluster that scores all, or `local` for one on this machine
+    (`rerank.pipeline.distribution`); memory: bytes of the process, beyond which candidates lie in
+    files (`rerank.files.arrays`).
     """
 
     device: str = "auto"
@@ -161,7 +162,7 @@ def open_models(
                     f"--document-cache {name}: {folder} is a Hugging Face model, whose tokens are "
                     "not words; give --scorer NAME=document-cache beside it"
                 )
-            causal = open_causal_lm(name, folder, backend(), cache)
+            causal = open_causal_lm(name, folder, backend, cache, scoring.threads)
             if name in options.pmi and causal.order == 0:
                 raise UsageError(
                     f"--pmi {name}: {folder} is a model without context, whose PMI is always 0; "
@@ -169,7 +170,7 @@ def open_models(
                 )
             found.append(PmiForm(causal) if name in options.pmi else causal)
             continue
-        saved = open_model(folder, scoring.device)
+        saved = open_model(folder, scoring.device, scoring.threads)
         model = LanguageModel(name, saved, backend(), cache, document_cache=shares.get(name))
         if name in options.pmi and model.order == 0:
             raise UsageError(
@@ -187,15 +188,24 @@ def open_models(
     return found
 
 
-def open_causal_lm(name: str, value: str | Path, backend: Backend, cache: Cache | None) -> CausalLM:
+def open_causal_lm(
+    name: str,
+    value: str | Path,
+    new_backend: Callable[[], Backend],
+    cache: Cache | None,
+    threads: int | None,
+) -> CausalLM:
     """The scorer of `--lm NAME=hf:DIR[,OPTION=VALUE …]`; InputError if the folder is not valid."""
     from lm.causal.folder import CausalFolderError, open_causal_model
+    from lm.model import n_parameters
     from rerank.scorers.causal_lm import CausalLM
 
     options = causal_options(name, value)
     try:
+        backend = new_backend()
         model = open_causal_model(options.folder, backend.device, backend.dtype)
-        scorer = CausalLM(name, model, options, backend, cache)
+        use_cores(n_parameters(model.model), threads)
+        scorer = CausalLM(name, model, options, new_backend(), cache)
         scorer.check()
     except CausalFolderError as fault:
         raise InputError(str(fault)) from None

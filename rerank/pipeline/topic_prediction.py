@@ -15,7 +15,7 @@ from rerank.files.lines import digest
 from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device
+from rerank.pipeline.devices import choose_device, use_cores
 from rerank.pipeline.perplexity import encoded_text
 from rerank.pipeline.progress import progress
 from rerank.pipeline.recipe import Recipe
@@ -113,6 +113,7 @@ def train_topics(
     texts = training_texts(of_texts, train, valid, notices)
     labels = texts.side["topics"]
     model = _predictor(recipe, len(texts.vocabulary), len(labels)).to(device)
+    use_cores(n_parameters(model), recipe.threads)
     settings = PredictorSettings(**recipe.values(PredictorSettings))
     own, held_out = (
         _labelled(corpus, files, model, notices)
@@ -206,13 +207,16 @@ def _labelled(
 
 def _open_predictor(folder: Path, device: str, threads: int | None) -> SavedPredictor:
     """The predictor of a folder; InputError if it is not valid."""
+    from lm.model import n_parameters
     from lm.shards import ModelError
     from lm.topics.prediction.files import SavedPredictor
 
     try:
-        return SavedPredictor.load(folder, choose_device(device, threads))
+        saved = SavedPredictor.load(folder, choose_device(device, threads))
     except ModelError as fault:
         raise InputError(str(fault)) from None
+    use_cores(n_parameters(saved.model), threads)
+    return saved
 
 
 @contextmanager

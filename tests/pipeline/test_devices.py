@@ -1,7 +1,7 @@
 """Where tensors live: what is chosen, and what is refused with a cure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,8 @@ from rerank.pipeline.devices import (
     choose_device,
     choose_precision,
     cores,
-    fair_threads,
     memory_bytes,
+    use_cores,
 )
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -80,14 +80,34 @@ def test_auto_asks_only_what_this_torch_can_answer() -> None:
     assert choose_precision("auto", CPU) in ("float32", "bfloat16")
 
 
-def test_threads_are_those_asked_for_or_stay_as_they_are() -> None:
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Eight cores, and no choice by the environment."""
+    monkeypatch.setattr(devices, "cores", lambda: 8)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
-    try:
-        for asked, found in ((3, 3), (None, 3), (1, 1)):
-            choose_device("cpu", asked)
-            assert torch.get_num_threads() == found
-    finally:
-        torch.set_num_threads(before)
+    yield monkeypatch
+    torch.set_num_threads(before)
+
+
+def found(parameters: Sequence[int], threads: int | None = None) -> int:
+    """Threads after a device was chosen and models of these sizes were opened."""
+    choose_device("cpu", threads)
+    for number in parameters:
+        use_cores(number, threads)
+    return torch.get_num_threads()
+
+
+def test_large_models_have_more_threads_up_to_the_cores(threads: pytest.MonkeyPatch) -> None:
+    assert [found([n]) for n in (0, 199_999, 200_000, 700_000, 10**9)] == [1, 1, 2, 4, 8]
+    assert found([700_000, 1000]) == 4  # the largest decides
+
+
+def test_threads_asked_for_are_obeyed(threads: pytest.MonkeyPatch) -> None:
+    assert [found([10**9], n) for n in (1, 3)] == [1, 3]
+    threads.setenv("OMP_NUM_THREADS", "5")
+    assert found([1000]) == found([10**9]) == 3  # torch has read the variable, and stays at it
+    assert found([10**9], 2) == 2
 
 
 @pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="needs Linux")
@@ -112,23 +132,18 @@ def of_four(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize(("cores", "found"), [(13, 3), (2, 1)])
 def test_processes_of_one_machine_share_its_cores(
-    of_four: None, monkeypatch: pytest.MonkeyPatch
+    of_four: None, monkeypatch: pytest.MonkeyPatch, cores: int, found: int
 ) -> None:
-    monkeypatch.setattr(devices, "cores", lambda: 13)
+    monkeypatch.setattr(devices, "cores", lambda: cores)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")  # by torchrun
     choose_device("cpu")
-    assert torch.get_num_threads() == 3
-    choose_device("cpu", 2)
-    assert torch.get_num_threads() == 2
-    monkeypatch.setenv("OMP_NUM_THREADS", "5")  # by the user
-    choose_device("cpu")
-    assert torch.get_num_threads() == 2
+    use_cores(10**9, None)
+    assert torch.get_num_threads() == found
 
 
-def test_more_processes_than_cores_have_a_thread_each() -> None:
-    assert [fair_threads(2, n, None) for n in (1, 2, 3)] == [2, 1, 1]
-    assert fair_threads(8, 2, "3") is None
+def test_a_process_may_run_on_one_core_at_least() -> None:
     assert cores() >= 1
 
 

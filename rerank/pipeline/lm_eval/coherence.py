@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rerank.errors import InputError, UsageError
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_model
 from rerank.pipeline.lm_eval.texts import EvaluationText, NamedModels, check_names
 from rerank.pipeline.perplexity import broken_models
@@ -44,8 +43,7 @@ def coherence(
     from lm.coherence import distinct_orders, log_probs_of_orders
 
     check_names(lms)
-    choose_device(device, threads)
-    opened = [(name, folder, open_model(folder, device)) for name, folder in lms]
+    opened = [(name, folder, open_model(folder, device, threads)) for name, folder in lms]
     for _, folder, saved in opened:
         _check(saved, folder)
     found = EvaluationText.read(text, documents, notices)

@@ -16,7 +16,6 @@ from rerank.files.outputs import check_outputs
 from rerank.files.paths import display
 from rerank.formats.contrastive import GROUPS, ContrastiveItem, read_contrastive
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_forward_model
 from rerank.pipeline.perplexity import broken_models
 from rerank.pipeline.progress import progress
@@ -60,9 +59,8 @@ def contrastive(
             "items have the same one",
             source=display(files[0]),
         )
-    choose_device(device, threads)
     models = []
-    for lm, saved in [(lm, open_forward_model(lm, device)) for lm in lms]:
+    for lm, saved in [(lm, open_forward_model(lm, device, threads)) for lm in lms]:
         refuse(saved, lm, "rerank lm-eval contrastive")
         unknown = UnknownWords()
         with broken_models(lm):

@@ -17,7 +17,6 @@ from rerank.errors import InputError
 from rerank.files.outputs import atomic, check_outputs
 from rerank.metrics.selection import SCORES, outcomes_of
 from rerank.notices import Notices
-from rerank.pipeline.devices import choose_device
 from rerank.pipeline.language_models import open_forward_model
 from rerank.pipeline.lm_eval.passages import CANDIDATES, Block, passages_of
 from rerank.pipeline.lm_eval.texts import (
@@ -76,8 +75,7 @@ def next_sentence(
     """
     check_outputs((errors,) if errors else (), (text, *((topics,) if topics else ())))
     check_names(lms)
-    choose_device(device, threads)
-    opened = [(name, folder, open_forward_model(folder, device)) for name, folder in lms]
+    opened = [(name, folder, open_forward_model(folder, device, threads)) for name, folder in lms]
     _check_topics([(folder, saved) for _, folder, saved in opened], settings, topics)
     found = EvaluationText.read(text, documents, notices)
     side = {} if topics is None else found.side({TOPICS: topics}, documents, notices)
