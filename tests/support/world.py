@@ -193,8 +193,8 @@ class World:
                     row = f"{name}\t{t - docs.index(name)}\t{i}"
                     pairs += [f"{row}\t{k}\t{v}" for k, v in enumerate(values)]
                 before = name, n
-        files = {"kbest": lines, "docs": docs, "ref": references, "m": numbers, "pairs": pairs}
-        for end, content in files.items():
+        files: dict[str, Iterable[object]] = {"kbest": lines, "docs": docs, "ref": references}
+        for end, content in {**files, "m": numbers, "pairs": pairs}.items():
             self.write(f"dev.{end}", content)
         self.weights("start.json", {"LM0": 0.5, "TM0": [0.25, 0.25]})
 
