@@ -6,10 +6,22 @@ runs them all. A new refusal needs one row there and no other test.
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.world import CHECK, DECODE, TUNE, World
 
 Change = Callable[[bytes], bytes]
+RESTORED = "\0the content before the changes"
+LM = DECODE + " --default-weight 0.5 --lm lm=model"
+MOSES = "tune-moses --features features.dat --scores scores.dat --out tuned.ini"
+PRO = TUNE.replace(" --starts 1", " --algorithm pro")
 Changes = Mapping[str, Change | str | bytes | None]  # by file: new content, or None to remove it
 
 
@@ -22,7 +34,10 @@ class Fault:
     begin with `!`, else found nowhere.
     exit: 3 input, 2 usage, 1 the system, 0 for a warning, which `--strict` turns into 3.
     cure: what the message advises, applied and run, must succeed: files changed further, the
-    command that it names, or both. None only where the message advises nothing that a test can do.
+    command that it names, or both; RESTORED stands for the content before the changes. None only
+    where the message advises nothing that a test can do.
+    also: exit codes of other commands on these files; those that refuse give the same message.
+    setup: what the folder needs beside files, such as a model.
     """
 
     name: str
@@ -33,6 +48,59 @@ class Fault:
     cure: Changes | str | tuple[Changes, str] | None = None
     stdin: bytes = b""
     environment: Mapping[str, str] = field(default_factory=dict)
+    also: Mapping[str, int] = field(default_factory=dict)
+    setup: Callable[[World], None] | None = None
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return (self.message,) if isinstance(self.message, str) else self.message
+
+    @property
+    def warns(self) -> bool:
+        """Whether the command succeeds with a warning."""
+        fine = self.message == f"^{NOTHING}" or self.messages[0].startswith("!")
+        return self.exit == 0 and not fine
+
+
+NOTHING = "no faults, no warnings"
+FAULT, WARNING, SOUND = "fault", "warning", "sound"
+READ_BY = {  # commands that read the files of `check`, too
+    DECODE + " --default-weight 0": {"dev.kbest", "dev.docs", "w.ini"},
+    TUNE + " --start w.ini": {"dev.kbest", "dev.docs", "dev.ref"},
+}
+
+
+def checked(
+    name: str,
+    level: str,
+    finding: str,
+    changes: Changes,
+    options: str = "",
+    *,
+    cure: Changes | str | tuple[Changes, str] | None = None,
+    also: Mapping[str, int] | None = None,
+) -> Fault:
+    """What `rerank check` says of files; decode and tune-mert refuse those that it refuses.
+
+    also: exit codes of these two, where they differ. The cure of a fault is the sound content.
+    """
+    code = 3 if level == FAULT else 0
+    # weights of sparse features are missing, so that totals of such lists differ
+    weighed = {"dev.kbest", "dev.docs", "w.ini"} & set(changes) and name[:2] not in ("35", "42")
+    weights = " --weights w.ini" if weighed else ""
+    others = {
+        f"{command} {options}": code for command, files in READ_BY.items() if files & set(changes)
+    }
+    sound = {file: RESTORED for file in changes}
+    return Fault(
+        name,
+        f"{CHECK}{weights} {options}",
+        f"^{finding}",
+        changes,
+        code,
+        cure=cure or (sound if level == FAULT and not options else None),
+        also=others if also is None else also,
+    )
 
 
 # Changes of a file
@@ -97,6 +165,35 @@ def recoded(encoding: str) -> Change:
     return lambda old: old.decode().encode(encoding)
 
 
+def normal_form(form: str) -> Change:
+    """The text in another Unicode form."""
+    return lambda old: unicodedata.normalize(form, old.decode()).encode()  # type: ignore[arg-type]
+
+
+def each_line(change: Callable[[str], str]) -> Change:
+    """A change of every line."""
+    return lambda old: "".join(change(one) + "\n" for one in old.decode().splitlines()).encode()
+
+
+def edited(*keys: Any) -> Change:
+    """A JSON object with another value, the last argument, at the end of a path of keys."""
+
+    def change(content: bytes) -> bytes:
+        found = inner = json.loads(content)
+        *path, last, value = keys
+        for key in path:
+            inner = inner[key]
+        inner[last] = value
+        return json.dumps(found).encode()
+
+    return change
+
+
+def packed(content: bytes) -> bytes:
+    """The content compressed by gzip."""
+    return gzip.compress(content, compresslevel=1, mtime=0)
+
+
 def around(start: bytes = b"", end: bytes = b"") -> Change:
     """Bytes before and after the content."""
     return lambda old: start + old + end
@@ -111,3 +208,58 @@ def both(*changes: Change) -> Change:
         return old
 
     return change
+
+
+# Models and caches
+
+
+def drawn_model(world: World, name: str = "codclm", seed: int = 1) -> None:
+    """A model of chance weights over the words of the sound list, in `model`."""
+    from lm.checkpoint import save_model
+    from lm.model import Config, DocumentLM
+    from lm.vocabulary import Vocabulary
+
+    words = {word for line in world.lines("dev.kbest") for word in line.split(" ||| ")[1].split()}
+    vocabulary = Vocabulary(tuple(word.encode() for word in sorted(words)))
+    model = DocumentLM.seeded(Config(name, len(vocabulary), 4, 4), seed)
+    save_model(world.folder / "model", model, vocabulary, {"oov_rate": 0.0})
+
+
+def model_with_a_strange_tensor(world: World) -> None:
+    import torch
+
+    from lm.shards import read_tensors, write_tensors
+
+    drawn_model(world)
+    path = world.folder / "model/config.json"
+    content, tensors = read_tensors(path)
+    write_tensors(path, "weights", {**tensors, "\x1b[31mname\x9b\u202e": torch.zeros(1)}, content)
+
+
+def model_of_pipes(world: World) -> None:
+    os.mkdir(world.folder / "model")
+    os.mkfifo(world.folder / "model/config.json")
+
+
+def cached_scores(world: World) -> list[Path]:
+    """Files of the score cache, after the drawn model has scored the sound list."""
+    drawn_model(world)
+    world.ok(LM)
+    return sorted(Path(os.environ["RERANK_CACHE"]).glob("*/*.scores"))
+
+
+def cache_of_another_model(world: World) -> None:
+    assert cached_scores(world)
+    drawn_model(world, seed=2)
+
+
+def cut_cache(world: World) -> None:
+    for path in cached_scores(world):
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+def flipped_cache(world: World) -> None:
+    for path in cached_scores(world):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)

@@ -45,6 +45,46 @@ SOUND = {  # files of a run without faults: four sentences in two documents
     "w.ini": "[weight]\nLM0= 0.5\nTM0= 0.25 0.125\nWP0= -0.125\n",
     "base.txt": "the lamp is lit\nit gives light\nthe café is closed\nnobody comes\n",
     "hyp.txt": "a lamp burns\nit gives light\nthe café is closed\nno one is coming\n",
+    # scores of another tool, of hypotheses and of pairs; files of Moses' extractor
+    "dev.pairs": """\
+evening	0	-	0	0.25
+evening	0	-	1	-0.75
+evening	1	0	0	0.5
+evening	1	0	1	-0.5
+evening	1	0	2	-1.5
+evening	1	1	0	0.5
+evening	1	1	1	-0.5
+evening	1	1	2	-1.5
+town	0	-	0	0.25
+town	0	-	1	-0.75
+town	1	0	0	0.5
+town	1	0	1	-0.5
+town	1	1	0	0.5
+town	1	1	1	-0.5
+""",
+    "dev.qe": "0.0\n0.25\n0.5\n0.75\n1.0\n1.25\n1.5\n1.75\n2.0\n",
+    "features.dat": """\
+FEATURES_TXT_BEGIN_0 0 2 4 LM0_0 TM0_0 TM0_1 WP0_0 
+-9.5 -1.5 -2 -4 
+-8.25 -3 -2.5 -3 
+FEATURES_TXT_END_0
+FEATURES_TXT_BEGIN_0 1 3 4 LM0_0 TM0_0 TM0_1 WP0_0 
+-7 -1 -1.25 -3 
+-7.5 -2 -1.75 -4 
+-6.5 -3.5 -3 -2 
+FEATURES_TXT_END_0
+""",
+    "scores.dat": """\
+SCORES_TXT_BEGIN_0 0 2 9 BLEU
+4 4 3 3 2 2 1 1 4 
+1 3 0 2 0 1 0 0 4 
+SCORES_TXT_END_0
+SCORES_TXT_BEGIN_0 1 3 9 BLEU
+3 3 1 2 0 1 0 0 4 
+3 4 2 3 1 2 0 1 4 
+1 2 0 1 0 0 0 0 4 
+SCORES_TXT_END_0
+""",
 }
 DECODE = "decode --kbest dev.kbest --docs dev.docs --weights w.ini --out -"
 TUNE = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --starts 1 --out tuned.json"
@@ -153,8 +193,8 @@ class World:
                     row = f"{name}\t{t - docs.index(name)}\t{i}"
                     pairs += [f"{row}\t{k}\t{v}" for k, v in enumerate(values)]
                 before = name, n
-        files = {"kbest": lines, "docs": docs, "ref": references, "m": numbers, "pairs": pairs}
-        for end, content in files.items():
+        files: dict[str, Iterable[object]] = {"kbest": lines, "docs": docs, "ref": references}
+        for end, content in {**files, "m": numbers, "pairs": pairs}.items():
             self.write(f"dev.{end}", content)
         self.weights("start.json", {"LM0": 0.5, "TM0": [0.25, 0.25]})
 

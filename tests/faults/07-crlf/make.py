@@ -1,4 +1,0 @@
-from pathlib import Path
-
-path = Path("dev.kbest")
-path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))

@@ -1,4 +1,0 @@
-from pathlib import Path
-
-path = Path("dev.kbest")
-path.write_bytes(path.read_text("utf-8").replace("it gives", "it\u200bgives").encode())

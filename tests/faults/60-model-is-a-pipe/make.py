@@ -1,4 +1,0 @@
-import os
-
-os.mkdir("model")
-os.mkfifo("model/config.json")

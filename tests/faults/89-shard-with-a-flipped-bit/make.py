@@ -1,9 +1,0 @@
-import os
-import runpy
-from pathlib import Path
-
-runpy.run_path(str(Path(__file__).parents[1] / "warm_cache.py"))
-for shard in Path(os.environ["RERANK_CACHE"]).glob("*/*.scores"):
-    data = bytearray(shard.read_bytes())
-    data[len(data) // 2] ^= 1
-    shard.write_bytes(data)

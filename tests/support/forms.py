@@ -1,0 +1,73 @@
+"""The sound list in other formats, and changes of it there."""
+
+import json
+from itertools import groupby
+
+from support.faults import Change, Changes, both
+
+KBEST, DOCS, REF, SOURCE, WEIGHTS = "dev.kbest", "dev.docs", "dev.ref", "dev.src", "w.ini"
+
+
+def _columns(one: str) -> list[str]:
+    return [column.strip() for column in one.split("|||")]
+
+
+def as_jsonl(old: bytes) -> bytes:
+    """A Moses list of the sound features as JSON lines."""
+    rows = [_columns(one) for one in old.decode().splitlines()]
+    lines = []
+    for sentence, group in groupby(rows, key=lambda row: row[0]):
+        candidates = []
+        for _, text, features, total in group:
+            lm, tm0, tm1, wp = (float(token) for token in features.split() if token[-1] != "=")
+            values = {"LM0": lm, "TM0": [tm0, tm1], "WP0": wp}
+            candidates.append({"text": text, "score": float(total), "features": values})
+        lines.append(json.dumps({"id": int(sentence), "candidates": candidates}))
+    return "".join(one + "\n" for one in lines).encode()
+
+
+def as_sockeye(old: bytes) -> bytes:
+    """A Moses list as Sockeye's JSON."""
+    rows = [_columns(one) for one in old.decode().splitlines()]
+    lines = []
+    for _, group in groupby(rows, key=lambda row: row[0]):
+        found = list(group)
+        one = {
+            "sentence_id": found[0][0],
+            "translation": found[0][1],
+            "translations": [row[1] for row in found],
+            "scores": [[-float(row[3])] for row in found],
+        }
+        lines.append(json.dumps(one))
+    return "".join(one + "\n" for one in lines).encode()
+
+
+def as_fairseq(old: bytes) -> bytes:
+    """A Moses list as output of fairseq-generate."""
+    lines = []
+    rows = [_columns(one) for one in old.decode().splitlines()]
+    for sentence, group in groupby(rows, key=lambda row: row[0]):
+        lines.append(f"S-{sentence}\tsource {sentence}")
+        for _, text, _, total in group:
+            lines += [f"H-{sentence}\t{total}\t{text}", f"P-{sentence}\t-0.5 {total}"]
+    return "".join(one + "\n" for one in lines).encode()
+
+
+def sockeye(change: Change) -> Changes:
+    """A change of the list of Sockeye, with weights for it."""
+    return {KBEST: both(as_sockeye, change), WEIGHTS: "[weight]\nlogprob= 1\n"}
+
+
+def fairseq(change: Change) -> Changes:
+    """A change of the output of fairseq, with weights for it."""
+    return {KBEST: both(as_fairseq, change), WEIGHTS: "[weight]\nlogprob= 0\nscore= 1\n"}
+
+
+def jsonl(change: Change) -> Changes:
+    """A change of the list as JSON lines."""
+    return {KBEST: both(as_jsonl, change)}
+
+
+def kbest(change: Change | str | bytes) -> Changes:
+    """A change of the list."""
+    return {KBEST: change}
