@@ -10,7 +10,7 @@ PIP := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test clean
+.PHONY: help demo lint test clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,11 @@ help:  ## show this list
 demo: $(VENV)/demo-ready  ## rerank a small made-up corpus, start to end
 	rm -rf build/demo
 	$(VENV)/bin/rerank demo --out build/demo
+
+lint: $(VENV)/lint-ready  ## check style and types
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
 
 test: $(VENV)/test-ready  ## run the tests
 	$(VENV)/bin/python -m pytest -n auto --dist worksteal
@@ -39,6 +44,10 @@ $(VENV)/torch-ready:
 
 $(VENV)/demo-ready: $(VENV)/torch-ready pyproject.toml
 	$(PIP) -e .
+	@touch $@
+
+$(VENV)/lint-ready: $(VENV)/test-ready
+	$(PIP) -e '.[lint]'
 	@touch $@
 
 $(VENV)/test-ready: $(VENV)/torch-ready pyproject.toml
