@@ -1,0 +1,270 @@
+"""Decoding by name: arguments, what is proved and what is known, many documents at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from support.problems import (
+    BUILDS,
+    DYADIC,
+    LENGTHS,
+    SEEDS,
+    BothSides,
+    Build,
+    ExactMatch,
+    pairs,
+    second,
+    unary,
+    unbounded,
+)
+
+from decoders.arrays import HistoryTable, Pairwise, Unary
+from decoders.batching import path_score
+from decoders.beam import beam
+from decoders.exhaustive import exhaustive
+from decoders.ffbs import ffbs
+from decoders.laws import SCALED
+from decoders.numerics import rng_for
+from decoders.problem import Answer, DocumentProblem, Indices, Path, ScoreError
+from decoders.random_beam import random_beam
+from decoders.result import SearchResult
+from decoders.search import SEED, Options, decode, decode_all
+from decoders.smc import smc
+from decoders.survivors import survivors
+from decoders.sweeps import sweeps
+from decoders.table import AUTO_WIDTH, DECODERS
+
+UNARY, PAIRS = (build((5,) * 6, 11) for build in (unary, pairs))
+SECOND, TABLE = (build((3,) * 5, 11) for build in (second, unbounded))
+every_decoder = pytest.mark.parametrize("name", DECODERS)
+
+
+def found_by(name: str, problems: Sequence[DocumentProblem]) -> list[SearchResult]:
+    """What a decoder finds with a scale and a utility at hand."""
+    utilities = [ExactMatch()] * len(problems)
+    documents = [f"talk {d}" for d in range(len(problems))]
+    return decode_all(problems, name, SCALED, documents=documents, utilities=utilities)
+
+
+@pytest.mark.parametrize(
+    ("name", "decoder", "options"),
+    [
+        ("beam", beam, {"width": 3, "threshold": 1.5, "n_best": 2}),
+        ("survivors", survivors, {"merge": "sample", "alpha": 1.0}),
+        ("random-beam", random_beam, {"width": 2, "alpha": 0.4, "n_best": 2}),
+        (
+            "smc",
+            smc,
+            {"particles": 5, "temper": 0.5, "ess_threshold": 1.0, "resampling": "residual",
+             "alpha": 2.0, "lag": 2, "n_best": 2},
+        ),
+        ("ffbs", ffbs, {"samples": 3, "particles": 4, "lag": 1, "alpha": 2.0, "n_best": 2}),
+        ("sweeps", sweeps, {"width": 1, "block": 2, "horizon": 1, "gibbs": 2, "alpha": 1.0}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)  # fmt: skip
+@pytest.mark.parametrize("seed", [None, 1, 7])
+def test_decoding_by_name_is_calling_the_decoder_with_the_random_numbers_of_the_document(
+    name: str, decoder: Any, options: dict[str, Any], seed: int | None
+) -> None:
+    own = {} if name == "beam" else {"rng": rng_for(SEED if seed is None else seed, "talk")}
+    expected = decoder(TABLE, **options, **own)
+    found = decode(TABLE, name, Options(**options, seed=seed), document="talk")
+    one = expected if isinstance(expected, SearchResult) else None
+    paths = one.paths if one else [expected] if isinstance(expected, Path) else expected
+    assert found.paths == tuple(paths)
+    if one:
+        assert found.posterior is not None
+        assert one.posterior is not None
+        assert np.array_equal(found.posterior.draws, one.posterior.draws)
+        assert found.log_normaliser == one.posterior.log_normaliser
+
+
+def test_the_scale_stands_in_where_alpha_is_not_given() -> None:
+    by_scale, by_alpha, both = (
+        decode(PAIRS, "ffbs", options).log_normaliser
+        for options in (Options(scale=0.4), Options(alpha=0.4), Options(scale=2.0, alpha=0.4))
+    )
+    assert by_scale == by_alpha == both
+
+
+@settings(max_examples=60)
+@given(
+    name=st.sampled_from(list(DECODERS)), build=st.sampled_from(BUILDS), lengths=LENGTHS,
+    seed=SEEDS, values=st.sampled_from([None, *DYADIC]), gap=st.sampled_from([None, 2]),
+)  # fmt: skip
+def test_the_comparison_with_the_best_known_path_is_right(
+    name: str, build: Build, lengths: list[int], seed: int, values: Any, gap: int | None
+) -> None:
+    problem = build(lengths, seed, values)
+    if not DECODERS[name].serves(problem.order):
+        return
+    optimum = exhaustive(problem)[0].score
+    how = replace(SCALED, gap=gap)
+    found = decode(problem, name, how, document="talk", utility=ExactMatch())
+    assert found.baseline_score == path_score(problem, (0,) * len(lengths))
+    assert max(found.score, found.baseline_score) <= found.best_score <= optimum
+    assert (found.gap == 0) == (found.best_score == found.score)
+    assert found.gap == 0 or found.gap == found.best_score - found.score
+    assert found.optimal or problem.order is None
+    if found.optimal:
+        assert found.best_score == optimum
+    if found.exact:
+        assert (found.score, found.gap, found.optimal) == (optimum, 0, True)
+
+
+@pytest.mark.parametrize(
+    ("problem", "name", "options", "exact"),
+    [
+        (PAIRS, "auto", {}, True),
+        (SECOND, "auto", {}, True),
+        (TABLE, "auto", {}, False),
+        (TABLE, "auto", {"width": 81}, True),
+        (UNARY, "greedy", {}, True),
+        (PAIRS, "greedy", {}, False),
+        (TABLE, "exhaustive", {"gap": 2}, True),
+        (PAIRS, "survivors", {}, True),
+        (PAIRS, "survivors", {"merge": "mean", "alpha": 1.0}, False),
+        (UNARY, "smc", {"alpha": 1.0}, False),
+        (TABLE, "beam", {"width": 81}, True),
+        (TABLE, "beam", {"width": 80}, False),
+        (TABLE, "beam", {"width": 81, "threshold": 9.0}, False),
+        (HistoryTable([np.zeros(9)]), "beam", {"width": 1}, True),
+        (SECOND, "beam", {"width": 9}, True),
+        (SECOND, "beam", {"width": 8}, False),
+        (SECOND, "sweeps", {"width": 9}, True),
+        (SECOND, "random-beam", {"width": 999, "alpha": 1.0}, False),
+        (BothSides([np.zeros(2)] * 2, 1.0), "sweeps", {"width": 999}, False),
+    ],
+)
+def test_a_search_is_exact_by_the_order_or_a_beam_that_keeps_every_context(
+    problem: DocumentProblem, name: str, options: dict[str, Any], exact: bool
+) -> None:
+    found = decode(problem, name, Options(**options))
+    assert found.exact == exact
+    assert found.optimal == (exact or problem.order is not None)
+
+
+def test_on_unbounded_order_the_gap_is_to_the_best_known_path() -> None:
+    found = decode(TABLE, "greedy")
+    assert found.best_score == max(found.score, found.baseline_score)
+    sought = decode(TABLE, "greedy", Options(gap=2))
+    known = sweeps(TABLE, rng=rng_for(SEED, ""), width=2)
+    assert sought.best_score == max(known.score, sought.score, sought.baseline_score)
+    assert decode(TABLE, "greedy", Options(gap=81)).best_score == exhaustive(TABLE)[0].score
+    trap = HistoryTable([np.array([1.0, 0, 0]), np.array([[0.0], [2], [9]])])
+    lost = decode(trap, "greedy", Options(gap=3))
+    assert (lost.score, lost.best_score, lost.gap, lost.optimal) == (1, 9, 8, False)
+    first = decode(HistoryTable([np.array([0, 1.0]), np.array([[5.0], [0]])]), "greedy")
+    assert (first.score, first.best_score, first.gap) == (1, 5, 4)
+
+
+def test_a_gap_between_impossible_paths_is_zero_and_to_a_possible_one_infinite() -> None:
+    impossible = HistoryTable([np.full(2, -np.inf), np.zeros((2, 2))])
+    assert decode(impossible, "greedy").gap == 0
+    found = decode(Pairwise([np.array([[1.0, 0]]), np.array([[-np.inf], [0]])]), "greedy")
+    assert (found.score, found.best_score, found.gap) == (-np.inf, 0, np.inf)
+    assert decode(Unary([np.full(2, -np.inf)]), "ffbs", SCALED).log_normaliser is None
+    assert SearchResult((Path((1, 0), -2.0), Path((0, 0), -3.0)), best_score=-1.5).gap == 0.5
+    assert SearchResult((Path((0,), -math.inf),), best_score=-math.inf).gap == 0
+
+
+def test_lists_may_be_longer_than_the_beam_is_wide() -> None:
+    assert len(decode(TABLE, "beam", Options(n_best=AUTO_WIDTH + 1)).paths) == AUTO_WIDTH + 1
+    assert len(decode(TABLE, "beam", Options(width=2, n_best=5)).paths) == 5
+    with pytest.raises(ValueError, match="n_best 9, width 8"):
+        decode(TABLE, "random-beam", Options(n_best=9, width=8, alpha=1.0))
+
+
+@every_decoder
+@pytest.mark.parametrize("build", [pairs, unbounded])
+def test_documents_of_one_candidate_a_sentence_are_decoded_whatever_their_length(
+    name: str, build: Build
+) -> None:
+    problem = build([1] * 30, 3, DYADIC[0])
+    if DECODERS[name].serves(problem.order):
+        path = Path((0,) * 30, path_score(problem, [0] * 30))
+        assert found_by(name, [problem])[0].paths == (path,)
+
+
+@pytest.mark.parametrize("name", [name for name in DECODERS if name != "exhaustive"])
+def test_long_documents_are_decoded(name: str) -> None:
+    problem = pairs([3, 1, 1, 1] * 60, 7, DYADIC[0])
+    (found,) = found_by(name, [problem])
+    assert found.score == path_score(problem, found.choices)
+    assert found.best_score == decode(problem, "viterbi").score
+
+
+# Many documents at once
+
+
+@pytest.mark.parametrize("name", ["auto", *DECODERS])
+def test_decoding_all_is_decoding_each(name: str) -> None:
+    problems: list[DocumentProblem] = [SECOND, UNARY, Unary([]), PAIRS, SECOND]
+    problems += [] if name == "viterbi" else [TABLE]
+    together = found_by(name, problems)
+    for d, (problem, found) in enumerate(zip(problems, together, strict=True)):
+        one = decode(problem, name, SCALED, document=f"talk {d}", utility=ExactMatch())
+        assert found == one
+        assert found.log_normaliser == one.log_normaliser
+    assert found_by(name, []) == []
+    if name == "auto":
+        decoders = ["viterbi", "viterbi", "viterbi", "viterbi", "viterbi", "beam"]
+        assert [one.decoder for one in together] == decoders
+
+
+class Noting(HistoryTable):
+    """A table that notes what is asked for at once: the kind of request, and the sentences."""
+
+    @classmethod
+    def extend_together(cls, requests: Sequence[tuple[Noting, Indices, int]]) -> list[Answer]:
+        CALLS.append(("extend", [t for _, _, t in requests]))
+        return super().extend_together(requests)
+
+    @classmethod
+    def rescore_together(
+        cls, requests: Sequence[tuple[Noting, Indices, int, int]]
+    ) -> list[NDArray[np.float64]]:
+        CALLS.append(("rescore", [t for _, _, t, _ in requests]))
+        return super().rescore_together(requests)
+
+
+CALLS: list[tuple[str, list[int]]] = []
+
+
+@pytest.mark.parametrize(
+    "name", ["greedy", "beam", "survivors", "random-beam", "smc", "ffbs", "mbr", "sweeps"]
+)
+def test_every_round_is_one_call_of_each_kind(name: str) -> None:
+    calls = []
+    for copies in (1, 3):
+        CALLS.clear()
+        decode_all([Noting(TABLE.tables) for _ in range(copies)], name, SCALED,
+                   utilities=[ExactMatch()] * copies)  # fmt: skip
+        calls.append(CALLS.copy())
+    assert ("rescore" in {kind for kind, _ in calls[0]}) == (name in ("ffbs", "sweeps"))
+    # three documents alike take as many calls as one, each for all of them
+    assert [(kind, sorted(sentences * 3)) for kind, sentences in calls[0]] == [
+        (kind, sorted(sentences)) for kind, sentences in calls[1]
+    ]
+
+
+@every_decoder
+@pytest.mark.parametrize("order", [0, 1, 2, None])
+def test_a_fault_names_sentence_candidate_and_among_many_problems_the_problem(
+    name: str, order: int | None
+) -> None:
+    if DECODERS[name].serves(order):
+        last = np.array([0, np.nan]) if order == 0 else np.array([[0, np.nan]])
+        bad = HistoryTable([np.zeros(1), last], order)
+        with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN") as caught:
+            found_by(name, [UNARY, Unary([]), bad])
+        assert caught.value.problem == 2
