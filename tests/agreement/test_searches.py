@@ -285,9 +285,9 @@ def write_lists(world: World, documents: Sequence[Document]) -> None:
         for (t, j, k), value in document.pairs.items():
             pairs.append(f"{document.name}\t{t}\t{'-' if j is None else j}\t{k}\t{value}")
     docs = [document.name for document in documents for _ in document.texts]
-    files = {"kbest": lines, "docs": docs, "qe": qe, "pairs": pairs, "src": source}
+    files: dict[str, list[Any]] = {"kbest": lines, "docs": docs, "qe": qe, "pairs": pairs, "src": source}
     for end, content in files.items():
-        world.write(f"dev.{end}", map(str, content))
+        world.write(f"dev.{end}", content)
 
 
 def decode(world: World, source: Source, search: str, *more: str, **weights: Any) -> Any:
