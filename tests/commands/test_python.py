@@ -186,6 +186,10 @@ def test_warnings_are_those_of_python() -> None:
     impossible: Sentences = [[("a", {"x": -1e100})], [("b", {"x": -1e100})]]
     with pytest.warns(RerankWarning, match="no possible path"):
         Reranker({"x": 1.5e208}).decode([Document("d", impossible)])
+    scaled = Reranker({"tm": 9.0}, search="smc", alpha=1.7e308)
+    with pytest.warns(RerankWarning, match="no possible path was found, left with"):
+        (result,) = scaled.decode([TALK])  # scores times the scale are −inf
+    assert (result.choices, result.score) == ((0, 0), -27.0)
     with pytest.warns(RerankWarning, match="feature without weight; 0 is used: tm"):
         Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
 
@@ -232,6 +236,13 @@ REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
         {"weights": {"tm": 1.0, "own": -1.0}, "scorers": {"own": lambda d: [[], [0.0, -np.inf]]}},
         IMPOSSIBLE, RerankError,
         r"^scorer 'own', document 'd', sentence 1 \(counted from 0\): −inf under a negative weight",
+    ),
+    "beyond float64": (
+        {"weights": {"tm": -9.0}, "search": "smc", "alpha": 1.7e308}, TALK, RerankError,
+        r"below 1\.8e308, found more; take smaller weights or another --alpha",
+    ),
+    "sums beyond float64": (
+        {"weights": {"tm": -0.85e308}}, TALK, RerankError, r"sums.*below 1\.8e308.*take smaller",
     ),
 }  # fmt: skip
 
