@@ -8,24 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.problems import BUILDS, DYADIC, SEEDS, BothSides, Build, pairs, rng, unary, unbounded
+from support.problems import BUILDS, DYADIC, SEEDS, Build
 
-from decoders.arrays import Chain, HistoryTable, Unary
+from decoders.arrays import Chain, Unary
 from decoders.batching import (
     Extend,
     Request,
     Rescore,
-    Steps,
     answer_all,
-    batchable,
-    conditional_scores,
-    follow,
-    path_score,
     run_batch,
 )
 from decoders.beam import beam
 from decoders.greedy import greedy
-from decoders.problem import Answer, Array, DocumentProblem, Floats, Indices, Path, ScoreError
+from decoders.problem import Answer, Array, DocumentProblem, Floats, Indices, ScoreError
 from decoders.weighted_sum import WeightedSum
 
 START = np.zeros(1, dtype=np.intp)
@@ -89,77 +84,6 @@ def test_requests_of_one_round_arrive_as_one_call_also_those_of_parts_of_sums() 
     sums = [WeightedSum([(1, p), zero]) for p, zero in zip(problems, unweighted, strict=True)]
     run_batch(sums, [beam.steps(total, width=4) for total in sums])
     assert calls == rounds
-
-
-def test_searches_of_several_kinds_run_side_by_side() -> None:
-    calls: list[list[object]] = []
-
-    def moves(n: int) -> Steps[list[float]]:
-        sums: list[float] = []
-        for t in range(n):
-            sums += (yield Rescore(np.array([[0, 0]] * 2), t, 0)).tolist()
-        return sums
-
-    problems = [Recording(name, (2, 3), calls) for name in "abc"]
-    searches = [greedy.steps(problems[0]), beam.steps(problems[1], width=5, n_best=2), moves(1)]
-    assert run_batch(problems, searches) == [
-        Path((0, 0), 0.0),
-        [Path((0, 0), 0.0), Path((1, 0), 0.0)],
-        [0.0, 0.0],
-    ]
-    assert calls == [[("a", 0, 1), ("b", 0, 1)], [("c", 0, 2)], [("a", 1, 1), ("b", 1, 2)]]
-    assert run_batch([], []) == []
-
-
-@batchable
-def sample(problem: DocumentProblem, rng: np.random.Generator) -> Steps[Path]:
-    """One path drawn sentence by sentence."""
-    states, choices, total = problem.initial(), list[int](), 0.0
-    for t in range(len(problem.lengths)):
-        (row,), successors = yield Extend(states, t)
-        choices.append(int((row + rng.gumbel(size=row.size)).argmax()))
-        total += float(row[choices[-1]])
-        states = problem.select(successors, START, np.array(choices[-1:]))
-    return Path(tuple(choices), total)
-
-
-def test_a_search_that_draws_draws_the_same_in_any_batch() -> None:
-    problems = [unbounded((3,) * n, n) for n in (4, 2, 5)]
-    each = [sample(problem, rng(d)) for d, problem in enumerate(problems)]
-    found = run_batch(problems, [sample.steps(p, rng(d)) for d, p in enumerate(problems)])
-    backwards = run_batch(problems[::-1], [sample.steps(problems[d], rng(d)) for d in (2, 1, 0)])
-    assert found == backwards[::-1] == each
-    assert (sample.__name__, sample.__doc__) == (  # type: ignore[attr-defined]
-        "sample",
-        "One path drawn sentence by sentence.",
-    )
-
-
-def test_a_path_is_followed_forward_or_rescored_where_sentences_depend_on_later_ones() -> None:
-    problem = HistoryTable([np.array([1.0, 0]), np.array([[2.0, 3], [9, 9]])])
-    assert follow(problem, (0, 1)) == Path((0, 1), 4.0)
-    assert [row.tolist() for row in conditional_scores(problem, (1, 0))] == [[1, 0], [9, 9]]
-    both = BothSides([np.zeros(2)] * 3, 1.0)
-    assert [path_score(both, path) for path in ((0, 0, 1), (1, 1, 1))] == [1, 2]
-    with pytest.raises(ValueError, match="no candidate 2"):
-        path_score(both, (0, 0, 2))
-
-
-def test_answers_come_in_the_order_of_the_requests() -> None:
-    flat, chain, paths = unary((2, 3), 4), pairs((2, 3), 5), np.array([[0, 2], [1, 1]])
-    requests: list[list[tuple[DocumentProblem, Request]]] = [
-        [(flat, Extend(START, 1)), (chain, Rescore(paths, 0, 5))],
-        [],
-        [(chain, Extend(START, 0)), (flat, Rescore(paths, 1, 0)), (flat, Extend(START, 0))],
-    ]
-    (first, rescored), none, (other, moved, third) = answer_all(requests)
-    assert none == []
-    assert [found[0].tolist() for found in (first, other, third)] == [
-        problem.extend(START, t)[0].tolist() for problem, t in ((flat, 1), (chain, 0), (flat, 0))
-    ]
-    assert rescored.tolist() == chain.rescore(paths, 0, 5).tolist()
-    assert moved.tolist() == flat.rescore(paths, 1, 0).tolist()
-    assert answer_all([]) == []
 
 
 # Faults

@@ -14,24 +14,20 @@ from support.problems import (
     DYADIC,
     FINITE,
     LENGTHS,
-    ORDERS,
     SEEDS,
     Build,
-    random_problem,
     rng,
-    unary,
 )
 
 from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
-from decoders.beam import backtrack, beam, full_width, recombine, top_positions
+from decoders.beam import beam, full_width, recombine, top_positions
 from decoders.exhaustive import exhaustive
 from decoders.greedy import greedy
 from decoders.problem import Floats, Indices, Path, ScoreError, UnsuitedDecoder
 from decoders.viterbi import Cost, affordable, viterbi
 
 VALUES = st.sampled_from([None, *DYADIC])
-TRAP = Pairwise([np.array([[1.0, 0]]), np.array([[0, 1.0], [9, 9]])])  # the better start loses
 
 
 @settings(max_examples=60)
@@ -54,34 +50,7 @@ def test_exact_searches_list_what_enumeration_lists_in_the_same_order(
         assert beam(problem, width=1) == [greedy(problem)]
 
 
-def test_a_thousand_sentences_are_searched_alike_by_all() -> None:
-    lengths = rng(2).integers(1, 5, size=1000).tolist()
-    problem = unary(lengths, 2, tuple(np.arange(-8, 8) / 4))
-    before = [1, *lengths]
-    chain = Pairwise([np.tile(s, (k, 1)) for k, s in zip(before, problem.scores, strict=False)])
-    path = Path(tuple(int(row.argmax()) for row in problem.scores),
-                sum(float(row.max()) for row in problem.scores))  # fmt: skip
-    found = [greedy(problem), *viterbi(problem), *viterbi(chain), *beam(problem, width=1)]
-    assert [path] * 5 == [*found, *beam(chain, width=4)]
-
-
 # By hand
-
-
-def test_the_rule_of_ties_prefers_the_lower_candidate_of_the_last_sentence_that_differs() -> None:
-    problem = Unary([np.array([0, 1.0]), np.array([1.0, 0]), np.zeros(1)])
-    assert [path.choices for path in beam(problem, width=4, n_best=4)] == [
-        (1, 0, 0),
-        (0, 0, 0),  # as good as (1, 1, 0), which is larger at the last sentence that differs
-        (1, 1, 0),
-        (0, 1, 0),
-    ]
-    equal = Pairwise([np.zeros((1, 2)), np.array([[0, 1.0], [1, 0]])])
-    assert viterbi(equal) == beam(equal, width=2) == [Path((1, 0), 1.0)]
-    assert greedy(Unary([np.zeros(3), np.array([0, 2.0, 2])])) == Path((0, 1), 2.0)
-    many = beam(Unary([np.zeros(50)] * 1000), width=8, n_best=3)
-    assert [path.choices[:2] for path in many] == [(0, 0), (1, 0), (2, 0)]
-    assert {path.choices[2:] for path in many} == {(0,) * 998}
 
 
 def test_equal_prefixes_are_cut_by_the_rule_of_ties() -> None:
@@ -92,28 +61,6 @@ def test_equal_prefixes_are_cut_by_the_rule_of_ties() -> None:
     tables[2][0, 1] = 5  # what the cut prefix would have won
     assert beam(HistoryTable(tables), width=2)[0].choices == (0, 0, 0)
     assert beam(HistoryTable(tables), width=3)[0].choices == (0, 1, 0)
-
-
-def test_viterbi_gives_up_a_better_start_where_greedy_and_a_narrow_beam_do_not() -> None:
-    assert [greedy(TRAP)] == beam(TRAP, width=1) == [Path((0, 1), 2.0)]
-    assert viterbi(TRAP) == beam(TRAP, width=2) == [Path((1, 0), 9.0)]
-
-
-def test_viterbi_looks_back_as_far_as_the_order() -> None:
-    # the first sentence decides about the third, which is worth more than both before it
-    tables = [np.array([1.0, 0]), np.array([[1.0, 1], [0, 0]]), np.zeros((2, 2, 2))]
-    tables[2][1, 1, 0] = 5
-    assert viterbi(HistoryTable(tables, order=2)) == [Path((1, 1, 0), 5.0)]
-
-
-def test_greedy_keeps_the_first_candidates_where_every_path_is_impossible() -> None:
-    problem = Unary([np.array([0, 1.0]), np.full(2, -np.inf), np.array([0, 1.0])])
-    assert greedy(problem) == Path((0, 0, 0), -np.inf)
-
-
-def test_scores_in_float32_are_summed_in_float64() -> None:
-    scores = np.full(1, 0.1, dtype=np.float32)
-    assert greedy(Unary([scores] * 3)).score == sum([float(scores[0])] * 3)
 
 
 def test_histories_that_end_alike_share_a_place_in_the_beam() -> None:
@@ -152,25 +99,6 @@ def test_what_is_worse_than_the_best_by_more_than_the_threshold_is_dropped() -> 
     assert len(beam(impossible, width=2, threshold=0, n_best=2)) == 2
 
 
-def test_more_paths_than_the_width_come_out_where_the_beam_has_seen_them() -> None:
-    problem = HistoryTable([np.array([0.0, 1]), np.array([[0, 1.0], [2, 3]])])
-    assert [path.choices for path in beam(problem, width=1, n_best=3)] == [(1, 1), (1, 0)]
-    listed = [Path((1, 0), 9.0), Path((1, 1), 9.0), Path((0, 1), 2.0), Path((0, 0), 1.0)]
-    assert viterbi(TRAP, n_best=9) == listed
-
-
-@given(
-    order=ORDERS, seed=SEEDS, width=st.integers(1, 6), threshold=st.sampled_from([0.0, 1.0, np.inf])
-)
-def test_no_list_holds_a_path_twice_or_under_another_score(
-    order: int | None, seed: int, width: int, threshold: float
-) -> None:
-    problem = random_problem(order, (3,) * 4, rng(seed), [-np.inf, -0.5, 0, 1])
-    paths = beam(problem, width=width, n_best=81, threshold=threshold)
-    assert [path.score for path in paths] == [path_score(problem, p.choices) for p in paths]
-    assert len({path.choices for path in paths}) == len(paths)
-
-
 # Parts
 
 
@@ -203,12 +131,6 @@ def test_recombination_keeps_the_best_few_of_the_best_groups(
     kept, dropped = recombine(scores, tails, width=width, n_best=n_best)
     assert kept.tolist() == sorted(place for group in best for place in group[:n_best])
     assert dropped == (len(best) < len(groups))
-
-
-def test_backtracking_follows_the_parents() -> None:
-    parents, choices = [np.array([0, 0]), np.array([1, 0, 1])], [np.array([4, 5]), np.arange(3)]
-    assert backtrack(parents, np.array([0, 1]), choices).tolist() == [[5, 0], [4, 1]]
-    assert backtrack(parents, np.array([2])).tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.problems import DYADIC, random_problem, rng
 
 from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
@@ -40,15 +39,6 @@ from decoders.table import ANY, DECODERS, NONE, Decoder
 )
 def test_every_decoder_keeps_the_laws(name: str, options: Options) -> None:
     check_decoder(DECODERS[name], options, documents=3)
-
-
-def test_random_problems_have_their_order_and_their_values() -> None:
-    problem = random_problem(1, (2, 3, 2), rng(), DYADIC[0])
-    assert problem.order == 1
-    assert [table.shape for table in problem.tables] == [(2,), (2, 3), (3, 2)]
-    assert set(np.concatenate([table.ravel() for table in problem.tables])) <= set(DYADIC[0])
-    with pytest.raises(ValueError, match="read-only"):
-        problem.tables[0][0] = 1.0
 
 
 def row_for(function: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, **facts: Any) -> Decoder:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.problems import ExactMatch, all_paths, posterior_of, random_problem, rng
 
-from decoders.arrays import HistoryTable, Unary
+from decoders.arrays import Unary
 from decoders.batching import conditional_scores, path_score
 from decoders.mbr import NEAR, best, mbr, standard_deviation
 from decoders.problem import Array, Path
@@ -66,24 +66,6 @@ def test_equal_utilities_go_to_the_first_candidate() -> None:
     assert found.paths == (Path((0, 1), 0.0),)
     near = np.array([[1 - NEAR / 2, 1.0, 0.5], [1 - NEAR * 2, 1.0, 0.5]])  # rounding, and more
     assert best(ExactMatch(), 0, near).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_without_a_possible_path_the_first_candidates_come_out(order: int) -> None:
-    problem = HistoryTable([np.zeros(3), np.full((3, 3), -np.inf)], order)
-    found = mbr(problem, utility=ExactMatch(), alpha=1.0, rng=rng(1))
-    assert found.paths == (Path((0, 0), -np.inf),)
-    assert posterior_of(found).extinct
-
-
-@every_order
-def test_with_all_zero_scores_the_path_is_the_consensus_of_equal_candidates(
-    order: int | None,
-) -> None:
-    problem, utility = random_problem(order, (4, 4, 4), rng(), [0.0]), Gains.drawn((4, 4, 4))
-    found = mbr(problem, utility=utility, alpha=0.1, rng=rng(), particles=10**6)
-    consensus = tuple(int(gain.mean(axis=1).argmax()) for gain in utility.gains)
-    assert found.paths == (Path(consensus, 0.0),)
 
 
 @every_order

@@ -36,7 +36,6 @@ from decoders.batching import path_score
 from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.marginals import is_chain, marginals, max_marginals
-from decoders.numerics import log_sum_exp
 from decoders.posterior import Posterior, ranked
 from decoders.problem import Array, Indices, Path, ScoreError, UnsuitedDecoder
 from decoders.random_beam import draw_paths, random_beam
@@ -82,21 +81,6 @@ def test_marginals_normaliser_and_best_paths_through_candidates_are_those_of_all
         assert mine == pytest.approx(theirs, abs=1e-10)
 
 
-def test_a_thousand_sentences_keep_their_marginals_and_draws() -> None:
-    scores = list(rng(2).normal(scale=50, size=(1000, 4)))
-    tiled = [np.tile(row, (1 if t == 0 else 4, 1)) for t, row in enumerate(scores)]
-    found, log_z = marginals(Pairwise(tiled), 0.03)
-    alone = np.array([np.exp(0.03 * row - log_sum_exp(0.03 * row)) for row in scores])
-    assert np.array(found) == pytest.approx(alone, abs=1e-9)
-    assert log_z == pytest.approx(sum(float(log_sum_exp(0.03 * row)) for row in scores))
-    draws = posterior_of(ffbs(Unary(scores), alpha=0.03, rng=rng(11), samples=400)).draws
-    means = np.stack([(draws == k).mean(axis=0) for k in range(4)], axis=1)
-    deviations = np.sqrt(alone * (1 - alone) / 400)
-    gaps = ((means - alone) / deviations)[alone.min(axis=1) > 0.02]
-    # some 2,000 gaps in standard errors, nearly normal: their mean square varies by some 0.04
-    assert abs(float((gaps**2).mean()) - 1) < 4 * 0.04
-
-
 def test_at_order_0_no_matrix_of_pairs_is_made() -> None:
     """Of two lists of 20,000 candidates it would take 3 GB."""
     problem = Unary([rng(seed).standard_normal(20_000) for seed in (1, 2)])
@@ -123,16 +107,6 @@ def test_on_order_0_and_1_ffbs_draws_by_the_exact_probabilities(order: int) -> N
     assert (posterior.weights == 1e-4).all()
 
 
-def test_impossible_paths_are_never_drawn() -> None:
-    matrices = [np.array([[0.0, 1, -np.inf]]), np.zeros((3, 3)), np.zeros((3, 2))]
-    matrices[1][0, 1] = matrices[1][1, 2] = matrices[2][2, 1] = -np.inf
-    problem = Pairwise(matrices)
-    expected = probabilities(problem, 1.0)
-    assert len(expected) == 7
-    found = ffbs(problem, alpha=1.0, rng=rng(5), samples=5000)
-    assert chi2(draws_of(found), expected) < CHI2_999[6]
-
-
 @pytest.mark.parametrize(("order", "lag"), [(2, None), (2, 4), (None, 4)])
 def test_with_many_particles_and_a_sufficient_lag_ffbs_draws_by_the_probabilities(
     order: int | None, lag: int | None
@@ -146,9 +120,10 @@ def test_with_many_particles_and_a_sufficient_lag_ffbs_draws_by_the_probabilitie
     assert not posterior.exact
     assert posterior.log_normaliser == pytest.approx(math.log(normaliser(problem, 1.2)), abs=0.01)
     for t, row in enumerate(posterior.marginals):
-        assert row.tolist() == np.bincount(
-            posterior.draws[:, t], np.full(4000, 1 / 4000), row.size
-        ).tolist()
+        assert (
+            row.tolist()
+            == np.bincount(posterior.draws[:, t], np.full(4000, 1 / 4000), row.size).tolist()
+        )
 
 
 def test_a_lag_shorter_than_the_dependence_is_an_approximation() -> None:
@@ -194,27 +169,6 @@ def test_without_a_possible_path_the_first_candidates_come_out(
     assert (posterior.draws.shape, posterior.weights.size) == ((0, 2), 0)
 
 
-@every_order
-def test_all_zero_scores_weigh_every_path_alike(order: int | None) -> None:
-    problem = random_problem(order, (2, 3, 2), rng(), [0.0])
-    equal = dict.fromkeys(np.ndindex(2, 3, 2), 1 / 12)
-    found = ffbs(problem, alpha=0.3, rng=rng(12), samples=4000, particles=10**6)
-    assert chi2(draws_of(found), equal) < CHI2_999[11]
-    weighed = posterior_of(smc(problem, alpha=0.3, rng=rng(), particles=10**6))
-    # a share of 10^6 particles has a standard error of at most 0.0005
-    assert weighed.weights == pytest.approx(np.full(12, 1 / 12), abs=0.002)
-    for posterior in (posterior_of(found), weighed):
-        assert posterior.log_normaliser == pytest.approx(math.log(12))
-
-
-def test_the_empty_document_has_one_path_and_the_normaliser_1() -> None:
-    for order in (0, 1, 2, None):
-        found = ffbs(HistoryTable([], order), alpha=1.0, rng=rng(), samples=3)
-        assert (found.paths, draws_of(found)) == ((Path((), 0.0),), [[]] * 3)
-    assert posterior_of(smc(Unary([]), alpha=1.0, rng=rng())).log_normaliser == 0
-    assert (marginals(Unary([]), 2.0), max_marginals(Pairwise([]))) == (((), 0.0), ())
-
-
 # Particle filters
 
 
@@ -252,17 +206,6 @@ def test_the_mean_evidence_of_a_particle_filter_is_the_normaliser(
     assert abs(estimates.mean() - z) < 4 * error
 
 
-def test_runs_that_die_out_are_part_of_the_mean() -> None:
-    # two of three ways through sentence 0 end in nothing that any candidate could save
-    problem = HistoryTable([np.zeros(3), np.array([[0.0, 0], [-np.inf] * 2, [-np.inf] * 2])])
-    draws, runs = rng(8), 500
-    found = [posterior_of(smc(problem, alpha=1.0, rng=draws, particles=1)) for _ in range(runs)]
-    estimates = np.exp([one.log_normaliser for one in found])
-    # of a share of 2/3: four standard errors
-    assert abs((estimates == 0).mean() - 2 / 3) < 4 * math.sqrt(2 / 9 / runs)
-    assert abs(estimates.mean() - 2) < 4 * estimates.std() / math.sqrt(runs)
-
-
 @every_order
 @pytest.mark.parametrize("temper", [0, 1])
 def test_many_particles_weigh_paths_by_their_probability(order: int | None, temper: float) -> None:
@@ -281,27 +224,6 @@ def test_many_particles_weigh_paths_by_their_probability(order: int | None, temp
     assert list(found.paths) == [p for p in exhaustive(problem, n_best=18) if p.score > -np.inf]
 
 
-@given(
-    lengths=st.lists(st.integers(1, 3), max_size=4), seed=SEEDS, particles=st.integers(1, 20),
-    scheme=st.sampled_from(sorted(RESAMPLING)), threshold=st.sampled_from([0, 0.5, 1]),
-    temper=st.sampled_from([0, 0.3, 1]),
-)  # fmt: skip
-def test_final_particles_are_distinct_possible_paths(
-    lengths: list[int], seed: int, particles: int, scheme: str, threshold: float, temper: float
-) -> None:
-    problem = random_problem(None, lengths, rng(seed), (-np.inf, *np.linspace(-3, 4, 6)))
-    how: dict[str, Any] = {"particles": particles, "resampling": scheme, "n_best": 5}
-    how |= {"ess_threshold": threshold, "temper": temper}
-    found = smc(problem, alpha=2.0, rng=rng(seed), **how)
-    posterior = posterior_of(found)
-    assert [p.score for p in found.paths] == [path_score(problem, p.choices) for p in found.paths]
-    if not posterior.extinct:
-        draws = draws_of(found)
-        assert len({tuple(row) for row in draws}) == len(draws) <= particles
-        assert all(path_score(problem, row) > -np.inf for row in draws)
-        assert posterior.weights.sum() == pytest.approx(1)
-
-
 def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
     """The final particles of a long document have one ancestor; marginals are not theirs."""
     problem = Pairwise([np.zeros((1, 2)), *([np.array([[0.0, 0.0], [1.0, -1.0]])] * 200)])
@@ -313,16 +235,6 @@ def test_marginals_are_those_of_the_prefixes_some_sentences_later() -> None:
         # of 50 draws with probability 1/2: six standard errors
         assert row == pytest.approx(expected, abs=6 * 0.5 / math.sqrt(50))
     assert 0 < posterior.marginals[0][0] < 1
-
-
-@pytest.mark.parametrize("lag", [1, 2, 9])
-def test_a_lag_that_reaches_the_end_leaves_the_marginals_of_the_draws(lag: int) -> None:
-    problem = unbounded((3, 2, 3), 5)
-    posterior = posterior_of(smc(problem, alpha=1.0, rng=rng(4), particles=30, lag=lag))
-    for t in range(max(0, 2 - lag), 3):
-        row = posterior.marginals[t]
-        truth = np.bincount(posterior.draws[:, t], posterior.weights, row.size)
-        np.testing.assert_allclose(row, truth)
 
 
 def test_tempering_grows_by_equal_steps_to_the_scale() -> None:
@@ -347,12 +259,6 @@ def test_on_order_1_a_random_beam_draws_paths_without_replacement(width: int) ->
         for other in shares.keys() - {one}
     }
     assert chi2(found, expected) < CHI2_999[11]
-
-
-def test_on_order_0_the_first_draw_of_a_random_beam_has_the_probability_of_its_path() -> None:
-    problem, draws = Unary([np.array([0.0, 1]), np.array([0.5, 0, -np.inf])]), rng(6)
-    paths = [draw_paths(problem, width=1, alpha=2.0, rng=draws)[0][0].tolist() for _ in range(1000)]
-    assert chi2(paths, probabilities(problem, 2.0)) < CHI2_999[3]
 
 
 @given(

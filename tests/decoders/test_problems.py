@@ -140,10 +140,6 @@ def test_a_class_that_inherits_needs_five_members() -> None:
     assert len(Plain.extend_together([(problem, [()], 0), (problem, [(1,), (0,)], 1)])) == 2
 
 
-def test_the_mean_state_of_a_chain_is_the_candidate() -> None:
-    assert PAIRS.average(None, np.full((2, 3), 0.5)).tolist() == [0, 1, 2]
-
-
 def test_checked_scores_are_float64_copied_only_where_they_must_be() -> None:
     scores = np.array([-np.inf, 0.5], np.float32)
     assert checked(scores, 0, shape=(2,)).dtype == np.float64

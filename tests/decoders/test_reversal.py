@@ -17,24 +17,21 @@ from support.problems import (
     SOME_LENGTHS,
     BothSides,
     ExactMatch,
-    pairs,
     posterior_of,
     random_problem,
     rng,
-    unary,
     unbounded,
 )
 
-from decoders.arrays import HistoryTable, Pairwise, Unary
+from decoders.arrays import HistoryTable
 from decoders.batching import conditional_scores, path_score
 from decoders.directions import Direction
 from decoders.exhaustive import exhaustive
-from decoders.problem import Array, DocumentProblem, ScoreError, UnsuitedDecoder
+from decoders.problem import Array, DocumentProblem, ScoreError
 from decoders.reversal import ReversedUtility, direction_of, own_scores, reversed_problem
 from decoders.search import Options, decode, decode_all
 from decoders.starts import best_starts
 from decoders.table import DECODERS
-from decoders.viterbi import viterbi
 from decoders.weighted_sum import WeightedSum
 
 VALUES = DYADIC[0]  # sums in either order are equal
@@ -94,35 +91,6 @@ def test_rescoring_says_what_a_change_inside_a_path_is_worth(
     assert sums[0] - sums[1] == truth[0] - truth[1]
 
 
-def test_rescoring_leaves_out_what_is_beyond_the_horizon_on_either_side() -> None:
-    problem, paths = unbounded([2] * 7, 3, VALUES), np.array(paths_of([2] * 7)[:5])
-    near = reversed_problem(problem).rescore(paths, 3, 1)
-    truth = problem.rescore(paths[:, ::-1], 2, 2)  # sentences 2, 3 and 4
-    np.testing.assert_array_equal(near, truth)
-
-
-def test_a_reversed_problem_of_unbounded_order_has_no_states_and_no_scores_of_candidates() -> None:
-    turned, none = reversed_problem(unbounded([2, 2], 1)), np.zeros(1, np.intp)
-    calls = turned.initial, lambda: turned.extend(None, 0), lambda: turned.select(None, none, none)
-    for call in calls:
-        with pytest.raises(UnsuitedDecoder, match="scores depend on later sentences"):
-            call()
-    with pytest.raises(UnsuitedDecoder, match="no scores of candidates within a path"):
-        turned.scores_within([0, 0])
-
-
-def test_the_pair_scores_of_a_reversed_chain_are_the_transposed_ones() -> None:
-    """p(t − 1 | t) at t, and p(last | start) of the last sentence beside it."""
-    start, last = np.array([[-1.0, -2.0]]), np.array([[-4.0, -8.0, -16.0], [-32.0, -64.0, -128.0]])
-    turned = reversed_problem(Pairwise([start, last]))
-    np.testing.assert_array_equal(turned.pairwise(0), np.zeros((1, 3)))
-    np.testing.assert_array_equal(turned.pairwise(1), last.T + start)
-    np.testing.assert_array_equal(reversed_problem(Pairwise([start])).pairwise(0), start)
-    flat = reversed_problem(Unary([np.array([1.0]), np.array([2.0, 3.0])]))
-    np.testing.assert_array_equal(flat.unary(0), [2.0, 3.0])
-    np.testing.assert_array_equal(flat.pairwise(1), [[1.0], [1.0]])
-
-
 @given(lengths=LENGTHS, order=ORDERS, seed=SEEDS)
 def test_a_candidates_own_score_is_given_the_sentences_that_it_reads(
     lengths: list[int], order: int | None, seed: int
@@ -173,19 +141,6 @@ def test_the_direction_follows_from_what_sentences_depend_on(
     assert searched.order == order
 
 
-@given(lengths=SOME_LENGTHS, seed=SEEDS)
-def test_two_directions_of_order_1_are_one_exact_viterbi(lengths: list[int], seed: int) -> None:
-    forward, backward = pairs(lengths, seed, VALUES), pairs(lengths[::-1], seed + 1, VALUES)
-    problem = both(forward, backward, 2.0)
-    assert (problem.order, problem.causal) == (1, True)
-    truth = {
-        path: path_score(forward, path) + 2.0 * path_score(backward, path[::-1])
-        for path in paths_of(lengths)
-    }
-    (found,) = viterbi(problem)
-    assert found.score == max(truth.values()) == truth[found.choices]
-
-
 # Searches in reverse order
 
 
@@ -217,25 +172,6 @@ def test_a_reversed_problem_is_searched_as_the_problem_that_it_reverses(
             np.testing.assert_array_equal(ours.draws, theirs.draws[:, ::-1])
             for marginals, expected in zip(ours.marginals, theirs.marginals[::-1], strict=True):
                 np.testing.assert_array_equal(marginals, expected)
-
-
-def test_chains_of_either_direction_join_a_search_in_reverse_order() -> None:
-    lengths = [3, 2, 3, 2]
-    problem = WeightedSum(
-        [
-            (1.0, unary(lengths, 1, VALUES)),
-            (0.5, pairs(lengths, 2, VALUES)),
-            (2.0, reversed_problem(pairs(lengths[::-1], 3, VALUES))),
-            (1.0, reversed_problem(unbounded(lengths[::-1], 4, VALUES))),
-        ]
-    )
-    truth = {
-        path: sum(weight * path_score(part, path) for weight, part in problem.parts)
-        for path in paths_of(lengths)
-    }
-    for found in (decode(problem, "exhaustive"), decode(problem, "beam", Options(width=100))):
-        assert (found.direction, found.exact) == (Direction.REVERSED, True)
-        assert found.score == max(truth.values()) == truth[found.choices]
 
 
 def test_equal_paths_of_a_reversed_search_are_decided_from_the_first_sentence() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from support.problems import (
     BUILDS,
     DYADIC,
@@ -33,14 +32,14 @@ from decoders.exhaustive import exhaustive
 from decoders.ffbs import ffbs
 from decoders.laws import SCALED
 from decoders.numerics import rng_for
-from decoders.problem import Answer, DocumentProblem, Indices, Path, ScoreError
+from decoders.problem import DocumentProblem, Path, ScoreError
 from decoders.random_beam import random_beam
 from decoders.result import SearchResult
 from decoders.search import SEED, Options, decode, decode_all
 from decoders.smc import smc
 from decoders.survivors import survivors
 from decoders.sweeps import sweeps
-from decoders.table import AUTO_WIDTH, DECODERS
+from decoders.table import DECODERS
 
 UNARY, PAIRS = (build((5,) * 6, 11) for build in (unary, pairs))
 SECOND, TABLE = (build((3,) * 5, 11) for build in (second, unbounded))
@@ -177,32 +176,6 @@ def test_a_gap_between_impossible_paths_is_zero_and_to_a_possible_one_infinite()
     assert SearchResult((Path((0,), -math.inf),), best_score=-math.inf).gap == 0
 
 
-def test_lists_may_be_longer_than_the_beam_is_wide() -> None:
-    assert len(decode(TABLE, "beam", Options(n_best=AUTO_WIDTH + 1)).paths) == AUTO_WIDTH + 1
-    assert len(decode(TABLE, "beam", Options(width=2, n_best=5)).paths) == 5
-    with pytest.raises(ValueError, match="n_best 9, width 8"):
-        decode(TABLE, "random-beam", Options(n_best=9, width=8, alpha=1.0))
-
-
-@every_decoder
-@pytest.mark.parametrize("build", [pairs, unbounded])
-def test_documents_of_one_candidate_a_sentence_are_decoded_whatever_their_length(
-    name: str, build: Build
-) -> None:
-    problem = build([1] * 30, 3, DYADIC[0])
-    if DECODERS[name].serves(problem.order):
-        path = Path((0,) * 30, path_score(problem, [0] * 30))
-        assert found_by(name, [problem])[0].paths == (path,)
-
-
-@pytest.mark.parametrize("name", [name for name in DECODERS if name != "exhaustive"])
-def test_long_documents_are_decoded(name: str) -> None:
-    problem = pairs([3, 1, 1, 1] * 60, 7, DYADIC[0])
-    (found,) = found_by(name, [problem])
-    assert found.score == path_score(problem, found.choices)
-    assert found.best_score == decode(problem, "viterbi").score
-
-
 # Many documents at once
 
 
@@ -219,42 +192,6 @@ def test_decoding_all_is_decoding_each(name: str) -> None:
     if name == "auto":
         decoders = ["viterbi", "viterbi", "viterbi", "viterbi", "viterbi", "beam"]
         assert [one.decoder for one in together] == decoders
-
-
-class Noting(HistoryTable):
-    """A table that notes what is asked for at once: the kind of request, and the sentences."""
-
-    @classmethod
-    def extend_together(cls, requests: Sequence[tuple[Noting, Indices, int]]) -> list[Answer]:
-        CALLS.append(("extend", [t for _, _, t in requests]))
-        return super().extend_together(requests)
-
-    @classmethod
-    def rescore_together(
-        cls, requests: Sequence[tuple[Noting, Indices, int, int]]
-    ) -> list[NDArray[np.float64]]:
-        CALLS.append(("rescore", [t for _, _, t, _ in requests]))
-        return super().rescore_together(requests)
-
-
-CALLS: list[tuple[str, list[int]]] = []
-
-
-@pytest.mark.parametrize(
-    "name", ["greedy", "beam", "survivors", "random-beam", "smc", "ffbs", "mbr", "sweeps"]
-)
-def test_every_round_is_one_call_of_each_kind(name: str) -> None:
-    calls = []
-    for copies in (1, 3):
-        CALLS.clear()
-        decode_all([Noting(TABLE.tables) for _ in range(copies)], name, SCALED,
-                   utilities=[ExactMatch()] * copies)  # fmt: skip
-        calls.append(CALLS.copy())
-    assert ("rescore" in {kind for kind, _ in calls[0]}) == (name in ("ffbs", "sweeps"))
-    # three documents alike take as many calls as one, each for all of them
-    assert [(kind, sorted(sentences * 3)) for kind, sentences in calls[0]] == [
-        (kind, sorted(sentences)) for kind, sentences in calls[1]
-    ]
 
 
 @every_decoder

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
-from support.problems import CHI2_999, chi2, pairs, probabilities, rng
+from support.problems import CHI2_999, chi2, probabilities, rng, unbounded
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import path_score
 from decoders.problem import Array, DocumentProblem, Indices, Path, UnsuitedDecoder
 from decoders.survivors import survivors
-from decoders.viterbi import viterbi
+from decoders.weighted_sum import WeightedSum
 
 RNG = rng(0)  # where nothing is drawn
 every_merge = pytest.mark.parametrize("merge", ["max", "sample", "mean"])
@@ -79,6 +78,8 @@ def test_the_mean_is_the_recursion_of_the_memo_and_its_path_is_scored_again(alph
         path = survivors(problem, rng=RNG, merge="mean", alpha=alpha)
         assert path.choices == recursion(problem, alpha)
         assert path.score == path_score(problem, path.choices)
+        total = WeightedSum([(0.0, unbounded(problem.lengths, 1)), (1.0, problem)])
+        assert survivors(total, rng=RNG, merge="mean", alpha=alpha) == path
         found.add(path.choices == survivors(problem, rng=RNG).choices)
     assert found == {True, False}  # the mean is not the best in disguise
 
@@ -96,21 +97,6 @@ def test_drawn_hypotheses_follow_their_weights_at_scale_alpha() -> None:
     assert chi2(paths, probabilities(without_last, 1.5)) < CHI2_999[2]
 
 
-def test_each_candidate_draws_a_hypothesis_of_its_own() -> None:
-    class Recording(Pairwise):
-        def select(self, successors: None, parents: Indices, choices: Indices) -> Indices:
-            followed[tuple(parents.tolist())] += 1
-            return super().select(successors, parents, choices)
-
-    followed: Counter[tuple[int, ...]] = Counter()
-    problem, draws = Recording([np.zeros((1, 2)), np.zeros((2, 2)), np.zeros((2, 1))]), rng(4)
-    for _ in range(400):
-        survivors(problem, rng=draws, merge="sample", alpha=1.0)
-    assert followed.pop((0, 0)) >= 400  # of sentence 0, and by chance of sentence 1
-    # standard error of 400 draws with probability 1/4: 8.7
-    assert all(abs(followed[pair] - 100) < 4 * 8.7 for pair in ((0, 1), (1, 0), (1, 1)))
-
-
 @every_merge
 def test_any_merge_leaves_the_only_path_and_first_candidates_where_none_is_possible(
     merge: str,
@@ -120,11 +106,6 @@ def test_any_merge_leaves_the_only_path_and_first_candidates_where_none_is_possi
     problem = Pairwise([np.array([[0, 1.0]]), np.full((2, 2), -np.inf), np.array([[0, 1.0]] * 2)])
     found = survivors(problem, rng=rng(1), merge=merge, alpha=1.0)
     assert found == Path((0, 0, 0), -np.inf)
-
-
-def test_where_candidates_are_states_the_mean_is_exact_at_a_large_scale() -> None:
-    problem = pairs((4,) * 20, 5)
-    assert [survivors(problem, rng=RNG, merge="mean", alpha=1e4)] == viterbi(problem)
 
 
 def test_unknown_merges_a_missing_scale_and_states_without_a_mean_are_refused() -> None:

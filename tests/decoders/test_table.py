@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -79,16 +77,6 @@ def test_orders_are_described_for_people() -> None:
     assert dataclasses.replace(row, highest_order=ANY).serves(None)
 
 
-def test_the_table_is_read_without_numpy_or_a_decoder() -> None:
-    program = "import decoders.table, sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    loaded = {*done.stdout.split()}
-    assert "decoders.table" in loaded
-    assert not loaded & {"numpy", "decoders.problem", "decoders.viterbi"}
-
-
 # The choice of a decoder
 
 
@@ -151,13 +139,6 @@ def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, op
     assert takers == [other for other, row in DECODERS.items() if row.takes(option)]
 
 
-def test_values_cover_every_option_that_decoders_take() -> None:
-    own = {"rng", "start", "n_best"}
-    fields = {field.name for field in dataclasses.fields(Options)}
-    assert VALUES.keys() == fields - {"n_best", "scale", "gap"}
-    assert {o for row in DECODERS.values() for o in row.options} - own <= fields
-
-
 @pytest.mark.parametrize("name", ["ffbs", "mbr"])
 @pytest.mark.parametrize("option", ["particles", "lag"])
 def test_options_of_a_particle_filter_are_refused_where_all_paths_are_summed(
@@ -202,11 +183,3 @@ def test_mbr_has_a_scale_of_its_own_and_needs_a_utility() -> None:
         decode(UNARY, "mbr", Options(alpha=0.7, spread=1.0), utility=ExactMatch())
     with pytest.raises(ValueError, match="mbr needs a utility"):
         decode(UNARY, "mbr", SCALED)
-
-
-def test_a_decoder_of_another_package_joins_by_a_row() -> None:
-    row = dataclasses.replace(DECODERS["beam"], name="mine")
-    with pytest.raises(UnsuitedDecoder, match=r"it is for beam, .*, mine$"):
-        decode(TABLE, "greedy", Options(width=2), table={**DECODERS, "mine": row})
-    found = decode(TABLE, "mine", Options(width=2), table={"mine": row})
-    assert (found.decoder, found.paths) == ("mine", decode(TABLE, "beam", Options(width=2)).paths)

@@ -25,7 +25,7 @@ from support.problems import (
 from decoders.arrays import Chain, Pairwise, Unary
 from decoders.batching import conditional_scores, path_score
 from decoders.exhaustive import exhaustive
-from decoders.problem import Answer, Array, DocumentProblem, Indices, ScoreError, UnsuitedDecoder
+from decoders.problem import Answer, Array, DocumentProblem, Indices, ScoreError
 from decoders.weighted_sum import WeightedSum
 
 UNARY, PAIRS, TABLE = (build((2, 3), 4) for build in (unary, pairs, unbounded))
@@ -85,65 +85,6 @@ def test_every_way_to_ask_gives_the_same_bits() -> None:
         requests, WeightedSum.extend_together(requests), strict=True
     ):
         assert np.array_equal(found, one.extend(states, t)[0])
-
-
-def test_parts_of_one_class_are_asked_in_one_call() -> None:
-    calls = []
-
-    class Recording(Unary):
-        @classmethod
-        def extend_together(
-            cls, requests: Sequence[tuple[Recording, Indices, int]]
-        ) -> list[Answer]:
-            calls.append(len(requests))
-            return super().extend_together(requests)
-
-        @classmethod
-        def rescore_together(
-            cls, requests: Sequence[tuple[Recording, Indices, int, int]]
-        ) -> list[Array]:
-            calls.append(-len(requests))
-            return super().rescore_together(requests)
-
-    a, b, c = (Recording([np.zeros(2)]) for _ in range(3))
-    other = Unary([np.zeros(2)])
-    sums = [
-        WeightedSum([(1, a), (1, other), (0, b)]),
-        WeightedSum([(1, other), (1, b), (1, c)]),
-    ]
-    WeightedSum.extend_together([(total, total.initial(), 0) for total in sums])
-    WeightedSum.rescore_together([(total, np.array([[1]]), 0, 0) for total in sums])
-    assert calls == [3, -3]
-
-
-class Recurrent(DocumentProblem):
-    """States are vectors h' = h + e_k, scores their sums."""
-
-    lengths = (2, 2)
-    order = None
-
-    def initial(self) -> Array:
-        return np.zeros((1, 2))
-
-    def extend(self, states: Array, t: int) -> tuple[Array, Array]:
-        return states, states
-
-    def select(self, successors: Array, parents: Indices, choices: Indices) -> Array:
-        return successors[parents] + np.eye(2)[choices]
-
-    def average(self, successors: Array, weights: Array) -> Array:
-        return weights.T @ successors + np.eye(2)
-
-
-def test_the_mean_of_a_sum_is_the_means_of_its_parts() -> None:
-    chain, table = pairs((2, 2), 1), unbounded((2, 2), 1)
-    total = WeightedSum([(1, Recurrent()), (0, table), (2, chain)])
-    one, weights = np.array([[0.0, 1], [1, 0]]), np.array([[0.25, 1], [0.75, 0]])
-    vectors, candidates = total.average((one, None), weights)
-    assert vectors.tolist() == [[1.75, 0.25], [0, 2]]
-    assert candidates.tolist() == [0, 1]
-    with pytest.raises(UnsuitedDecoder, match="have no mean; merge by max or sample"):
-        WeightedSum([(1, Recurrent()), (1, table)]).average((one, (None, 0)), weights)
 
 
 # Faults
