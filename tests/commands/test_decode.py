@@ -261,21 +261,6 @@ def test_choices_are_places_in_the_file_where_candidates_are_left_out(
     assert diverse == any(k is not None and k > 1 for k in choices)
 
 
-def test_top_is_decoding_of_the_first_candidates(here: World) -> None:
-    command = f"{own(2).replace('--out -', '--out o --kbest-out k')} --scores m=dev.m"
-    command += " --pair-scores dev.pairs --default-weight 0.5"
-    one = decoded(here, f"{command} --top 2", "o", "k")
-    lines, numbers = here.lines("dev.kbest"), here.lines("dev.m")
-    kept = [n for n, line in enumerate(lines)
-            if [one.split()[0] for one in lines[:n]].count(line.split()[0]) < 2]  # fmt: skip
-    here.write("dev.kbest", [lines[n] for n in kept])
-    here.write("dev.m", [numbers[n] for n in kept])
-    pairs = [line.split("\t") for line in here.lines("dev.pairs")]
-    fits = [row for row in pairs if row[2] in "-01" and row[3] in "01"]
-    here.write("dev.pairs", ["\t".join(row) for row in fits])
-    assert decoded(here, command, "o", "k") == one
-
-
 def test_scores_of_lines_and_pairs_belong_to_their_lines_whatever_the_order(here: World) -> None:
     """Of sentences, and of documents whose lines stand apart."""
     weights = "--default-weight 0.5 --scores m=dev.m --clip-inf 50"

@@ -1,6 +1,6 @@
 """Faults of searches, and of scores of hypotheses and of pairs in files."""
 
-from support.faults import Fault, line, order, put, replaced, without
+from support.faults import Fault, line, order, put, replaced
 from support.world import DECODE
 
 SCORED = f"{DECODE} --default-weight 0.5"
@@ -27,6 +27,8 @@ BEYOND = (  # flag, value that is refused, nearest one that is accepted, and a s
     ("--horizon", "-1", "0", "sweeps"),
     ("--gibbs", "-1", "0", "sweeps"),
     ("--gap", "0", "1", "beam"),
+    ("--alpha", "0", "0.001", "survivors"),
+    ("--spread", "0", "0.001", "mbr"),
     ("--word-reward", "101", "100", "mbr"),
     ("--word-reward", "x", "-100", "mbr"),
     ("--n-best", "0", "1", "beam"),
@@ -41,30 +43,55 @@ MANY = "".join(
 ALIGNED = replaced("\n", " ||| 0-0\n")
 CONSISTENT = f"{SCORED} --scorer same=consistency"
 
+
+def searching(search: str, flag: str, value: str) -> str:
+    scale = " --alpha 1" if search in ("smc", "ffbs", "survivors") else ""
+    return f"{DECODE}{scale} --summary s.json --search {search} {flag} {value}"
+
+
+WRONG_PAIRS = (
+    (
+        "pairs-of-documents-out-of-order",
+        "1: expected all 8 pairs of document 'evening' before this line, found 8 of them missing",
+        order(*range(9, 15), *range(1, 9)),
+    ),
+    (
+        "pairs-of-a-document-that-resumes",
+        "15: expected documents in the order of --docs, each in one run of lines, found 'evening'",
+        put(15, "evening\t0\t-\t0\t1"),
+    ),
+    (
+        "pair-of-a-sentence-that-is-not-there",
+        "8: expected a sentence of document 'evening' that has candidates, found 2",
+        line(8, "\t1\t", "\t2\t"),
+    ),
+    (
+        "pair-with-a-previous-index-of-the-first-sentence",
+        "1: expected '-' as previous index of sentence 0, the first of its document that has",
+        line(1, "-", "0"),
+    ),
+    (
+        "pair-of-a-candidate-that-is-not-there",
+        "8: expected an index below 3, the candidates of sentence 1, found 3; they count from 0",
+        line(8, "\t2\t", "\t3\t"),
+    ),
+    (
+        "pair-of-no-digits",
+        r"8: expected a sentence \(digits 0-9\), found '٢'",
+        line(8, "\t1\t", "\t٢\t"),
+    ),
+)
+
 FAULTS = [
     *(
         Fault(
             f"69-{flag[2:]}-{value.replace('.', '-').replace('--', '-').lstrip('-')}-for-{search}",
-            f"{SCALED} --search {search} {flag} {value}",
+            searching(search, flag, value),
             rf"Invalid value for '{flag}'",
             exit=2,
-            cure=f"{SCALED} --search {search} {flag} {good}",
+            cure=searching(search, flag, good),
         )
         for flag, value, good, search in BEYOND
-    ),
-    Fault(
-        "69-alpha-0",
-        f"{DECODE} --search smc --alpha 0",
-        "Invalid value for '--alpha'",
-        exit=2,
-        cure=f"{DECODE} --search smc --alpha 0.001",
-    ),
-    Fault(
-        "69-spread-0",
-        f"{DECODE} --search mbr --spread 0",
-        "Invalid value for '--spread'",
-        exit=2,
-        cure=f"{DECODE} --search mbr --spread 0.001",
     ),
     Fault(
         "69-particles-where-all-paths-are-summed",
@@ -117,48 +144,15 @@ FAULTS = [
         "nothing to score with; give at least one --lm NAME=DIR",
         exit=2,
     ),
-    # Scores of pairs
-    Fault(
-        "96-pairs-of-documents-out-of-order",
-        f"{SCORED} --pair-scores dev.pairs",
-        r"dev\.pairs:1: expected all 8 pairs of document 'evening' before this line, found 8 of",
-        {"dev.pairs": order(*range(9, 15), *range(1, 9))(PAIRS.encode())},
-        cure={"dev.pairs": PAIRS},
-    ),
-    Fault(
-        "96-pairs-of-a-document-that-resumes",
-        f"{SCORED} --pair-scores dev.pairs",
-        r"dev\.pairs:15: expected documents in the order of --docs, each in one run of lines, foun",
-        {"dev.pairs": put(15, "evening\t0\t-\t0\t1")(PAIRS.encode())},
-        cure={"dev.pairs": without(15)},
-    ),
-    Fault(
-        "96-pair-of-a-sentence-that-is-not-there",
-        f"{SCORED} --pair-scores dev.pairs",
-        r"dev\.pairs:8: expected a sentence of document 'evening' that has candidates, found 2",
-        {"dev.pairs": line(8, "\t1\t", "\t2\t")(PAIRS.encode())},
-        cure={"dev.pairs": line(8, "\t2\t", "\t1\t")},
-    ),
-    Fault(
-        "96-pair-with-a-previous-index-of-the-first-sentence",
-        f"{SCORED} --pair-scores dev.pairs",
-        r"dev\.pairs:1: expected '-' as previous index of sentence 0, the first of its document th",
-        {"dev.pairs": line(1, "-", "0")(PAIRS.encode())},
-        cure={"dev.pairs": line(1, "0\t0\t0", "0\t-\t0")},
-    ),
-    Fault(
-        "96-pair-of-a-candidate-that-is-not-there",
-        f"{SCORED} --pair-scores dev.pairs",
-        r"dev\.pairs:8: expected an index below 3, the candidates of sentence 1, found 3; they cou",
-        {"dev.pairs": line(8, "\t2\t", "\t3\t")(PAIRS.encode())},
-        cure={"dev.pairs": line(8, "\t3\t", "\t2\t")},
-    ),
-    Fault(
-        "96-pair-of-no-digits",
-        f"{SCORED} --pair-scores dev.pairs",
-        r"dev\.pairs:8: expected a sentence \(digits 0-9\), found '٢'",
-        {"dev.pairs": line(8, "\t1\t", "\t٢\t")(PAIRS.encode())},
-        cure={"dev.pairs": line(8, "\t٢\t", "\t1\t")},
+    *(
+        Fault(
+            f"96-{name}",
+            f"{SCORED} --pair-scores dev.pairs",
+            rf"dev\.pairs:{message}",
+            {"dev.pairs": wrong(PAIRS.encode())},
+            cure={"dev.pairs": PAIRS},
+        )
+        for name, message, wrong in WRONG_PAIRS
     ),
     Fault(
         "96-pairs-for-ablate",
