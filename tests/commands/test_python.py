@@ -263,32 +263,6 @@ def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
 # Tuning and evaluation
 
 
-@pytest.mark.filterwarnings("ignore:no alpha:rerank.RerankWarning")
-def test_tuning_finds_the_weights_that_decode_to_the_references() -> None:
-    """Feature x is high for the wrong candidates, y for the right ones; `short` says nothing."""
-    rng, documents, references = np.random.default_rng(1), list[Document](), list[list[str]]()
-    for d in range(6):
-        sentences: Sentences = []
-        for _ in range(4):
-            texts = [" ".join(rng.choice(["a", "b", "c", "d"], 5 + k % 2)) for k in range(3)]
-            own = [{"x": float(k), "y": 2.0 if k == 1 else float(rng.normal())} for k in range(3)]
-            sentences.append(list(zip(texts, own, strict=True)))
-        documents.append(Document(f"d{d}", sentences))
-        references.append([found[1][0] for found in sentences])
-    with pytest.warns(RerankWarning, match="no alpha is fitted: the best candidates score highest"):
-        weights = rerank.tune(documents, references, scorers={"short": short}, seed=2)
-    assert {*weights.dense} == {"x", "y", "short"}
-    results = Reranker(weights, scorers={"short": short}).decode(documents)
-    assert [list(result.texts) for result in results] == references
-    start = {"x": 0.0, "y": 1.0, "short": 0.5}
-    kept = rerank.tune(documents, references, start=start, features=["y"], scorers={"short": short})
-    assert (kept.dense["x"], kept.dense["short"]) == ((0.0,), (0.5,))
-    with pytest.raises(RerankError, match="document 'd5': expected references of 4 sentences"):
-        rerank.tune(documents, references[:-1], start=start, scorers={"short": short})
-    with pytest.raises(TypeError, match="did you mean 'seed'"):
-        rerank.tune(documents, references, seeed=1)  # type: ignore[call-arg]
-
-
 @pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # sentences without candidates
 def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
     world.draw()
@@ -301,6 +275,14 @@ def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
     tuned = world.json("w.json")
     assert {name: [*values] for name, values in found.dense.items()} == tuned["weights"]
     assert found.alpha == tuned["alpha"]
+    start: Any = {"LM0": 0.5, "TM0": [0.25, 0.25], "short": 0.5}
+    how: Any = {"start": start, "features": ["LM0"], "scorers": {"short": short}}
+    one = rerank.tune(documents, references, **how)
+    assert (one.dense["TM0"], one.dense["short"]) == ((0.25, 0.25), (0.5,))
+    with pytest.raises(RerankError, match="document 'w': expected references of 1 sentences"):
+        rerank.tune(documents, [*references[:-1], []], start="start.json")
+    with pytest.raises(TypeError, match="did you mean 'seed'"):
+        rerank.tune(documents, references, seeed=1)  # type: ignore[call-arg]
 
 
 def test_evaluation_is_that_of_the_shell(world: World) -> None:

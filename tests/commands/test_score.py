@@ -1,6 +1,7 @@
 """`score`: features of language models beside those of the list."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -65,3 +66,17 @@ def test_a_default_weight_stands_in_for_weights_that_the_file_lacks(
         assert "candidates are scored after the decoded path of their document's earlier" in told
         found.append(world.content("o"))
     assert found[0] == found[1]
+
+
+def test_tuning_reads_scores_in_files_again_and_names_them_by_their_digests(world: World) -> None:
+    world.draw()
+    files = "--scores m=dev.m --pair-scores -"
+    command = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --starts 1 --out t.json"
+    pairs = world.content("dev.pairs")
+    found = world.ok(f"{command} {files}", stdin=pairs)
+    tuned = world.json("t.json")
+    said = tuned["provenance"]["scores"]
+    assert said["m"] == {"file": "dev.m", "digest": sha256(world.content("dev.m")).hexdigest()}
+    assert said["pairs"] == {"file": "<stdin>", "digest": sha256(pairs).hexdigest()}
+    assert {*tuned["weights"]} == {"LM0", "TM0", "m", "pairs"}
+    assert "pairs: " in found.err

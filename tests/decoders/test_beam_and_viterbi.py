@@ -53,25 +53,6 @@ def test_exact_searches_list_what_enumeration_lists_in_the_same_order(
 # By hand
 
 
-def test_equal_prefixes_are_cut_by_the_rule_of_ties() -> None:
-    # three prefixes score 1: (0, 0), (1, 0), (0, 1); the two smallest read from the end stay
-    tables = [np.zeros(2), np.array([[1.0, 1], [1, 0]]), np.zeros((2, 2, 1))]
-    kept = beam(HistoryTable(tables), width=2, n_best=2)
-    assert [path.choices for path in kept] == [(0, 0, 0), (1, 0, 0)]
-    tables[2][0, 1] = 5  # what the cut prefix would have won
-    assert beam(HistoryTable(tables), width=2)[0].choices == (0, 0, 0)
-    assert beam(HistoryTable(tables), width=3)[0].choices == (0, 1, 0)
-
-
-def test_histories_that_end_alike_share_a_place_in_the_beam() -> None:
-    # after sentence 1 the beam holds (0, 0), (1, 0) in one place, (0, 1), (1, 1) in the other
-    matrices = [np.array([[1.0, 0.5]]), np.array([[2.0, 0], [2, 0]]), np.array([[0.0], [9]])]
-    assert beam(Pairwise(matrices), width=2)[0] == Path((0, 1, 0), 10.0)
-    table = HistoryTable([matrices[0][0], matrices[1], np.stack([matrices[2]] * 2)])
-    assert beam(table, width=2)[0] == Path((0, 0, 0), 3.0)  # two places for (·, 0)
-    assert beam(table, width=3)[0] == Path((0, 1, 0), 10.0)
-
-
 def test_each_context_is_scored_once_and_each_matrix_asked_for_once() -> None:
     class Counting(Pairwise):
         def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
@@ -131,17 +112,6 @@ def test_recombination_keeps_the_best_few_of_the_best_groups(
     kept, dropped = recombine(scores, tails, width=width, n_best=n_best)
     assert kept.tolist() == sorted(place for group in best for place in group[:n_best])
     assert dropped == (len(best) < len(groups))
-
-
-@pytest.mark.parametrize(
-    ("lengths", "order", "width"),
-    [((3, 4, 5, 2), None, 60), ((3, 4, 5, 2), 0, 1), ((3, 4, 5, 2), 1, 5), ((3, 4, 5, 2), 2, 20),
-     ((3, 4, 5, 2), 7, 60), ((), None, 1), ((), 1, 1), ((9,), None, 1), ((9,), 2, 1)],
-)  # fmt: skip
-def test_the_full_width_is_the_largest_number_of_contexts(
-    lengths: tuple[int, ...], order: int | None, width: int
-) -> None:
-    assert full_width(lengths, order) == width
 
 
 # What exact search costs, and what it refuses

@@ -28,7 +28,6 @@ from support.problems import (
     random_problem,
     rng,
     shares_of_candidates,
-    unbounded,
 )
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
@@ -135,14 +134,6 @@ def test_a_lag_shorter_than_the_dependence_is_an_approximation() -> None:
         for lag in (1, 2, None)
     )
     assert near > far == usual == {(0, 0, 0), (1, 0, 1)}
-
-
-def test_draws_weighed_in_many_pieces_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = unbounded((3, 2, 3, 4, 2), 10)
-    whole = ffbs(problem, alpha=0.5, rng=rng(2), samples=30)
-    monkeypatch.setattr("decoders.ffbs.MAX_CHOICES", 1)
-    pieces = ffbs(problem, alpha=0.5, rng=rng(2), samples=30)
-    assert (draws_of(whole), whole.paths) == (draws_of(pieces), pieces.paths)
 
 
 @every_order

@@ -24,9 +24,7 @@ from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import conditional_scores, follow, path_score
 from decoders.exhaustive import exhaustive
 from decoders.problem import (
-    Array,
     DocumentProblem,
-    Indices,
     Path,
     ScoreError,
     UnsuitedDecoder,
@@ -111,35 +109,6 @@ def test_enumeration_takes_a_million_paths_and_refuses_more_with_their_number() 
         exhaustive(Unary([np.zeros(k) for k in (101, 99, 101)]))
 
 
-class Plain(DocumentProblem):
-    """A problem with nothing of its own but what it must have; the state is the path."""
-
-    lengths = (2, 3, 2)
-    order = None
-
-    def initial(self) -> list[tuple[int, ...]]:
-        return [()]
-
-    def extend(self, states: list[tuple[int, ...]], t: int) -> tuple[Array, list[tuple[int, ...]]]:
-        rows = [[sum(state) * 2.0**t + k for k in range(self.lengths[t])] for state in states]
-        return np.array(rows), states
-
-    def select(
-        self, successors: list[tuple[int, ...]], parents: Indices, choices: Indices
-    ) -> list[tuple[int, ...]]:
-        chosen = zip(parents.tolist(), choices.tolist(), strict=True)
-        return [(*successors[m], k) for m, k in chosen]
-
-
-def test_a_class_that_inherits_needs_five_members() -> None:
-    problem, paths = Plain(), np.array([[1, 2, 0], [0, 1, 1]])
-    assert (problem.causal, problem.given_later, problem.mirror()) == (True, False, None)
-    assert path_score(problem, (1, 2, 0)) == 1 + (2 + 2) + 3 * 4
-    assert problem.rescore(paths, 1, 0).tolist() == [4, 1]
-    assert problem.rescore(paths, 0, 1).tolist() == [5, 1]
-    assert len(Plain.extend_together([(problem, [()], 0), (problem, [(1,), (0,)], 1)])) == 2
-
-
 def test_checked_scores_are_float64_copied_only_where_they_must_be() -> None:
     scores = np.array([-np.inf, 0.5], np.float32)
     assert checked(scores, 0, shape=(2,)).dtype == np.float64
@@ -190,18 +159,3 @@ def test_what_is_invalid_is_refused_by_its_place(
 ) -> None:
     with pytest.raises(fault, match=message):
         call()
-
-
-def test_a_fault_of_one_of_many_problems_names_the_request() -> None:
-    class Poisoned(Plain):
-        def extend(
-            self, states: list[tuple[int, ...]], t: int
-        ) -> tuple[Array, list[tuple[int, ...]]]:
-            scores, successors = super().extend(states, t)
-            scores[-1, 1] = np.nan
-            return scores, successors
-
-    paths = np.array([[1, 2, 0], [0, 1, 1]])
-    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 1 .*NaN") as caught:
-        Plain.rescore_together([(Plain(), paths, 0, 1), (Poisoned(), paths, 1, 0)])
-    assert caught.value.problem == 1

@@ -246,6 +246,8 @@ def test_without_a_part_that_can_be_decoded_the_first_candidates_are_the_start()
     assert best_starts({1: problem}, 8) == {1: (0, 0, 0)}
     assert decode(problem).choices == (1, 1, 1)
     assert decode(both(HistoryTable([]), HistoryTable([]))).choices == ()
+    table = HistoryTable([np.array([0.0, 1.0]), np.zeros((2, 2))])
+    assert best_starts({0: both(table, table)}, 8) == {0: (1, 0)}  # as good as (0, 1): the first
 
 
 def test_faults_in_either_direction_name_problem_and_sentence() -> None:

@@ -72,19 +72,6 @@ def test_every_way_to_ask_gives_the_same_bits() -> None:
     alone = WeightedSum([(0.1, flat)])
     assert float(alone.unary(0)[0]) == 0.1 * float(flat.scores[0][0])  # widened before the product
     assert np.array_equal(alone.pairwise(1)[2], alone.unary(1))
-    inner = WeightedSum([(0.7, WeightedSum([(0.2, TABLE), (0.1, PAIRS)])), (0.3, PAIRS)])
-    sums = [inner, WeightedSum([(0, Untouchable()), (0.3, PAIRS)]), WeightedSum([(1, UNARY)])]
-    starts = [(one, one.initial(), 0) for one in sums]
-    answers = WeightedSum.extend_together(starts)
-    later = [
-        (one, one.select(after, np.zeros(n, np.intp), np.arange(n) % 2), 1)
-        for n, (one, (_, after)) in enumerate(zip(sums, answers, strict=True), 1)
-    ]
-    requests = [later[0], starts[1], *later[1:]]  # sentences differ, too
-    for (one, states, t), (found, _) in zip(
-        requests, WeightedSum.extend_together(requests), strict=True
-    ):
-        assert np.array_equal(found, one.extend(states, t)[0])
 
 
 # Faults
