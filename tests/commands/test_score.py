@@ -70,13 +70,16 @@ def test_a_default_weight_stands_in_for_weights_that_the_file_lacks(
 
 def test_tuning_reads_scores_in_files_again_and_names_them_by_their_digests(world: World) -> None:
     world.draw()
-    files = "--scores m=dev.m --pair-scores -"
+    files = "--scores m=dev.m --pair-scores - --clip-inf 9"
     command = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --starts 1 --out t.json"
-    pairs = world.content("dev.pairs")
+    numbers, lines = world.lines("dev.m"), world.lines("dev.pairs")
+    world.write("dev.m", ["-inf", *numbers[1:]])
+    pairs = "\n".join([f"{lines[0].rpartition(chr(9))[0]}\t-inf", *lines[1:], ""]).encode()
     found = world.ok(f"{command} {files}", stdin=pairs)
     tuned = world.json("t.json")
     said = tuned["provenance"]["scores"]
     assert said["m"] == {"file": "dev.m", "digest": sha256(world.content("dev.m")).hexdigest()}
     assert said["pairs"] == {"file": "<stdin>", "digest": sha256(pairs).hexdigest()}
     assert {*tuned["weights"]} == {"LM0", "TM0", "m", "pairs"}
-    assert "pairs: " in found.err
+    told = "2 x infinite number, clipped, first at "  # in the first reading alone
+    assert told in found.err

@@ -77,9 +77,10 @@ def test_without_a_scale_the_scores_get_the_standard_deviation_of_the_spread(
     problem, utility = random_problem(order, (3, 2, 4), rng(3)), Gains.drawn((3, 2, 4))
     deviation = math.sqrt(sum(np.var(row) for row in conditional_scores(problem, (0, 0, 0))) / 3)
     assert standard_deviation(problem) == pytest.approx(deviation, rel=1e-12)
+    given: list[dict[str, Any]] = [{"spread": spread}, {"alpha": spread / deviation}, {}]
     one, other, usual = (
         posterior_of(mbr(problem, utility=utility, rng=rng(), particles=200, **how))
-        for how in ({"spread": spread}, {"alpha": spread / deviation}, {})
+        for how in given
     )
     for mine, theirs in zip(one.marginals, other.marginals, strict=True):
         assert mine == pytest.approx(theirs)

@@ -69,7 +69,8 @@ def test_marginals_normaliser_and_best_paths_through_candidates_are_those_of_all
     assert [row.tolist() for row in max_marginals(problem)] == [row.tolist() for row in best]
     top = max(paths.values())
     if top == -np.inf:
-        assert (log_z, [row.any() for row in found]) == (-np.inf, [False] * len(lengths))
+        assert log_z == -np.inf
+        assert not any(row.any() for row in found)
         return
     logs = {path: alpha * (score - top) for path, score in paths.items()}
     z = math.fsum(map(math.exp, logs.values()))
