@@ -105,7 +105,7 @@ def estimated(document: Document, t: int, path: Choices) -> list[Features]:
 
 def paired(document: Document, t: int, path: Choices) -> list[Features]:
     j, n = document.before(t, path), len(document.texts[t])
-    return [{"pairs": document.pairs[t, j, k]} for k in range(n)]
+    return [{"pairs": document.pairs.get((t, j, k), 0.0)} for k in range(n)]  # 0 without a pair
 
 
 def repeated(order: int | None) -> Callable[[Document, int, Choices], list[Features]]:
@@ -426,6 +426,12 @@ def test_a_trace_explains_each_choice(name: str, here: World) -> None:
             assert [*row["features"].values()] == [near(value, source) for value in one.values()]
             assert row["weighted"]["sparse"] == sparse
             assert sum(row["weighted"].values()) == pytest.approx(row["total"])
+            alone, lone = row["alone"], totals(name, d, t, ())
+            if source.order == 0:
+                assert alone is None
+            else:
+                assert lone[alone["chosen"]] == near(max(lone), source)
+                assert alone["lead"] == pytest.approx(max(lone) - lone[k], abs=4e-3)
             others = [total for n, total in enumerate(own) if n != k]
             if not others:
                 assert (row["runner_up"], row["margin"]) == (None, None)

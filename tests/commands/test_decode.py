@@ -195,7 +195,11 @@ def test_a_dry_run_says_what_there_is_to_do_and_writes_nothing(
     for sources, names in ((lm, "one"), ("--pair-scores dev.pairs", "pairs")):
         told = here.ok(f"decode {options} --out o --default-weight 0 --dry-run {sources}").err
         assert known.format(names) in told
-    assert "with one" in here.ok(f"decode {FILES} --out o {lm} --default-weight 0 --dry-run").err
+    lm = f"--lm two={models['ccdclm']}"  # of which a search may ask for other scores
+    for more in ("", "--dry-run"):
+        told = here.ok(f"decode {options} --out o --default-weight 0 {lm} {more}").err
+        assert "with two" in told
+    assert "with two" in here.ok(f"decode {FILES} --out o {lm} --default-weight 0 --dry-run").err
 
 
 def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
@@ -373,6 +377,7 @@ def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
         (("0-0 1-1", "0-0 1-1"), -1),
         (("0-0", "0-1"), -1),
         (("0-0", "1-1"), 0),
+        (("0-0", "0-1 ||| 0-0"), 0),  # the last of several columns
         (("0-0 1-1", "1-0 0-0"), 0),
         (("0-1=0-1", "0-1=0-1"), -1),
         (("0=0 1=1", "0=0"), 0),
