@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-import numpy as np
 import pytest
 from support.models import save_models
 from support.world import WORDS, World
@@ -22,27 +21,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 def features(world: World) -> list[list[str]]:
     """Labels and values of each line."""
     return [line.split(" ||| ")[2].split() for line in world.lines("o")]
-
-
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "hrnnlm"])
-def test_lists_whose_only_candidate_is_the_text_score_as_its_perplexity(
-    name: str, world: World, models: Mapping[str, Path]
-) -> None:
-    rng, docs = np.random.default_rng(8), "aaaabccccc"
-    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 7))) for _ in docs]
-    world.write("dev.kbest", [f"{t} ||| {text} ||| A= 0 ||| 0" for t, text in enumerate(texts)])
-    world.write("dev.docs", [*docs])
-    parts = ["\n".join(t for t, d in zip(texts, docs, strict=True) if d == name) for name in "abc"]
-    world.write("text", "\n\n".join(parts) + "\n")
-    world.ok(f"{SCORE} --lm lm={models[name]}")
-    found = world.ok(f"perplexity --lm {models[name]} text --format json").json
-    found = found[0] if isinstance(found, list) else found
-    rows = features(world)
-    nats = -sum(float(row[row.index("lm=") + 1]) for row in rows)
-    oov = sum(float(row[row.index("lmoov=") + 1]) for row in rows)
-    words = sum(len(text.split()) + 1 for text in texts)
-    assert (found["sentences"], found["oov"]) == (10, oov)
-    assert found["perplexity"] == pytest.approx(np.exp(nats / words), rel=1e-5)
 
 
 def test_models_are_appended_in_the_order_of_the_options(

@@ -67,17 +67,6 @@ def test_counts_keep_the_bounds_of_their_scheme(weights: list[int], n: int, seed
     assert (counts <= ceilings + 1 + slack).all()
 
 
-def test_stratified_and_residual_counts_vary_less_than_multinomial_ones() -> None:
-    shares, draws = np.array([0.15, 0.5, 0.35]), rng(5)
-    spread = {
-        name: np.var([scheme(shares, 10, draws) for _ in range(2000)], axis=0).sum()
-        for name, scheme in RESAMPLING.items()
-    }
-    # of multinomial counts: n Σ w (1 − w), to some 5 % by 2,000 draws
-    assert spread["multinomial"] == pytest.approx(10 * (shares * (1 - shares)).sum(), rel=0.15)
-    assert max(spread["stratified"], spread["residual"]) < 0.8 * spread["multinomial"]
-
-
 class Highest:
     """Random numbers as high as they come."""
 
