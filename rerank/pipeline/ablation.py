@@ -79,6 +79,12 @@ def ablate(
         source = opened.enter_context(KBestSource.open(lists, notices, documents=documents))
         if not have_contexts(source.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
+        for scorer in source.scorers:
+            if scorer.order != 0 and scorer.runs_on == "file":
+                raise UsageError(
+                    f"--pair-scores {scorer.name}=…: the file has no scores after other texts than "
+                    "those of the lists; leave it out"
+                )
         search = choose_search(source, search, announce)
         found = {DECODED: _decoded(source, model, search)}
         source.warn()  # of words that are counted once: the lists are scored again

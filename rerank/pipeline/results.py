@@ -48,9 +48,29 @@ class DocumentResult:
         return self.search.score
 
     @property
+    def baseline_score(self) -> float:
+        """Score of the first candidates."""
+        return self.search.baseline_score
+
+    @property
+    def best_score(self) -> float:
+        """Score of the best path known, the optimum if `optimal`."""
+        return self.search.best_score
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no path scores higher than `best_score`."""
+        return self.search.optimal
+
+    @property
     def exact(self) -> bool:
         """Whether no path can be better."""
         return self.search.exact
+
+    @property
+    def near_ties(self) -> int | None:
+        """Number of choices that lead by less than the error of the scores."""
+        return self.search.near_ties
 
     @property
     def margins(self) -> tuple[float | None, ...]:

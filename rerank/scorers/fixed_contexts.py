@@ -2,6 +2,7 @@
 
 A context is the target sentences that a score depends on. Scorers of order 0 have none: their
 features stay what they are. One pass over the lists for each other scorer, or none from a cache.
+Scores of pairs in a file are 0 without a pair, and have no values in other contexts.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ def _scored(
     found = document.static.copy()
     columns = zip(document.space.contextual, document.problems, scorers, strict=True)
     for column, problem, scorer in columns:
-        if scorer.order != 0:
+        if scorer.order != 0 and scorer.runs_on == "file":
+            found[:, column] = 0.0  # a file has pairs alone, and a first sentence's own scores
+            found[: document.offsets[1], column] = own_scores(problem, document.first())[0]
+        elif scorer.order != 0:
             found[:, column] = score(scorer)
         else:
             found[:, column] = np.concatenate(own_scores(problem, document.first()))

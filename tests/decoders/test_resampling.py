@@ -1,62 +1,54 @@
-"""Resampling: the laws that each scheme keeps."""
+"""Resampling, draws and sums in logarithms: the laws that they keep."""
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.problems import SEEDS
+from support.problems import SEEDS, chi2, rng
 
-from decoders.resampling import (
-    RESAMPLING,
-    Resampling,
-    multinomial,
-    residual,
-    stratified,
-    systematic,
-)
+from decoders.numerics import draw, effective_size, log_sum_exp, rng_for, softmax
+from decoders.problem import Array
+from decoders.resampling import RESAMPLING, Resampling, residual, stratified, systematic
 
-SCHEMES = pytest.mark.parametrize("scheme", RESAMPLING.values(), ids=RESAMPLING)
+every_scheme = pytest.mark.parametrize("scheme", RESAMPLING.values(), ids=RESAMPLING)
 WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=12).filter(any)
+LOGS = st.lists(st.floats(-30, 30) | st.just(-math.inf), min_size=1, max_size=8)
 
 
-def shares_of(weights: list[int]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def shares_of(weights: list[int]) -> Array:
     shares = np.array(weights) / sum(weights)
     shares.flags.writeable = False
     return shares
 
 
-@SCHEMES
+@every_scheme
 @given(weights=WEIGHTS, n=st.integers(1, 40), seed=SEEDS)
 def test_offspring_number_n_and_none_come_from_a_share_of_0(
     scheme: Resampling, weights: list[int], n: int, seed: int
 ) -> None:
-    counts = scheme(shares_of(weights), n, np.random.default_rng(seed))
+    counts = scheme(shares_of(weights), n, rng(seed))
     assert counts.shape == (len(weights),)
     assert counts.sum() == n
     assert counts.min() >= 0
     assert not counts[np.array(weights) == 0].any()
 
 
-@SCHEMES
-def test_offspring_number_n_times_the_share_on_average(scheme: Resampling) -> None:
-    shares, n, runs = np.array([0.05, 0.3, 0.0, 0.425, 0.225]), 7, 8_000
-    rng = np.random.default_rng(3)
-    counts = np.array([scheme(shares, n, rng) for _ in range(runs)])
+@every_scheme
+@pytest.mark.parametrize("shares", [[0.05, 0.3, 0.0, 0.425, 0.225], [0.2] * 5])
+def test_offspring_number_n_times_the_share_on_average_wherever_it_stands(
+    scheme: Resampling, shares: list[float]
+) -> None:
+    draws, n, runs, expected = rng(3), 7, 4_000, np.array(shares)
+    means = np.mean([scheme(expected, n, draws) for _ in range(runs)], axis=0)
     # four standard errors of the mean; no scheme varies more than the multinomial
-    errors = 4 * np.sqrt(n * shares * (1 - shares) / runs)
-    assert (abs(counts.mean(axis=0) - n * shares) <= errors).all()
-
-
-@SCHEMES
-def test_the_order_of_the_particles_does_not_leak(scheme: Resampling) -> None:
-    # of equal particles each has as many offspring on average, wherever it stands
-    rng, runs = np.random.default_rng(4), 5_000
-    means = np.mean([scheme(np.full(5, 0.2), 3, rng) for _ in range(runs)], axis=0)
-    assert (abs(means - 0.6) <= 4 * math.sqrt(3 * 0.2 * 0.8 / runs)).all()
+    errors = 4 * np.sqrt(n * expected * (1 - expected) / runs)
+    assert (abs(means - n * expected) <= errors).all()
 
 
 @given(weights=WEIGHTS, n=st.integers(1, 40), seed=SEEDS)
@@ -66,24 +58,13 @@ def test_counts_keep_the_bounds_of_their_scheme(weights: list[int], n: int, seed
     ceilings = np.array([-(-n * w // sum(weights)) for w in weights])
     # where N W is an integer, rounding of the shares may move a place to the neighbour
     slack = (floors == ceilings).astype(int)
-    counts = systematic(shares, n, np.random.default_rng(seed))
+    counts = systematic(shares, n, rng(seed))
     assert (floors - slack <= counts).all()
     assert (counts <= ceilings + slack).all()
-    counts = residual(shares, n, np.random.default_rng(seed))
-    assert (floors - slack <= counts).all()
-    counts = stratified(shares, n, np.random.default_rng(seed))
+    assert (floors - slack <= residual(shares, n, rng(seed))).all()
+    counts = stratified(shares, n, rng(seed))
     assert (floors - 1 - slack <= counts).all()
     assert (counts <= ceilings + 1 + slack).all()
-
-
-def test_stratified_and_residual_counts_vary_less_than_multinomial_ones() -> None:
-    shares, rng = np.array([0.15, 0.5, 0.35]), np.random.default_rng(5)
-    spread = {
-        name: np.var([scheme(shares, 10, rng) for _ in range(4000)], axis=0).sum()
-        for name, scheme in RESAMPLING.items()
-    }
-    assert spread["stratified"] < spread["multinomial"]
-    assert spread["residual"] < spread["multinomial"]
 
 
 class Highest:
@@ -94,24 +75,60 @@ class Highest:
         return value if n is None else np.full(n, value)
 
 
-@SCHEMES
-def test_a_cumulative_sum_that_ends_below_1_names_no_particle_beyond_the_last(
+@every_scheme
+def test_rounding_of_the_shares_neither_loses_offspring_nor_names_a_particle_that_is_not_there(
     scheme: Resampling,
 ) -> None:
     shares = np.array([0.1] * 10 + [0.0])
     assert shares.cumsum()[-1] < 1  # 1 − 2^-53: as high as the random numbers
     counts = scheme(shares, 4, Highest())  # type: ignore[arg-type]
-    assert counts.shape == (11,)
-    assert counts.sum() == 4
-    assert counts[10] == 0
+    assert (counts.shape, counts.sum(), counts[10]) == ((11,), 4, 0)
+    narrow = np.full(1000, 1 / 1000, dtype=np.float32)
+    assert scheme(narrow, 5000, rng(6)).sum() == 5000  # type: ignore[arg-type]
+    assert scheme(np.array([1.0]), 9, rng(1)).tolist() == [9]
 
 
-def test_float32_shares_lose_no_offspring() -> None:
-    shares = np.full(1000, 1 / 1000, dtype=np.float32)
-    for scheme in RESAMPLING.values():
-        assert scheme(shares, 5000, np.random.default_rng(6)).sum() == 5000  # type: ignore[arg-type]
+# Sums in logarithms
 
 
-def test_one_particle_has_all_offspring() -> None:
-    for scheme in (multinomial, stratified, systematic, residual):
-        assert scheme(np.array([1.0]), 9, np.random.default_rng(1)).tolist() == [9]
+@given(logs=LOGS)
+def test_log_sum_exp_and_softmax_are_those_of_plain_numbers(logs: list[float]) -> None:
+    total = math.fsum(map(math.exp, logs))
+    # eight roundings of terms and one of the logarithm, each of 2^-53
+    expected = pytest.approx(math.log(total), abs=1e-13) if total else -math.inf
+    assert float(log_sum_exp(np.array(logs))) == expected
+    shares = [math.exp(log) / total if total else 0.0 for log in logs]
+    assert softmax(np.array(logs)).tolist() == pytest.approx(shares, rel=1e-12)
+
+
+@given(counts=st.lists(st.integers(1, 5), min_size=1, max_size=6), logs=LOGS)
+def test_the_effective_size_counts_each_particle_of_a_row(
+    counts: list[int], logs: list[float]
+) -> None:
+    n = min(len(counts), len(logs))
+    rows = [math.exp(log) for log in logs[:n]]
+    weights = [w / c for w, c in zip(rows, counts, strict=False) for _ in range(c)]
+    squares = sum(w * w for w in weights)
+    expected = sum(weights) ** 2 / squares if squares else 0.0
+    assert effective_size(np.array(logs[:n]), np.array(counts[:n])) == pytest.approx(expected)
+
+
+# Draws
+
+
+def test_draws_follow_their_shares_and_avoid_the_impossible() -> None:
+    logs = np.insert(np.log(np.array([0.1, 0.2, 0.7])) + 5, 1, -np.inf)
+    found = draw(np.tile(logs, (20_000, 1)), rng(1))
+    # χ² with 2 degrees of freedom exceeds 13.8 once in a thousand seeds
+    assert chi2(found[:, None].tolist(), {(0,): 0.1, (2,): 0.2, (3,): 0.7}) < 13.8
+    assert draw(np.full((2, 3), -np.inf), rng(1)).tolist() == [0, 0]
+
+
+def test_random_numbers_belong_to_the_document_and_the_seed_in_every_process() -> None:
+    draws = {(s, d): rng_for(s, d).random() for s in (0, 1) for d in ("", "a", "b", "ä")}
+    assert len({*draws.values()}) == 8
+    program = "from decoders.numerics import rng_for; print(rng_for(1, 'a').random())"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert float(done.stdout) == draws[1, "a"]

@@ -1,33 +1,32 @@
-"""The table of decoders: what its rows say, and the choice of one."""
+"""The table of decoders: what its rows say, the choice of one, and which options each uses."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import subprocess
-import sys
+from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import BothSides, ExactMatch, pairs, second, unary, unbounded
 
-from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
-from decoders.beam import beam
-from decoders.exhaustive import exhaustive
-from decoders.greedy import greedy
-from decoders.problem import UnsuitedDecoder
-from decoders.search import Options
+from decoders.arrays import Chain, Unary
+from decoders.laws import SCALED
+from decoders.problem import DocumentProblem, UnsuitedDecoder
+from decoders.search import Options, ScaleMissing, decode
 from decoders.table import ANY, DECODERS, NONE, choose, named
-from decoders.viterbi import viterbi
 
-NAMES = (
-    *("greedy", "viterbi", "beam", "survivors", "random-beam", "smc", "ffbs", "mbr", "sweeps"),
-    "exhaustive",
-)
-SAMPLERS = ("random-beam", "smc", "ffbs", "mbr")
-UNARY = Unary([np.zeros(5)] * 6)
-PAIRWISE = Pairwise([np.zeros((1 if t == 0 else 5, 5)) for t in range(6)])
-SECOND = HistoryTable([np.zeros((3,) * min(t + 1, 3)) for t in range(5)], order=2)
-TABLE = HistoryTable([np.zeros((3,) * (t + 1)) for t in range(5)])
+UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second))
+TABLE = unbounded((3, 3, 3), 11)
+BOTH = BothSides([np.zeros(2)] * 2, 1.0)
+LISTING = ("viterbi", "beam", "random-beam", "smc", "ffbs", "exhaustive")
+SAMPLING = ("random-beam", "smc", "ffbs", "mbr")
+VALUES: dict[str, Any] = {  # of every option that decoders take
+    "width": 4, "threshold": 2.0, "merge": "max", "particles": 3, "resampling": "residual",
+    "ess_threshold": 0.5, "temper": 0.5, "samples": 4, "lag": 1, "block": 1, "horizon": 1,
+    "gibbs": 0, "alpha": 1.0, "seed": 3, "utility": "bleu", "word_reward": 0.5, "spread": 2.0,
+}  # fmt: skip
+every_decoder = pytest.mark.parametrize("name", DECODERS)
 
 
 class Expensive(Chain):
@@ -37,98 +36,63 @@ class Expensive(Chain):
     order = 2
 
 
-class RightToLeft(Chain):
-    """Sentences that depend on later ones."""
-
-    lengths = (2, 2)
-    order = None
-    causal = False
-
-
-def test_the_rows_are_those_of_the_help_in_its_order() -> None:
-    assert tuple(DECODERS) == NAMES
-    assert all(row.name == name for name, row in DECODERS.items())
-
-
-def test_every_row_names_a_function_that_takes_its_options() -> None:
-    for row in DECODERS.values():
-        taken = inspect.signature(row.load()).parameters
-        keywords = {n for n, p in taken.items() if p.kind == p.KEYWORD_ONLY}
-        assert keywords - set(row.options) <= {"start"}, row.name
-        assert set(row.options) <= keywords, row.name
-    loaded = [DECODERS[name].load() for name in ("greedy", "viterbi", "beam", "exhaustive")]
-    assert loaded == [greedy.steps, viterbi.steps, beam.steps, exhaustive]
+ALWAYS = {"", "0", "1", "max", "sample", "mean"}
+FACTS = {  # highest order served and exact (3: unbounded, −1: none), what makes it need a scale
+    "greedy": (3, 0, set()),
+    "viterbi": (2, 2, set()),
+    "beam": (3, 0, set()),
+    "survivors": (3, 1, {"sample", "mean"}),
+    "random-beam": (3, -1, ALWAYS),
+    "smc": (3, -1, ALWAYS),
+    "ffbs": (3, -1, ALWAYS),
+    "mbr": (3, -1, ALWAYS),
+    "sweeps": (3, 0, {"1"}),
+    "exhaustive": (3, 3, set()),
+}
 
 
-def test_every_option_of_a_row_can_be_asked_for() -> None:
-    own = {"rng", "utility", "start"}
-    asked = {field.name for field in dataclasses.fields(Options)}
-    assert {o for row in DECODERS.values() for o in row.options} - own <= asked
-
-
-def test_rows_say_where_they_serve_and_where_they_are_exact() -> None:
-    orders = (0, 1, 2, None)
-    serves = {name: [row.serves(o) for o in orders] for name, row in DECODERS.items()}
-    exact = {name: [row.exact(o) for o in orders] for name, row in DECODERS.items()}
-    assert serves.pop("viterbi") == exact["viterbi"] == [True, True, True, False]
-    assert all(all(row) for row in serves.values())
-    assert exact["exhaustive"] == [True] * 4
-    assert exact["survivors"] == [True, True, False, False]
-    for name in ("beam", "greedy", "sweeps"):
-        assert exact[name] == [True, False, False, False]
-    for name in SAMPLERS:
-        assert exact[name] == [False] * 4
+@every_decoder
+def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(name: str) -> None:
+    row, (served, exact, scaled) = DECODERS[name], FACTS[name]
+    assert [row.serves(order) for order in (0, 1, 2, None)] == [n <= served for n in range(4)]
+    assert [row.exact(order) for order in (0, 1, 2, None)] == [n <= exact for n in range(4)]
+    given: dict[str, dict[str, object]] = {"": {}, "0": {"gibbs": 0}, "1": {"gibbs": 1}}
+    given |= {merge: {"merge": merge} for merge in ("max", "sample", "mean")}
+    assert {key for key, options in given.items() if row.scaled(options)} == scaled
+    assert row.uniform == (name in ("smc", "ffbs", "mbr"))
+    assert row.takes("seed") == (name in {*SAMPLING, "survivors", "sweeps"})
+    taken = inspect.signature(row.load()).parameters
+    keywords = {n for n, p in taken.items() if p.kind == p.KEYWORD_ONLY}
+    assert {*row.options} <= keywords <= {*row.options, "start"}
 
 
 def test_orders_are_described_for_people() -> None:
-    assert DECODERS["viterbi"].orders == DECODERS["viterbi"].exact_orders == "finite"
-    assert DECODERS["beam"].orders == "any"
-    assert DECODERS["beam"].exact_orders == "0"
-    assert DECODERS["survivors"].exact_orders == "up to 1"
-    assert DECODERS["smc"].exact_orders == "none"
-
-
-def test_a_row_may_be_exact_nowhere() -> None:
+    described = {name: (row.orders, row.exact_orders) for name, row in DECODERS.items()}
+    assert described["viterbi"] == ("finite", "finite")
+    assert described["beam"] == ("any", "0")
+    assert described["survivors"] == ("any", "up to 1")
+    assert described["smc"] == ("any", "none")
     row = dataclasses.replace(DECODERS["beam"], highest_order=0, exact_to=NONE)
-    assert not row.exact(0)
-    assert row.orders == "0"
-    assert dataclasses.replace(row, highest_order=1).orders == "up to 1"
+    assert (row.orders, row.exact(0)) == ("0", False)
     assert dataclasses.replace(row, highest_order=ANY).serves(None)
 
 
-def test_a_scale_is_needed_by_what_samples() -> None:
-    always = {name for name, row in DECODERS.items() if row.scaled({})}
-    assert always == set(SAMPLERS)
-    survivors, sweeps = DECODERS["survivors"], DECODERS["sweeps"]
-    assert [survivors.scaled({"merge": m}) for m in ("max", "sample", "mean")] == [0, 1, 1]
-    assert [sweeps.scaled({"gibbs": n}) for n in (0, 1)] == [False, True]
+# The choice of a decoder
 
 
-def test_all_zero_weights_are_for_what_works_with_probabilities() -> None:
-    assert {name for name, row in DECODERS.items() if row.uniform} == {"smc", "ffbs", "mbr"}
-
-
-def test_the_table_is_read_without_numpy_or_a_decoder() -> None:
-    program = "import decoders.table, sys; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    loaded = set(done.stdout.split())
-    assert "decoders.table" in loaded
-    assert not loaded & {"numpy", "decoders.problem", "decoders.viterbi"}
-
-
-def test_a_seed_is_for_what_draws() -> None:
-    draw = {name for name, row in DECODERS.items() if row.takes("seed")}
-    assert draw == {*SAMPLERS, "survivors", "sweeps"}
-
-
-def test_auto_is_viterbi_where_it_is_exact_and_affordable_and_beam_elsewhere() -> None:
-    for problem in (UNARY, PAIRWISE, SECOND, Unary([])):
-        assert choose(problem).name == "viterbi"
-        assert choose(problem, n_best=2).name == "viterbi"
-    for unfit in (TABLE, Expensive()):
-        assert choose(unfit).name == choose(unfit, n_best=2).name == "beam"
+@pytest.mark.parametrize(
+    ("problem", "n_best", "chosen"),
+    [
+        *((problem, n, "viterbi") for problem in (UNARY, PAIRS, SECOND, Unary([])) for n in (1, 2)),
+        *((problem, n, "beam") for problem in (TABLE, Expensive()) for n in (1, 2)),
+        (BOTH, 1, "sweeps"),
+    ],
+)
+def test_auto_is_exact_where_that_is_affordable_else_beam_or_sweeps(
+    problem: DocumentProblem, n_best: int, chosen: str
+) -> None:
+    assert choose(problem, n_best=n_best).name == chosen
+    assert choose(problem, chosen).name == chosen
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
@@ -136,23 +100,86 @@ def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
         choose(UNARY, "vitrebi")
     with pytest.raises(UnsuitedDecoder, match=r"'xyz'; there are auto, greedy, viterbi"):
         named("xyz")
-    assert named("beam") is DECODERS["beam"]
 
 
-def test_a_decoder_that_does_not_serve_names_those_that_do() -> None:
-    with pytest.raises(UnsuitedDecoder, match=r"all earlier .*fit: greedy, beam, surv.*exhaustive"):
-        choose(TABLE, "viterbi")
-    fit = r"lists of several paths.*fit: viterbi, beam, random-beam, smc, ffbs, exhaustive$"
-    for name in ("greedy", "survivors", "mbr", "sweeps"):
-        with pytest.raises(UnsuitedDecoder, match=fit):
+@every_decoder
+def test_a_decoder_that_does_not_serve_names_those_that_do(name: str) -> None:
+    if name != "sweeps":
+        with pytest.raises(UnsuitedDecoder, match=r"depend on later .*fit: sweeps$"):
+            choose(BOTH, name)
+    else:
+        with pytest.raises(UnsuitedDecoder, match=r"lists of several paths.*fit: none$"):
+            choose(BOTH, name, n_best=2)
+    if name in LISTING:
+        assert choose(UNARY, name, n_best=2).name == name
+    else:
+        with pytest.raises(UnsuitedDecoder, match=rf"several paths.*fit: {', '.join(LISTING)}$"):
             choose(UNARY, name, n_best=2)
+    if name == "viterbi":
+        with pytest.raises(UnsuitedDecoder, match=r"all earlier .*fit: greedy, beam, .*exhaustive"):
+            choose(TABLE, name)
+    else:
+        assert choose(TABLE, name).name == name
 
 
-def test_only_sweeps_serve_sentences_that_depend_on_later_ones() -> None:
-    assert choose(RightToLeft()).name == choose(RightToLeft(), "sweeps").name == "sweeps"
-    for name in NAMES:
-        if name != "sweeps":
-            with pytest.raises(UnsuitedDecoder, match=r"depend on later .*fit: sweeps$"):
-                choose(RightToLeft(), name)
-    with pytest.raises(UnsuitedDecoder, match=r"lists of several paths.*fit: none$"):
-        choose(RightToLeft(), "sweeps", n_best=2)
+# Options
+
+
+@every_decoder
+@pytest.mark.parametrize("option", VALUES)
+def test_an_option_is_used_or_refused_except_those_that_all_accept(name: str, option: str) -> None:
+    options = dataclasses.replace(SCALED, **{option: VALUES[option]})
+    assert options.given() == {option: VALUES[option]}
+    if DECODERS[name].takes(option) or option in ("alpha", "seed"):
+        assert decode(SECOND, name, options, utility=ExactMatch()).paths
+        return
+    with pytest.raises(UnsuitedDecoder, match=f"^{name} does not use {option}; it is for ") as told:
+        decode(SECOND, name, options, utility=ExactMatch())
+    takers = str(told.value).partition("for ")[2].split(", ")
+    assert takers == [other for other, row in DECODERS.items() if row.takes(option)]
+
+
+@pytest.mark.parametrize("name", ["ffbs", "mbr"])
+@pytest.mark.parametrize("option", ["particles", "lag"])
+def test_options_of_a_particle_filter_are_refused_where_all_paths_are_summed(
+    name: str, option: str
+) -> None:
+    options = dataclasses.replace(SCALED, **{option: VALUES[option]})
+    for problem in (UNARY, PAIRS):
+        with pytest.raises(UnsuitedDecoder, match=f"^{name} uses {option} above order 1"):
+            decode(problem, name, options, utility=ExactMatch())
+    assert decode(SECOND, name, options, utility=ExactMatch()).paths
+
+
+def test_auto_lets_a_width_pass_and_nothing_else() -> None:
+    assert decode(PAIRS, "auto", Options(width=3, seed=3, alpha=1.0)).decoder == "viterbi"
+    with pytest.raises(UnsuitedDecoder, match="viterbi does not use width"):
+        decode(PAIRS, "viterbi", Options(width=3))
+    with pytest.raises(UnsuitedDecoder, match="viterbi does not use lag"):
+        decode(PAIRS, "auto", Options(lag=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {}) for name in ("random-beam", "smc", "ffbs")),
+        *(("survivors", {"merge": merge}) for merge in ("sample", "mean")),
+        ("sweeps", {"gibbs": 1}),
+    ],
+)
+def test_a_decoder_that_samples_refuses_without_a_scale(name: str, options: Any) -> None:
+    with pytest.raises(ScaleMissing, match=f"^{name} works with p .* needs alpha$"):
+        decode(UNARY, name, Options(**options))
+    assert decode(UNARY, name, Options(scale=0.5, **options)).paths
+
+
+def test_mbr_has_a_scale_of_its_own_and_needs_a_utility() -> None:
+    found, fitted, given = (
+        decode(UNARY, "mbr", options, utility=ExactMatch()).log_normaliser
+        for options in (Options(), Options(scale=0.7), Options(alpha=0.7))
+    )
+    assert found == fitted != given
+    with pytest.raises(UnsuitedDecoder, match="alpha is the scale itself; leave out spread"):
+        decode(UNARY, "mbr", Options(alpha=0.7, spread=1.0), utility=ExactMatch())
+    with pytest.raises(ValueError, match="mbr needs a utility"):
+        decode(UNARY, "mbr", SCALED)

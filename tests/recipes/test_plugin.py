@@ -4,18 +4,27 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.files import write_weights
+from support.world import ROOT, World
 
-from rerank.cli import run
-from rerank.corpus.document import Document
-from rerank.registry import METRICS, SCORERS
+from rerank import Document
 from rerank.scorers.laws import check_scorer
 
-PACKAGE = Path(__file__).parents[2] / "recipes" / "plugin"
+PACKAGE = ROOT / "recipes" / "plugin"
+LISTS = (
+    "0 ||| a lamp is lit ||| LM0= -1 ||| -1",
+    "0 ||| lit ||| LM0= -1.5 ||| -1.5",
+    "1 ||| it gives ||| LM0= -1 ||| -1",
+    "1 ||| the lamp ||| LM0= -1.5 ||| -1.5",
+)
+SCORERS = "--scorer words=length:2 --scorer again=cohesion"
+DECODE = f"decode --kbest dev.kbest --no-docs one --weights w.json --summary s.json {SCORERS}"
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +41,19 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The installed package on the path."""
+def here(world: World, site: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The installed package on the path, and lists of two sentences."""
     monkeypatch.syspath_prepend(site)
+    world.write("dev.kbest", LISTS)
+    world.write("dev.ref", ["a lamp is lit", "the lamp"])
+    world.weights("w.json", {"LM0": 1, "words": 0, "again": 0})
+    return world
+
+
+def member(group: str, name: str) -> Callable[[], Any]:
+    (point,) = entry_points(group=f"rerank.{group}", name=name)
+    found: Callable[[], Any] = point.load()
+    return found
 
 
 def test_the_package_is_small() -> None:
@@ -42,19 +61,13 @@ def test_the_package_is_small() -> None:
     assert sum(len(file.read_text().splitlines()) for file in files) <= 40
 
 
-@pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("kind", "names"), [("scorers", {"length", "cohesion"}), ("metrics", {"recall"})]
-)
-def test_its_members_are_listed(
-    kind: str, names: set[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["list", kind, "--format", "json"]) == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert {row["name"] for row in rows if row["package"] == "rerank-plugin"} == names
+def test_its_members_are_listed(here: World) -> None:
+    for kind, names in (("scorers", {"length", "cohesion"}), ("metrics", {"recall"})):
+        rows = here.ok(f"list {kind} --format json").json
+        assert {row["name"] for row in rows if row["package"] == "rerank-plugin"} == names
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("name", ["length", "cohesion"])
 def test_its_scorers_keep_the_laws(name: str) -> None:
     texts = [[["a b", "a", "c d e"], [], ["b", "b c"]], [["e", "b a"], ["c", "a b"], ["d", "a"]]]
@@ -62,93 +75,54 @@ def test_its_scorers_keep_the_laws(name: str) -> None:
         Document(f"talk-{d}", [[(text, {}) for text in sentence] for sentence in sentences])
         for d, sentences in enumerate(texts)
     ]
-    check_scorer(SCORERS[name](), documents)
+    check_scorer(member("scorers", name)(), documents)
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("here")
 def test_its_metric_is_the_share_of_the_references_words() -> None:
-    rows = METRICS["recall"]().statistics([[b"a b", b"c"]], [[b"a b c d"]])
+    rows = member("metrics", "recall")().statistics([[b"a b", b"c"]], [[b"a b c d"]])
     assert rows.tolist() == [[0.5, 1], [0.25, 1]]
 
 
-LISTS = (
-    "0 ||| a lamp is lit ||| LM0= -1 ||| -1",
-    "0 ||| lit ||| LM0= -1.5 ||| -1.5",
-    "1 ||| it gives ||| LM0= -1 ||| -1",
-    "1 ||| the lamp ||| LM0= -1.5 ||| -1.5",
-)
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("dev.kbest").write_text("".join(f"{line}\n" for line in LISTS))
-    Path("dev.ref").write_text("a lamp is lit\nthe lamp\n")
-    write_weights("w.json", {"LM0": [1.0], "words": [0.0], "again": [0.0]})
-
-
-DECODE = "decode --kbest dev.kbest --no-docs one --weights w.json --out out --summary s.json"
-SCORERS_GIVEN = ["--scorer", "words=length:2", "--scorer", "again=cohesion"]
-
-
-@pytest.mark.usefixtures("installed", "here")
 @pytest.mark.parametrize(
     ("words", "again", "expected"),
     [
-        (0, 0, "a lamp is lit\nit gives\n"),
-        (1, 0, "lit\nit gives\n"),  # 2 words wished for: 1 is as near as 3
-        (0, 2, "a lamp is lit\nthe lamp\n"),  # lamp again
+        (0, 0, ["a lamp is lit", "it gives"]),
+        (1, 0, ["lit", "it gives"]),  # 2 words wished for: 1 is as near as 3
+        (0, 2, ["a lamp is lit", "the lamp"]),  # lamp again
     ],
 )
-def test_decode_uses_its_scorers(words: float, again: float, expected: str) -> None:
-    write_weights("w.json", {"LM0": [1.0], "words": [words], "again": [again]})
-    for _ in range(2):  # the second time from the cache
-        assert run([*DECODE.split(), *SCORERS_GIVEN, "-q"]) == 0
-        assert Path("out").read_text() == expected
-        assert "|scorers:words=" in json.loads(Path("s.json").read_text())["signature"]
-
-
-@pytest.mark.usefixtures("installed", "here")
-def test_the_second_decoding_takes_scores_from_the_cache(
-    capsys: pytest.CaptureFixture[str],
+def test_decode_uses_its_scorers(
+    words: float, again: float, expected: list[str], here: World
 ) -> None:
+    here.weights("w.json", {"LM0": 1, "words": words, "again": again})
     for cached in (False, True):
-        assert run([*DECODE.split(), *SCORERS_GIVEN]) == 0
-        told = capsys.readouterr().err
-        assert ("again: 1 documents from the cache" in told) == cached
+        found = here.ok(DECODE)
+        assert found.lines == expected
+        assert ("again: 1 documents from the cache" in found.err) == cached
+        assert "|scorers:words=" in here.json("s.json")["signature"]
 
 
-@pytest.mark.usefixtures("installed", "here")
-def test_tune_mert_follows_its_metric_with_its_scorers() -> None:
-    tune = "tune-mert --kbest dev.kbest --no-docs one --ref dev.ref --objective recall --out t.json"
-    assert run([*tune.split(), "--shrink", "0", *SCORERS_GIVEN, "-q"]) == 0
-    content = json.loads(Path("t.json").read_text())
+def test_tune_mert_follows_its_metric_with_its_scorers(here: World) -> None:
+    tune = "tune-mert --kbest dev.kbest --no-docs one --ref dev.ref --objective recall --shrink 0"
+    here.ok(f"{tune} --out t.json {SCORERS}")
+    content = here.json("t.json")
     assert content["provenance"]["scorers"]["again"]["entry"] == "cohesion"
     assert {"LM0", "words", "again"} <= content["weights"].keys()
-    Path("w.json").write_text(Path("t.json").read_text())
-    assert run([*DECODE.split(), *SCORERS_GIVEN, "-q"]) == 0
-    assert Path("out").read_text() == "a lamp is lit\nthe lamp\n"
+    here.write("w.json", json.dumps(content))
+    assert here.ok(DECODE).lines == ["a lamp is lit", "the lamp"]
 
 
-@pytest.mark.usefixtures("installed", "here")
 @pytest.mark.parametrize(
     ("entry", "code", "message"),
     [
         ("lenght", 2, "no scorer 'lenght'; did you mean length?"),
-        (
-            "length:many",
-            1,
-            "scorer 'words', document 'all': expected scores, found ValueError at",
-        ),
+        ("length:many", 1, "scorer 'words', document 'all': expected scores, found ValueError at"),
         ("cohesion:now", 1, "--scorer words=cohesion:now: the scorer cannot be made: TypeError"),
     ],
 )
 def test_a_scorer_that_cannot_be_had_is_one_line(
-    entry: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+    entry: str, code: int, message: str, here: World
 ) -> None:
-    assert (
-        run([*DECODE.split(), "--scorer", f"words={entry}", "--scorer", "again=cohesion"]) == code
-    )
-    told = capsys.readouterr().err
-    assert message in told
-    assert "Traceback" not in told
+    found = here.run(DECODE.replace("length:2", entry))
+    assert (found.exit, message in found.err, "Traceback" in found.err) == (code, True, False)

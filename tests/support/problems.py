@@ -1,11 +1,11 @@
-"""Search problems, and what is known of them, for the tests of decoders and of what uses them."""
+"""Search problems, and what is known of them by enumeration of all paths."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
@@ -15,6 +15,7 @@ from decoders.exhaustive import exhaustive
 from decoders.laws import DYADIC, ExactMatch, random_problem
 from decoders.posterior import Posterior
 from decoders.problem import Array, DocumentProblem, Indices
+from decoders.weighted_sum import WeightedSum
 
 __all__ = ["DYADIC", "ExactMatch", "random_problem"]
 
@@ -23,6 +24,8 @@ SOME_LENGTHS = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 SEEDS = st.integers(0, 2**32 - 1)
 ORDERS = st.sampled_from([0, 1, 2, None])
 CHI2_999 = {2: 13.82, 3: 16.27, 6: 22.46, 11: 31.26, 17: 40.79}  # degrees of freedom: quantile
+Values: TypeAlias = Sequence[float] | None
+Build: TypeAlias = Callable[[Sequence[int], int, Values], DocumentProblem]
 
 
 class HasPosterior(Protocol):
@@ -34,32 +37,47 @@ def rng(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def frozen(values: object, dtype: type[np.floating] = np.float64) -> Array:
-    """An array that raises when written to."""
-    array = np.array(values, dtype=dtype)
-    array.flags.writeable = False
-    return array
+# Problems of every kind, drawn: of given lengths, from a seed, normal scores or of given values
 
 
-UNARY = Unary([frozen([1, 2]), frozen([0.5, 0.25, 0])])
-PAIRWISE = Pairwise([frozen([[0, 1]]), frozen([[1, 2, 3], [4, 5, -np.inf]])])
-TABLE = HistoryTable(
-    [frozen([1, 2]), frozen([[1, 2, 3], [4, 5, 6]])]
-)  # as UNARY: 2 and 3 candidates
-
-
-def random_unary(lengths: Sequence[int], seed: int, values: Sequence[float] | None = None) -> Unary:
+def unary(lengths: Sequence[int], seed: int, values: Values = None) -> Unary:
     return Unary(random_problem(0, lengths, rng(seed), values).tables)
 
 
-def random_pairwise(
-    lengths: Sequence[int], seed: int, values: Sequence[float] | None = None
-) -> Pairwise:
+def pairs(lengths: Sequence[int], seed: int, values: Values = None) -> Pairwise:
     tables = random_problem(1, lengths, rng(seed), values).tables
     return Pairwise([np.atleast_2d(table) for table in tables])
 
 
-class RightToLeft(Chain):
+def second(lengths: Sequence[int], seed: int, values: Values = None) -> HistoryTable:
+    return random_problem(2, lengths, rng(seed), values)
+
+
+def unbounded(lengths: Sequence[int], seed: int, values: Values = None) -> HistoryTable:
+    return random_problem(None, lengths, rng(seed), values)
+
+
+def mixed(lengths: Sequence[int], seed: int, values: Values = None) -> WeightedSum:
+    """Of order 1, with a part of weight 0 of a higher order."""
+    own = (0.5, unary(lengths, seed, values)), (0.0, unbounded(lengths, seed, values))
+    return WeightedSum([*own, (2.0, pairs(lengths, seed + 1, values))])
+
+
+def mixed_third(lengths: Sequence[int], seed: int, values: Values = None) -> WeightedSum:
+    third = random_problem(3, lengths, rng(seed + 2), values)
+    return WeightedSum([(1.0, pairs(lengths, seed, values)), (0.5, third)])
+
+
+def nested(lengths: Sequence[int], seed: int, values: Values = None) -> WeightedSum:
+    own = (0.25, mixed(lengths, seed, values)), (1.0, unbounded(lengths, seed, values))
+    return WeightedSum(own)
+
+
+FINITE: list[Build] = [unary, pairs, mixed, second, mixed_third]
+BUILDS: list[Build] = [*FINITE, unbounded, nested]
+
+
+class BothSides(Chain):
     """`scores[t]`, and `gain` more where the next sentence takes the same candidate."""
 
     lengths: tuple[int, ...] = ()
@@ -82,17 +100,45 @@ class RightToLeft(Chain):
         return total
 
 
+class Untouchable(Chain):
+    """Scores that must not be asked for."""
+
+    lengths = (2, 3)
+    order = 1
+
+    def pairwise(self, t: int) -> Array:
+        raise AssertionError("evaluated")
+
+
+# What enumeration says
+
+
+def all_paths(problem: DocumentProblem) -> dict[tuple[int, ...], float]:
+    """The score of every path, best first."""
+    return {path.choices: path.score for path in exhaustive(problem, n_best=10**5)}
+
+
 def normaliser(problem: DocumentProblem, alpha: float) -> float:
-    """Z, from a list of all paths."""
-    return math.fsum(math.exp(alpha * p.score) for p in exhaustive(problem, n_best=10**5))
+    """Z."""
+    return math.fsum(math.exp(alpha * score) for score in all_paths(problem).values())
 
 
 def probabilities(problem: DocumentProblem, alpha: float) -> dict[tuple[int, ...], float]:
-    """Probability of each possible path, from a list of all paths."""
+    """Probability of each possible path."""
     z = normaliser(problem, alpha)
-    paths = exhaustive(problem, n_best=10**5)
-    shares = {path.choices: math.exp(alpha * path.score) / z for path in paths}
+    shares = {path: math.exp(alpha * score) / z for path, score in all_paths(problem).items()}
     return {path: share for path, share in shares.items() if share}
+
+
+def shares_of_candidates(
+    shares: Mapping[tuple[int, ...], float], lengths: Sequence[int]
+) -> list[Array]:
+    """Marginals (K_t,) of each sentence."""
+    found = [np.zeros(k) for k in lengths]
+    for path, share in shares.items():
+        for row, choice in zip(found, path, strict=True):
+            row[choice] += share
+    return found
 
 
 def chi2(draws: Iterable[Sequence[int]], expected: Mapping[tuple[int, ...], float]) -> float:

@@ -1,0 +1,424 @@
+"""`decode` end to end: what it says of the search, what it reads, and what it writes."""
+
+import gzip
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.models import save_models
+from support.packages import install
+from support.world import DECODE, WORDS, World
+
+FILES = "--kbest dev.kbest --docs dev.docs --weights w.json --no-cache"
+TABLE = """
+from decoders.arrays import HistoryTable, Unary
+import numpy as np
+
+class Zeros:
+    def __init__(self, order):
+        self.order = None if order == "all" else int(order)
+
+    def score(self, document):
+        sizes = [len(texts) for texts in document.texts if texts]
+        starts = [0 if self.order is None else max(0, t - self.order) for t in range(len(sizes))]
+        tables = [np.zeros(sizes[s : t + 1]) for t, s in enumerate(starts)]
+        tables[0][0] = 0.25
+        return HistoryTable(tables, self.order)
+"""
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    names = ("rnnlm", "clstm-prevsent", "ccdclm", "dclm-rst")
+    folders = {name: tmp_path_factory.mktemp(name) for name in names}
+    save_models(folders, WORDS, 4, 6, oov_rate=0.25)
+    return folders
+
+
+@pytest.fixture
+def here(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Drawn lists, weights for them, and a scorer of any order that is 0 but for one candidate."""
+    install(world.folder, monkeypatch, TABLE, {"scorers": {"own": "Zeros"}})
+    world.draw(documents="xxxyyw", gaps=(1,))
+    world.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.25], "own": 1})
+    return world
+
+
+def own(order: object) -> str:
+    return f"decode {FILES} --out - --scorer own=own:{order}"
+
+
+# What is said of the search
+
+
+@pytest.mark.parametrize(
+    ("order", "options", "said"),
+    [
+        (0, "", "viterbi, exact for a problem of order 0, O(T K^(n+1)), order n"),
+        (1, "", "viterbi, exact for a problem of order 1, O(T K^(n+1)), order n"),
+        (2, "--beam 3", "viterbi, exact for a problem of order 2"),
+        ("all", "", "beam of width 8, not exact for a problem of unbounded order, O(T B K)"),
+        ("all", "--beam 3", "beam of width 3, not exact"),
+        (1, "--search greedy", "greedy, not exact for a problem of order 1, O(T K)"),
+        (1, "--search survivors", "survivors, exact for a problem of order 1"),
+        (1, "--search survivors --merge sample --alpha 1", "survivors, not exact"),
+        ("all", "--search exhaustive", "exhaustive, exact for a problem of unbounded order"),
+    ],
+)
+def test_the_search_is_announced_with_what_is_exact(
+    order: object, options: str, said: str, here: World
+) -> None:
+    assert here.ok(f"{own(order)} {options}").err.startswith(f"search: {said}")
+
+
+@pytest.mark.parametrize(("k", "method"), [(32, "auto"), (33, "auto"), (33, "viterbi")])
+def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eight(
+    k: int, method: str, world: World, models: Mapping[str, Path]
+) -> None:
+    lines = [f"{t} ||| {WORDS[n % 12]} x{n} ||| LM0= 0 ||| 0" for t in (0, 1) for n in range(k)]
+    world.write("dev.kbest", lines)
+    world.weights("w.json", {"LM0": 1, "lm": 1, "lmoov": 0})
+    command = f"decode --kbest dev.kbest --no-docs one --weights w.json --out - --search {method}"
+    found = world.ok(f"{command} --lm lm={models['clstm-prevsent']}")
+    beam = (k, method) == (33, "auto")
+    assert found.err.startswith(f"search: {'beam' if beam else 'viterbi'}")
+    assert ("--search viterbi is exact, in 33 passes over the lists" in found.err) == beam
+    assert "|ctx:" in found.err
+
+
+@pytest.mark.parametrize(
+    ("options", "signed"),
+    [
+        ("", "viterbi"),
+        ("--alpha 0.5 --seed 7", "viterbi|alpha:0.5|seed:7"),
+        ("--search beam --beam 3 --beam-threshold 2", "beam|beam:3|beam-threshold:2.0"),
+        ("--search beam --n-best 20", "beam|beam:20"),  # a narrower one lists fewer
+        ("--search beam --n-best 20 --beam 4", "beam|beam:4"),
+        ("--search smc --alpha 0.5", "smc|alpha:0.5|seed:1"),
+        (
+            "--search smc --alpha 0.25 --particles 9 --seed 3 --ess 0.1 --resampling residual",
+            "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3",
+        ),
+        ("--search mbr --alpha 1", "mbr|alpha:1.0|seed:1|utility:bleu"),
+        ("--search mbr", "mbr|seed:1|utility:bleu|spread:1.4"),
+        (
+            "--search mbr --spread 2.5 --utility chrf --word-reward -1 --seed 2",
+            "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5",
+        ),
+        ("--search survivors", "survivors"),
+        ("--search survivors --merge mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
+        ("--search sweeps --block 2", "sweeps|beam:8|block:2"),
+    ],
+)
+def test_a_signature_says_the_options_that_decide_and_no_others(
+    options: str, signed: str, world: World
+) -> None:
+    world.ok(f"{DECODE} --summary s.json {options}")
+    signature = world.json("s.json")["signature"]
+    found = re.fullmatch(r"rerank\|search:(.*)\|exact:(yes|no)\|k:all\|ctx:0\|w:.*", signature)
+    assert found, signature
+    assert found[1] == signed
+
+
+def test_a_signature_names_lists_models_weights_files_and_documents(
+    here: World, models: Mapping[str, Path]
+) -> None:
+    command = f"decode {FILES} --out o --top 2 --diverse --lm lm={models['rnnlm']} --scores m=dev.m"
+    here.weights("w.json", {"own": 1})
+    more = "--pair-scores dev.pairs --scorer own=own:0 --default-weight 0.25"
+    here.ok(f"{command} {more} --summary s.json")
+    one = here.json("s.json")["signature"]
+    digest, parts = (
+        r"=\w{8}",
+        r"\|k:2\|div:yes\|ctx:1\|lm:lm{0}\|scores:m{0},pairs{0}\|scorers:own{0}",
+    )
+    assert re.search(parts.format(digest) + r"\|w:\w{8}\|dw:0.25\|docs:\w{8}\|v:", one)
+    here.write("dev.m", here.text("dev.m").replace("-", "", 1))
+    here.ok(f"{command} {more} --summary s.json")
+    pairs = zip(one.split("|"), here.json("s.json")["signature"].split("|"), strict=True)
+    (changed,) = [[*map(str, pair)] for pair in pairs if pair[0] != pair[1]]
+    assert all(part.startswith("scores:m=") for part in changed)
+
+
+DEFAULTS = [  # flag, a search that uses it, and its default where the help does not state a value
+    ("--search", "", "auto"), ("--beam", "beam", ""), ("--merge", "survivors", ""),
+    ("--particles", "smc --alpha 1", ""), ("--resampling", "smc --alpha 1 --ess 1", ""),
+    ("--ess", "smc --alpha 1", ""), ("--temper", "smc --alpha 1", ""),
+    ("--samples", "ffbs --alpha 1", ""), ("--lag", "smc --alpha 1 --particles 5", "5"),
+    ("--lag", "ffbs --alpha 1 --particles 5", "2"), ("--block", "sweeps --beam 1", ""),
+    ("--horizon", "sweeps --beam 1", "2"), ("--gibbs", "sweeps --beam 1 --alpha 1", ""),
+    ("--utility", "mbr", ""), ("--word-reward", "mbr", ""), ("--spread", "mbr", "1.4"),
+    ("--seed", "smc --alpha 1 --particles 2", ""), ("--n-best", "beam", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("flag", "search", "value"), DEFAULTS, ids=[f"{f}-{s.split()[:1]}" for f, s, _ in DEFAULTS]
+)
+def test_the_default_that_the_help_states_is_the_default(
+    flag: str, search: str, value: str, here: World
+) -> None:
+    text = " ".join(here.ok("decode --help").out.split())
+    stated = re.search(rf" {flag} .*?\[default: ([^\];]*)", text)
+    assert stated
+    assert value in stated[0] + text.partition(stated[0])[2][:40]
+    command = f"{own('all')} --summary s --trace t" + (f" --search {search}" if search else "")
+    found = []
+    for more in ("", f"{flag} {value or stated[1]}"):
+        here.ok(f"{command} {more}")
+        found.append((here.json("s")["documents"], here.lines("t")))
+    assert found[0] == found[1]
+
+
+# The work ahead
+
+
+def test_a_dry_run_says_what_there_is_to_do_and_writes_nothing(
+    here: World, models: Mapping[str, Path]
+) -> None:
+    lm, cache = f"--lm one={models['rnnlm']} --lm two={models['ccdclm']}", here.folder / "cache"
+    options = FILES.replace("--no-cache", f"--cache {cache}")
+    command = f"decode {options} --out o {lm} --pair-scores dev.pairs --default-weight 0"
+    here.weights("w.json", {"LM0": 0.5})
+    before = here.files()
+    said = here.ok(f"{command} --dry-run").err
+    assert re.search(r"\n3 documents, 6 sentences, \d+ candidates, \d+ words; about \d+ s with one,"
+                     r" two, pairs\n", said)  # fmt: skip
+    assert here.files() == before
+    known = "3 documents, 6 sentences; scores of the first document by {} need not be computed\n"
+    lm = f"--lm one={models['rnnlm']}"
+    here.ok(f"decode {options} --out o {lm} --default-weight 0")
+    for sources, names in ((lm, "one"), ("--pair-scores dev.pairs", "pairs")):
+        told = here.ok(f"decode {options} --out o --default-weight 0 --dry-run {sources}").err
+        assert known.format(names) in told
+    lm = f"--lm two={models['ccdclm']}"  # of which a search may ask for other scores
+    for more in ("", "--dry-run"):
+        told = here.ok(f"decode {options} --out o --default-weight 0 {lm} {more}").err
+        assert "with two" in told
+    assert "with two" in here.ok(f"decode {FILES} --out o {lm} --default-weight 0 --dry-run").err
+
+
+def test_the_line_for_people_and_the_summary_say_the_same(here: World) -> None:
+    for order, best, exact in (("all", "best known", "not exact"), (1, "optimum", "not exact")):
+        found = here.ok(f"{own(order)} --search greedy --summary s.json").err
+        total = here.json("s.json")
+        assert (
+            f"3 documents, 6 sentences, {total['changed']} changed; model score "
+            f"{total['score']:.3f} (first candidates {total['baseline_score']:.3f}, {best} "
+            f"{total['best_score']:.3f}, gap {total['gap']:.3f}); search greedy, {exact}\n"
+            f"{total['signature']}\n"
+        ) in found
+        assert (total["schema"], total["best"]) == (1, best)
+
+
+# What is read
+
+
+def decoded(world: World, command: str, *files: str, **more: bytes) -> list[bytes]:
+    world.ok(command, **more)
+    return [world.content(name) for name in files]
+
+
+@pytest.mark.parametrize(("form", "ids"), [("each", "abcdef"), ("one", "aaaaaa")])
+def test_no_docs_is_a_file_that_says_the_same(form: str, ids: str, here: World) -> None:
+    command = own(2).replace("--out -", "--out o --kbest-out k")
+    one = decoded(here, command.replace("--docs dev.docs", f"--no-docs {form}"), "o", "k")
+    here.write("dev.docs", [*ids])
+    assert decoded(here, command, "o", "k") == one
+
+
+def test_compressed_files_and_standard_streams_hold_the_same(here: World) -> None:
+    command = f"{own(1)} --scores m=dev.m --pair-scores dev.pairs --default-weight -1"
+    text = here.ok(f"{command} --kbest-out k").stdout
+    for name in ("dev.kbest", "dev.m", "dev.pairs"):
+        here.write(f"{name}.gz", gzip.compress(here.content(name)))
+    packed = re.sub(r"(dev\.\w+)", lambda m: m[0] if "docs" in m[0] else f"{m[0]}.gz", command)
+    here.ok(packed.replace("--out -", "--out o.gz --kbest-out k.gz"))
+    assert gzip.decompress(here.content("o.gz")) == text
+    assert gzip.decompress(here.content("k.gz")) == here.content("k")
+    piped = packed.replace("dev.kbest.gz", "-")
+    assert here.ok(piped, stdin=here.content("dev.kbest.gz")).stdout == text
+
+
+@pytest.mark.parametrize("diverse", [False, True], ids=["first", "diverse"])
+def test_choices_are_places_in_the_file_where_candidates_are_left_out(
+    diverse: bool, here: World
+) -> None:
+    here.weights("w.json", {"LM0": -1, "TM0": [0, 0], "pairs": 2.0})  # not the first ones
+    command = f"decode {FILES} --pair-scores dev.pairs --out o --summary s.json --trace t"
+    here.ok(f"{command} --top 2 {'--diverse' if diverse else ''} --search ffbs --alpha 1")
+    texts: list[list[str]] = [[] for _ in range(6)]
+    for line in here.lines("dev.kbest"):
+        texts[int(line.split()[0])].append(line.split(" ||| ")[1])
+    documents = here.json("s.json")["documents"]
+    choices = [choice for document in documents for choice in document["choices"]]
+    chosen = [own[k] if k is not None else "" for own, k in zip(texts, choices, strict=True)]
+    assert here.lines("o") == chosen
+    traced = [json.loads(line) for line in here.lines("t")]
+    assert [line["chosen"] for line in traced] == [k for k in choices if k is not None]
+    assert max(len(line["marginals"]) for line in traced) == 2
+    assert diverse == any(k is not None and k > 1 for k in choices)
+
+
+def test_scores_of_lines_and_pairs_belong_to_their_lines_whatever_the_order(here: World) -> None:
+    """Of sentences, and of documents whose lines stand apart."""
+    weights = "--default-weight 0.5 --scores m=dev.m --clip-inf 50"
+    command = f"decode {FILES} --out o --summary s.json {weights}"
+    here.weights("w.json", {"LM0": 0.25})
+    lines, numbers = here.lines("dev.kbest"), here.lines("dev.m")
+    numbers[3] = "-inf"
+    here.write("dev.m", [*numbers, "", " "])
+    told = here.ok(command).err
+    assert "1 x infinite number, clipped, first at dev.m:4" in told
+    found = {one["id"]: (one["score"], one["choices"]) for one in here.json("s.json")["documents"]}
+    new = {t: n for n, t in enumerate((0, 3, 5, 1, 4, 2))}  # x y w x y x
+    moved = sorted(zip(lines, numbers, strict=True), key=lambda one: new[int(one[0].split()[0])])
+    here.write("dev.kbest", [re.sub(r"^\d+", lambda m: str(new[int(m[0])]), line)
+                             for line, _ in moved])  # fmt: skip
+    here.write("dev.m", [number for _, number in moved])
+    here.write("dev.docs", ["x", "y", "w", "x", "y", "x"])
+    here.ok(f"{command} --allow-interleaved")
+    again = {one["id"]: (one["score"], one["choices"]) for one in here.json("s.json")["documents"]}
+    assert again == found
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(
+    text=st.lists(
+        st.tuples(
+            st.sampled_from(["x", "x ", "y", "", "x\tx"]),
+            st.sampled_from(["1", "0", "2", "01", "+1", "", "9"]),
+            st.sampled_from(["-", "0", "1", "-1", ""]),
+            st.sampled_from(["0", "1", "2", " 0", "0" * 20]),
+            st.sampled_from(["1.5", "-1e-3", ".5", "5.", "1_0", "nan", "1e999", "", "1\r", "e5"]),
+        ).map("\t".join)
+        | st.sampled_from(["", "x\t0\t-\t0\t7", "x\t1\t0\t0\t7"]),
+        max_size=2,
+    ),
+    order=st.permutations(range(6)),
+    top=st.sampled_from(["", "--top 1"]),
+)
+def test_plain_lines_of_pairs_read_together_give_what_they_give_one_by_one(
+    text: list[str], order: Sequence[int], top: str, world: World
+) -> None:
+    """Blanks around a column have no meaning, but lines that have some are read one by one."""
+    world.write("k", [f"{t} ||| w{k} ||| A= 0 ||| 0" for t in (0, 1) for k in (0, 1)])
+    world.write("d", [*"xx"])
+    world.weights("w", {"A": 0, "p": 1})
+    rows = [f"x\t0\t-\t{k}\t{k + 0.1}" for k in (0, 1)]
+    rows += [f"x\t1\t{j}\t{k}\t{j - 2.5e-1 * k}" for j in (0, 1) for k in (0, 1)]
+    found = []
+    for blank in ("", " "):
+        lines = [line.replace("\t", f"{blank}\t") for line in (rows[n] for n in order)]
+        world.write("p", "".join(f"{line}\n" for line in [*lines, *text]))
+        command = f"decode --kbest k --docs d --weights w --out - --pair-scores p=p {top} -q"
+        one = world.run(f"{command} --summary s.json")
+        found.append((one.exit, one.out, one.err.replace(" \t", "\t")))
+        if one.exit == 0 and not top:
+            assert world.json("s.json")["score"] == 1.1 + 1
+    assert found[0] == found[1]
+
+
+# What is written
+
+
+def test_the_total_of_a_list_may_be_a_feature(here: World) -> None:
+    lines = [f"{t} ||| {word} ||| LM0= 0 ||| {-n}" for t in (0, 1) for n, word in enumerate("abb")]
+    here.write("dev.kbest", lines)
+    here.weights("w.json", {"LM0": 0, "total": -1.0})
+    command = "decode --kbest dev.kbest --no-docs one --weights w.json --summary s.json"
+    found = here.ok(f"{command} --kbest-out k").lines
+    assert found == ["b", "b"]
+    assert [line.rpartition(" ")[2] for line in here.lines("k")] == ["0", "1", "2"] * 2
+
+
+def test_candidates_that_differ_by_less_than_the_error_of_a_model_are_near_ties(
+    here: World, models: Mapping[str, Path]
+) -> None:
+    here.weights("w.json", {"LM0": 0, "TM0": [0, 0], "lm": 1.0, "lmoov": 0})
+    command = f"decode {FILES} --out o --summary s.json --lm lm={models['ccdclm']}"
+    here.ok(command)
+    one, lines = here.json("s.json"), here.lines("dev.kbest")
+    choice = one["documents"][-1]["choices"][-1]
+    here.write("dev.kbest", [*lines, [line for line in lines if line.startswith("5 ")][choice]])
+    here.ok(command)
+    two = here.json("s.json")
+    assert [one["near_ties"], *(d["near_ties"] for d in two["documents"])] == [0, 0, 0, 1]
+    assert two["near_ties"] == 1
+    assert two["documents"][-1]["choices"][-1] == choice  # the first of equals
+
+
+@pytest.mark.parametrize(("bonus", "told"), [(3.0, True), (0.5, False)])
+def test_the_list_written_says_in_how_many_sentences_its_totals_do_not_choose(
+    bonus: float, told: bool, world: World
+) -> None:
+    """In the first sentence the worse candidate is chosen for what it makes of the second."""
+    world.write("k", ["0 ||| a ||| x= 1 ||| 0", "0 ||| b ||| x= 0 ||| 0", "1 ||| c ||| x= 0 ||| 0"])
+    pairs = ["all\t0\t-\t0\t0", "all\t0\t-\t1\t0", "all\t1\t0\t0\t0", f"all\t1\t1\t0\t{bonus}"]
+    world.write("p", pairs)
+    world.weights("w.json", {"x": 1, "pairs": 1})
+    command = "decode --kbest k --no-docs one --weights w.json --pair-scores p --kbest-out o"
+    found = world.ok(command)
+    assert found.lines[0] == ("b" if told else "a")
+    message = "--kbest-out: sentences in which another candidate has a larger total than the chosen"
+    assert (f"{message} one: 1;" in found.err) == told
+
+
+# Lexical consistency, and side information of lists with gaps
+
+
+@pytest.mark.parametrize(
+    ("columns", "value"),
+    [  # of "bank shore" after "bank bank": source words s, t, or the phrase s t
+        (("0-0 1-1", "0-0 1-1"), -1),
+        (("0-0", "0-1"), -1),
+        (("0-0", "1-1"), 0),
+        (("0-0", "0-1 ||| 0-0"), 0),  # the last of several columns
+        (("0-0 1-1", "1-0 0-0"), 0),
+        (("0-1=0-1", "0-1=0-1"), -1),
+        (("0=0 1=1", "0=0"), 0),
+        (("0=0 ||| 0-1", "0-0"), 0),  # words where there are both
+        (("0-0 0-1", "0-0"), -1),
+    ],
+)
+def test_translations_are_read_from_alignments_of_words_or_of_phrases(
+    columns: tuple[str, str], value: float, world: World
+) -> None:
+    texts = ("bank bank", "bank shore")
+    rows = zip((0, 1), texts, columns, strict=True)
+    world.write("k", [f"{t} ||| {text} ||| x= 0 ||| 0 ||| {own}" for t, text, own in rows])
+    world.write("src", ["s t", "s t"])
+    world.weights("w.json", {"x": 1, "same": 1})
+    command = "decode --kbest k --no-docs one --weights w.json --source src --kbest-out o"
+    world.ok(f"{command} --scorer same=consistency")
+    assert [float(line.split(" ||| ")[3]) for line in world.lines("o")] == [0, value]
+    world.write("ignored", "s t\n")
+    world.ok(f"{command} --scorer same=consistency:ignored")
+    words = "=" not in columns[0] or "0=0" in columns[0]
+    assert world.lines("o")[1].split(" ||| ")[3] == ("0" if words else str(value))
+
+
+def test_sentences_without_candidates_are_neither_next_nor_nucleus_nor_read(
+    world: World, models: Mapping[str, Path]
+) -> None:
+    """Scores are those of the document without these sentences."""
+    scored: Callable[[], list[str]] = lambda: [line.split(" ||| ")[2] for line in world.lines("o")]  # noqa: E731
+    command = f"score --kbest k --no-docs one --lm lm={models['dclm-rst']} --source s --parents p"
+    found = []
+    for sentences, parents in (([0, 1, 3], [4, 3, 1]), ([0, 1, 2], [3, 0, 1])):
+        size = sentences[-1] + 1
+        rows = zip(sentences, ("the lamp", "it is lit", "she"), strict=True)
+        world.write("k", [f"{t} ||| {text} ||| x= 0 ||| 0" for t, text in rows])
+        words, numbers = ["9"] * size, ["0"] * size
+        for n, t in enumerate(sentences):
+            words[t], numbers[t] = str(n), str(parents[n])
+        world.write("s", words)
+        world.write("p", numbers)
+        world.ok(f"{command} --out o --no-cache")
+        found.append(scored())
+    assert found[0] == found[1]
+    assert len({*found[0]}) == 3

@@ -1,0 +1,306 @@
+"""The Python interface: as the README shows it, and with the same results as the shell."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.models import save_models
+from support.world import WORDS, World
+
+import rerank
+from decoders.arrays import Pairwise
+from decoders.problem import DocumentProblem
+from rerank import Document, Reranker, RerankError, RerankWarning
+
+Sentences = list[list[tuple[str, Mapping[str, float]]]]
+TALK = Document(
+    "talk-1",
+    [
+        [("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})],
+        [("it sleeps", {"tm": -2.0}), ("he sleeps", {"tm": -1.9})],
+    ],
+)
+
+
+def short(document: Document) -> list[list[int]]:
+    return [[-len(text.split()) for text in sentence] for sentence in document.texts]
+
+
+class SameWord:
+    """Order 1: 1 for a candidate that begins like the one before it."""
+
+    order = 1
+
+    def score(self, document: Document) -> DocumentProblem:
+        first = [[text.split()[0] for text in texts] for texts in document.texts if texts]
+        matrices = [np.zeros((1, len(first[0])))]
+        for before, here in pairwise(first):
+            matrices.append(np.array([[float(a == b) for b in here] for a in before]))
+        return Pairwise(matrices)
+
+
+def test_the_example_of_the_readme_runs_as_written() -> None:
+    from rerank import Document, Reranker
+
+    talk = Document("talk-1", [[("the cat", {"tm": -1.0}), ("a cat", {"tm": -1.2})], [("it sleeps", {"tm": -2.0}), ("he sleeps", {"tm": -1.9})]])  # fmt: skip  # noqa: E501
+    short = lambda document: [[-len(text.split()) for text in sentence] for sentence in document.texts]  # fmt: skip  # noqa: E731, E501
+    reranker = Reranker({"tm": 1.0, "short": 0.1}, scorers={"short": short})
+    (result,) = reranker.decode([talk])
+    assert (result.choices, result.texts) == ((0, 1), ("the cat", "he sleeps"))
+    assert result.score == pytest.approx(-1.0 - 1.9 - 0.1 * 4)
+    assert result.exact
+    assert np.array(result.margins) == pytest.approx([0.2, 0.1])
+
+
+def test_a_scorer_that_sees_the_sentence_before_decides_with_it() -> None:
+    sentences: Sentences = [[("a b", {"x": 0.0})], [("c", {"x": 1.0}), ("a", {"x": 0.5})]]
+    reranker = Reranker({"x": 1.0, "same": 1.0}, scorers={"same": SameWord()})
+    (result,) = reranker.decode([Document("d", sentences)])
+    assert (result.choices, result.texts, result.score) == ((0, 1), ("a b", "a"), 1.5)
+    assert result.margins == (np.inf, 0.5)
+
+
+def test_names_of_the_package_load_numpy_and_torch_when_they_are_used() -> None:
+    program = """
+import sys, rerank
+assert not {"numpy", "torch"} & sys.modules.keys()
+assert {"Reranker", "tune"} <= set(dir(rerank))
+rerank.Reranker
+assert "torch" not in sys.modules
+try:
+    rerank.Rerankr
+except AttributeError as fault:
+    print(fault)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.stderr, done.stdout) == ("", "module 'rerank' has no attribute 'Rerankr'\n")
+
+
+# The same as in the shell
+
+words = st.lists(st.sampled_from(["the", "cat", "it", "sleeps", "é"]), max_size=4).map(" ".join)
+numbers = st.integers(-40, 40).map(lambda n: n / 8)
+candidates = st.tuples(words, st.fixed_dictionaries({"tm": numbers, "lm": numbers}))
+documents = st.lists(
+    st.lists(st.lists(candidates, max_size=3), min_size=1, max_size=3), min_size=1, max_size=3
+).filter(lambda found: any(lists for sentences in found for lists in sentences))
+
+
+def write(world: World, given: list[Document]) -> None:
+    """Documents and the scores of `short` as files."""
+    lines, ids = list[str](), list[str]()
+    for document in given:
+        for found in document.sentences:
+            for text, features in found:
+                columns = " ".join(f"{name}= {value}" for name, value in features.items())
+                lines.append(f"{len(ids)} ||| {text} ||| {columns} ||| 0")
+            ids.append(document.id)
+    scores = [score for document in given for own in short(document) for score in own]
+    files: dict[str, list[Any]] = {"kbest": lines, "docs": ids, "scores": scores}
+    for name, content in files.items():
+        world.write(name, content)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # empty and equal candidates
+@given(documents, st.sampled_from(["auto", "beam", "smc", "mbr"]), st.integers(1, 3))
+def test_results_are_those_of_the_same_documents_in_files(
+    world: World, lists: list[Sentences], search: str, seed: int
+) -> None:
+    given = [Document(f"d{d}", sentences) for d, sentences in enumerate(lists)]
+    write(world, given)
+    weights = {"tm": 1.0, "lm": 0.5, "short": 0.25}
+    world.weights("w.json", weights, alpha=0.5, mbr_spread=0.5)
+    options: dict[str, Any] = {"seed": seed, "n_best": 2 if search in ("beam", "smc") else 1}
+    command = "decode --kbest kbest --docs docs --scores short=scores --weights w.json --summary s"
+    how = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    texts = world.ok(f"{command} --search {search} {how}").lines
+    scale: Any = {"spread" if search == "mbr" else "alpha": 0.5}
+    reranker = Reranker(weights, scorers={"short": short}, search=search, **scale, **options)
+    results = reranker.decode(given)
+    told = world.json("s")["documents"]
+    assert [result.to_dict() for result in results] == told
+    assert [text for result in results for text in result.texts] == texts
+    from_file = Reranker("w.json", scorers={"short": short}, search=search, **options)
+    read = from_file.decode(rerank.read("kbest", "docs"))
+    assert [result.to_dict() for result in read] == told
+    reverse = reranker.decode(given[::-1])[::-1]
+    assert [(one.choices, one.score) for one in reverse] == [(o.choices, o.score) for o in results]
+
+
+def test_language_models_score_as_in_the_shell(
+    world: World, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    lists: list[Sentences] = [
+        [[("the lamp", {"tm": -1.0}), ("a lamp", {"tm": 0.0})], [("it is lit", {"tm": 0.0})]],
+        [[("no light", {"tm": 0.5}), ("she burns", {"tm": 0.0}), ("it", {"tm": -0.5})]],
+    ]
+    folder, weights = tmp_path_factory.mktemp("lm"), {"tm": 1.0, "lm": 0.5, "lmoov": -1.0}
+    save_models({"ccdclm": folder}, WORDS[:9], 4, 6, oov_rate=0.25)
+    given = [Document(f"d{d}", found) for d, found in enumerate(lists)]
+    write(world, given)
+    world.weights("w.json", weights)
+    world.ok(f"decode --kbest kbest --docs docs --lm lm={folder} --weights w.json --summary s")
+    results = Reranker(weights, lm={"lm": folder}, no_cache=True, beam=8).decode(given)
+    told = [(one["choices"], one["score"]) for one in world.json("s")["documents"]]
+    assert [([*one.choices], one.score) for one in results] == told
+
+
+# Reading
+
+
+@pytest.mark.filterwarnings("ignore:.*feature without weight:rerank.RerankWarning")
+def test_lists_are_made_of_the_outputs_of_systems_and_read_again(world: World) -> None:
+    outputs = {"A": ["the cat", "it sleeps"], "B": ["a cat", "he sleeps"]}
+    systems = {name: world.write(name, lines) for name, lines in outputs.items()}
+    documents = rerank.read(systems=systems, no_docs="one")
+    for _ in range(2):
+        (document,) = documents
+        assert document.texts == [["the cat", "a cat"], ["it sleeps", "he sleeps"]]
+    results = Reranker({"sysB": 1.0}, default_weight=0).decode(documents)
+    assert [result.texts for result in results] == [("a cat", "he sleeps")]
+
+
+def test_lists_in_another_encoding_and_their_side_information_are_read(world: World) -> None:
+    lines = "0 ||| un café ||| tm= 1 ||| 1\n0 ||| café ||| tm= 0 ||| 0\n"
+    world.write("list", lines.encode("latin-1"))
+    world.write("src", ["ein Café"])
+    (document,) = rerank.read("list", no_docs="one", encoding="latin-1", side={"source": "src"})
+    assert document.texts == [["un café", "café"]]
+    assert document.sentences[0][1][1] == {"tm": 0}
+    assert document.side["source"] == ["ein Café"]
+
+
+# Warnings, results without documents, lines about a run
+
+
+def test_warnings_are_those_of_python() -> None:
+    impossible: Sentences = [[("a", {"x": -1e100})], [("b", {"x": -1e100})]]
+    with pytest.warns(RerankWarning, match="no possible path"):
+        Reranker({"x": 1.5e208}).decode([Document("d", impossible)])
+    scaled = Reranker({"tm": 9.0}, search="smc", alpha=1.7e308)
+    with pytest.warns(RerankWarning, match="no possible path was found, left with"):
+        (result,) = scaled.decode([TALK])  # scores times the scale are −inf
+    assert (result.choices, result.score) == ((0, 0), -27.0)
+    with pytest.warns(RerankWarning, match="feature without weight; 0 is used: tm"):
+        Reranker({}, default_weight=0.0, scorers={}, sparse={"s": 1.0}).decode([TALK])
+
+
+def test_no_document_has_no_result_and_one_without_candidates_an_empty_one() -> None:
+    assert Reranker({"tm": 1.0}).decode([]) == []
+    (result,) = Reranker({"tm": 1.0}).decode([Document("d", [[], []])])
+    assert (result.choices, result.texts, result.score) == ((None, None), ("", ""), 0.0)
+    assert (result.exact, result.margins, result.near_ties if False else 0) == (
+        True,
+        (None,) * 2,
+        0,
+    )
+
+
+def test_lines_about_a_run_go_to_the_logger(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="rerank"):
+        Reranker({"tm": 1.0}).decode([TALK])
+    assert caplog.messages[0].startswith("search: viterbi, exact")
+
+
+def test_all_zero_weights_are_for_decoders_that_treat_candidates_alike() -> None:
+    sentences: Sentences = [[("a b", {"x": 1.0}), ("b c", {"x": 3.0}), ("b c d", {"x": 2.0})]]
+    (result,) = Reranker({"x": 0.0}, search="mbr").decode([Document("d", sentences)])
+    assert result.texts == ("b c",)  # it shares most words with the others
+
+
+# What is refused (faults of the shell are rows of the table of faults)
+
+IMPOSSIBLE = Document("d", [[], [("a", {"tm": 0.0}), ("b", {"tm": 0.0})]])
+REFUSED: dict[str, tuple[Any, Document, type[Exception], str]] = {
+    "option, nearest": ({"beem": 3}, TALK, TypeError, "^no option 'beem'; did you mean 'beam'"),
+    "option, none near": ({"xyzzy": 3}, TALK, TypeError, "^no option 'xyzzy'; there are alpha, be"),
+    "name taken": ({"scorers": {"tm": short}}, TALK, RerankError, "'tm': talk-1 already has a fea"),
+    "scorer's shape": (
+        {"weights": {"tm": 1.0, "own": 1.0}, "scorers": {"own": lambda d: [[1.0], [1.0]]}},
+        TALK, RerankError, r"'own'.*talk-1",
+    ),
+    "feature": ({"weights": {"x": 1.0}}, TALK, RerankError, "found one of 'x'; there are: tm"),
+    "decoder": ({"search": "beem"}, TALK, RerankError, "no decoder is called 'beem'"),
+    "option of another": ({"search": "beam", "particles": 3}, TALK, RerankError, "--particles"),
+    "all-zero weights": ({"weights": {"tm": 0.0}}, TALK, RerankError, "only --search smc, ffbs, m"),
+    "−inf": (
+        {"weights": {"tm": 1.0, "own": -1.0}, "scorers": {"own": lambda d: [[], [0.0, -np.inf]]}},
+        IMPOSSIBLE, RerankError,
+        r"^scorer 'own', document 'd', sentence 1 \(counted from 0\): −inf under a negative weight",
+    ),
+    "beyond float64": (
+        {"weights": {"tm": -9.0}, "search": "smc", "alpha": 1.7e308}, TALK, RerankError,
+        r"below 1\.8e308, found more; take smaller weights or another --alpha",
+    ),
+    "sums beyond float64": (
+        {"weights": {"tm": -0.85e308}}, TALK, RerankError, r"sums.*below 1\.8e308.*take smaller",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "document", "kind", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_wrong_is_an_error_that_names_it(
+    given: Any, document: Document, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        Reranker(**{"weights": {"tm": 1.0}, **given}).decode([document])
+
+
+def test_an_unknown_option_of_reading_is_named_with_a_similar_one() -> None:
+    with pytest.raises(TypeError, match="no option 'no_doc'; did you mean 'no_docs'"):
+        rerank.read("list", no_doc="one")  # type: ignore[call-arg]
+
+
+# Tuning and evaluation
+
+
+@pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # sentences without candidates
+def test_tuned_weights_are_those_of_tune_mert(world: World) -> None:
+    world.draw()
+    command = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start start.json"
+    world.ok(f"{command} --out w.json")
+    lines = iter(world.lines("dev.ref"))
+    documents = list(rerank.read("dev.kbest", "dev.docs"))
+    references = [[next(lines) for _ in document.sentences] for document in documents]
+    found = rerank.tune(documents, references, start="start.json")
+    tuned = world.json("w.json")
+    assert {name: [*values] for name, values in found.dense.items()} == tuned["weights"]
+    assert found.alpha == tuned["alpha"]
+    start: Any = {"LM0": 0.5, "TM0": [0.25, 0.25], "short": 0.5}
+    how: Any = {"start": start, "features": ["LM0"], "scorers": {"short": short}}
+    one = rerank.tune(documents, references, **how)
+    assert (one.dense["TM0"], one.dense["short"]) == ((0.25, 0.25), (0.5,))
+    with pytest.raises(RerankError, match="document 'w': expected references of 1 sentences"):
+        rerank.tune(documents, [*references[:-1], []], start="start.json")
+    with pytest.raises(TypeError, match="did you mean 'seed'"):
+        rerank.tune(documents, references, seeed=1)  # type: ignore[call-arg]
+
+
+def test_evaluation_is_that_of_the_shell(world: World) -> None:
+    references = [["the cat sat on the mat"], ["he sleeps all day long", "yes he does"]]
+    systems = {
+        "1-best": [["the cat sat on a mat"], ["it sleeps all day", "yes it does"]],
+        "reranked": [["the cat sat on a mat"], ["he sleeps all day long", "yes he does so"]],
+    }
+    for name, texts in (*systems.items(), ("ref", references)):
+        world.write(name, [line for one in texts for line in one])
+    world.write("docs", [*"011"])
+    found = rerank.evaluate(systems, references, seed=3)
+    told = world.ok(
+        "evaluate --docs docs --ref ref --baseline 1-best reranked --seed 3 --format json"
+    ).json
+    assert [one.bleu for one in found.systems] == [one["bleu"] for one in told["systems"]]
+    assert [one.name for one in found.systems] == ["1-best", "reranked"]
+    several = [[[one, "the cat"] for one in document] for document in references]
+    assert rerank.evaluate(systems, several).systems[0].bleu >= found.systems[0].bleu
+    with pytest.raises(ValueError, match="system '1-best': expected a text for each sentence"):
+        rerank.evaluate(systems, references[:1])

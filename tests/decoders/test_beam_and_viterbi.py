@@ -1,0 +1,167 @@
+"""Greedy, beam and Viterbi search against enumeration, ties and lists included."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.problems import (
+    BUILDS,
+    DYADIC,
+    FINITE,
+    LENGTHS,
+    SEEDS,
+    Build,
+    rng,
+)
+
+from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
+from decoders.batching import path_score
+from decoders.beam import beam, full_width, recombine, top_positions
+from decoders.exhaustive import exhaustive
+from decoders.greedy import greedy
+from decoders.problem import Floats, Indices, Path, ScoreError, UnsuitedDecoder
+from decoders.viterbi import Cost, affordable, viterbi
+
+VALUES = st.sampled_from([None, *DYADIC])
+
+
+@settings(max_examples=60)
+@given(build=st.sampled_from(BUILDS), lengths=LENGTHS, seed=SEEDS, values=VALUES, n=SEEDS)
+def test_exact_searches_list_what_enumeration_lists_in_the_same_order(
+    build: Build, lengths: list[int], seed: int, values: Sequence[float] | None, n: int
+) -> None:
+    problem, count = build(lengths, seed, values), math.prod(lengths)
+    n_best = n % count + 1
+    truth = exhaustive(problem, n_best=n_best)
+    for width in (count, full_width(lengths, problem.order), None):
+        assert beam(problem, width=width, n_best=n_best) == truth
+    assert all(path.score == path_score(problem, path.choices) for path in truth)
+    assert greedy(problem).score <= truth[0].score
+    assert beam(problem, width=n % 9 + 1)[0].score <= truth[0].score
+    if build in FINITE:
+        assert viterbi(problem, n_best=n_best) == truth
+        assert viterbi(problem) == truth[:1]
+    if problem.order is None:
+        assert beam(problem, width=1) == [greedy(problem)]
+
+
+# By hand
+
+
+def test_each_context_is_scored_once_and_each_matrix_asked_for_once() -> None:
+    class Counting(Pairwise):
+        def extend(self, states: Indices, t: int) -> tuple[Floats, None]:
+            sizes.append(len(states))
+            return super().extend(states, t)
+
+        def pairwise(self, t: int) -> Floats:
+            asked.append(t)
+            return super().pairwise(t)
+
+    sizes, asked = list[int](), list[int]()
+    problem = Counting([np.zeros((1, 3)), *[np.zeros((3, 3))] * 3])
+    assert len(beam(problem, width=9, n_best=20)) == 20
+    assert sizes == [1, 3, 3, 3]
+    asked.clear()
+    assert viterbi(problem) == [Path((0, 0, 0, 0), 0.0)]
+    assert asked == [0, 1, 2, 3]
+
+
+def test_what_is_worse_than_the_best_by_more_than_the_threshold_is_dropped() -> None:
+    table = HistoryTable([np.array([0.0, 1, -1]), np.array([[9.0], [0], [99]])])
+    for threshold, start in ((0.5, 1), (1, 0), (2, 2)):
+        assert beam(table, width=3, threshold=threshold)[0].choices == (start, 0)
+    impossible = HistoryTable([np.full(2, -np.inf), np.zeros((2, 1))])
+    assert len(beam(impossible, width=2, threshold=0, n_best=2)) == 2
+
+
+# Parts
+
+
+@given(
+    scores=st.lists(st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 0.5, 2.0]), min_size=1, max_size=30),
+    width=st.integers(1, 35),
+)
+def test_top_positions_are_the_first_of_a_stable_sort(scores: list[float], width: int) -> None:
+    ranked = sorted(range(len(scores)), key=lambda i: (-scores[i], i))[:width]
+    assert top_positions(np.array(scores), width).tolist() == sorted(ranked)
+
+
+@given(
+    seed=SEEDS,
+    shape=st.tuples(st.integers(1, 4), st.integers(1, 8)),
+    width=st.none() | st.integers(1, 9),
+    n_best=st.integers(1, 5),
+)
+def test_recombination_keeps_the_best_few_of_the_best_groups(
+    seed: int, shape: tuple[int, int], width: int | None, n_best: int
+) -> None:
+    draws = rng(seed)
+    scores = draws.choice([-np.inf, -1.0, 0.0, 0.5], size=shape)
+    tails = np.unique(draws.integers(4, size=shape[1]), return_inverse=True)[1]
+    groups: dict[tuple[int, int], list[int]] = {}  # in the order of their best
+    for place in sorted(range(scores.size), key=lambda i: (-scores.flat[i], i)):
+        row, column = divmod(place, shape[1])
+        groups.setdefault((row, int(tails[column])), []).append(place)
+    best = list(groups.values())[:width]
+    kept, dropped = recombine(scores, tails, width=width, n_best=n_best)
+    assert kept.tolist() == sorted(place for group in best for place in group[:n_best])
+    assert dropped == (len(best) < len(groups))
+
+
+# What exact search costs, and what it refuses
+
+
+class Expensive(Chain):
+    """Lists too long for their order; never scored."""
+
+    lengths = (100,) * 10
+    order = 4
+
+
+def test_the_cost_counts_states_passes_and_extensions() -> None:
+    # sentence t is scored after 100^min(t, 4) tuples: 1 + 100 + 100^2 + 100^3 + 6 * 100^4 of ten
+    assert Cost.of(Expensive.lengths, 4) == Cost(100**4, 60_101_010.1, 100**5)
+    # each of 50 states keeps 50 paths after the second sentence, then up to n_best
+    assert Cost.of((50,) * 4, 1, 10**5) == Cost(50, (1 + 3 * 50) / 4, 50**4)
+    assert (Cost.of((), 2), Cost.of((5, 7), 0)) == (Cost(1, 0.0, 0), Cost(1, 1.0, 7))
+
+
+def test_exact_search_serves_what_it_can_afford() -> None:
+    matrices = [np.zeros((1, 50)), *[np.zeros((50, 50))] * 4]
+    assert affordable(HistoryTable([np.zeros(9), np.zeros((9, 9))], order=3))
+    assert not affordable(Expensive())
+    assert not affordable(HistoryTable([np.zeros(9)]))
+    assert len(viterbi(Pairwise(matrices[:2]), n_best=10**5)) == 50**2
+    refused = [
+        (HistoryTable([np.zeros(2)]), 1, r"depend on all earlier.*use beam, or exhaustive"),
+        (Expensive(), 1, r"order 4 would hold up to 100,000,000 states .* 60,101,010 passes, 10,0"),
+        (Pairwise(matrices), 5000, r"50 states of 5,000 paths each .* 12,500,000 scores"),
+    ]
+    for problem, n_best, message in refused:
+        with pytest.raises(UnsuitedDecoder, match=message):
+            viterbi(problem, n_best=n_best)
+
+
+@pytest.mark.parametrize(
+    ("width", "n_best", "threshold"), [(0, 1, 0), (4, 0, 0), (4, 1, -0.5), (4, 1, np.nan)]
+)
+def test_invalid_options_of_a_beam_are_refused(width: int, n_best: int, threshold: float) -> None:
+    with pytest.raises(ValueError, match="width and n_best of at least 1 and a threshold"):
+        beam(Unary([]), width=width, n_best=n_best, threshold=threshold)
+
+
+def test_invalid_scores_are_refused_by_sentence_even_where_no_path_would_go() -> None:
+    class Wrong(Unary):
+        def pairwise(self, t: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+            return np.zeros((9, 9))
+
+    with pytest.raises(ScoreError, match=r"^sentence 1, candidate 0 .*NaN"):
+        viterbi(Pairwise([np.array([[0, -np.inf]]), np.array([[0.0], [np.nan]])]))
+    with pytest.raises(ScoreError, match=r"sentence 0 .*shape \(1, 2\), found \(1, 9\)"):
+        beam(Wrong([np.zeros(2)]), width=2)
