@@ -43,10 +43,13 @@ def extracted(world: World) -> World:
         counts = " ".join(map(str, [*pairs, own.ref_len]))
         lists.setdefault(int(t), []).append((f"{dense}{' tag_x=1' * (n % 3 == 0)}", counts))
     features, scores = [], []
-    for t, rows in lists.items():
+    for sentence, rows in lists.items():
         n = len(rows)
-        features += [f"FEATURES_TXT_BEGIN_0 {t} {n} 3 LM0_0 TM0_0 TM0_1 ", *(f for f, _ in rows)]
-        scores += [f"SCORES_TXT_BEGIN_0 {t} {n} 9 BLEU", *(f"{s} " for _, s in rows)]
+        features += [
+            f"FEATURES_TXT_BEGIN_0 {sentence} {n} 3 LM0_0 TM0_0 TM0_1 ",
+            *(f for f, _ in rows),
+        ]
+        scores += [f"SCORES_TXT_BEGIN_0 {sentence} {n} 9 BLEU", *(f"{s} " for _, s in rows)]
         features.append("FEATURES_TXT_END_0")
         scores.append("SCORES_TXT_END_0")
     world.write("features.dat", features)
@@ -177,8 +180,8 @@ def test_files_of_several_rounds_are_merged_and_duplicates_left_out(extracted: W
                 both[part] += "\n".join([" ".join(words), *own, f"{end}_END_0", ""])
         extracted.write(f"1.{name}", both[0])
         extracted.write(f"2.{name}", gzip.compress(both[1].encode()))
-    words = "--features 1.features --features 2.features --scores 1.scores --scores 2.scores"
-    found = extracted.ok(f"tune-moses {words} --out out.json --select none --init init.opt")
+    files = "--features 1.features --features 2.features --scores 1.scores --scores 2.scores"
+    found = extracted.ok(f"tune-moses {files} --out out.json --select none --init init.opt")
     assert columns(extracted) == pytest.approx(plain, rel=1e-9)
     assert f"{n} hypotheses of 12 sentences, 12 duplicates left out\n" in found.err
 

@@ -1,0 +1,65 @@
+"""`rerank train-lm --curve`: a line for every validation, of the figures that training reports."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from support.world import WORDS, World
+
+COLUMNS = ["update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage"]
+TRAIN = (
+    "train-lm --model rnnlm --train text --valid valid --embed 3 --hidden 4 --epochs 2 "
+    "--validations 2 --device cpu --out lm"
+)
+
+
+@pytest.fixture
+def texts(world: World) -> World:
+    rng = np.random.default_rng(1)
+    for name, n in (("text", 60), ("valid", 12)):
+        lines = [" ".join(rng.choice(WORDS, 6)) for _ in range(n)]
+        world.write(
+            name,
+            [
+                line
+                for n, one in enumerate(lines, 1)
+                for line in ([one, ""] if n % 3 == 0 else [one])
+            ],
+        )
+    return world
+
+
+def rows(world: World, name: str) -> list[dict[str, str]]:
+    header, *lines = [line.split("\t") for line in world.lines(name)]
+    assert header == COLUMNS
+    return [dict(zip(COLUMNS, line, strict=True)) for line in lines]
+
+
+def test_a_curve_has_the_perplexities_that_training_reports(texts: World) -> None:
+    """A file that is there is replaced; seconds never fall."""
+    texts.write("curve.tsv", "anything\n")
+    found = texts.ok(TRAIN, "--curve", "curve.tsv")
+    own = rows(texts, "curve.tsv")
+    shown = re.findall(r"perplexity ([\d.]+)", found.err)
+    assert len(own) == 4
+    for row in own:
+        assert any(abs(float(row["valid_perplexity"]) - float(one)) < 0.06 for one in shown)
+    epochs = [float(row["epoch"]) for row in own]
+    assert epochs == sorted(epochs)
+    assert epochs[-1] == 2
+    seconds = [float(row["seconds"]) for row in own]
+    assert seconds == sorted(seconds)
+    updates = [int(row["update"]) for row in own]
+    assert updates == sorted({*updates})
+    assert {row["stage"] for row in own} == {"words"}
+    # of 12 words and the end of a sentence: between perfect prediction and worse than uniform
+    assert all(0 < float(row["training_nats"]) < 2 * np.log(14) for row in own)
+
+
+@pytest.mark.parametrize("path", ["-", "."])
+def test_a_curve_goes_to_a_file_that_can_be_replaced(texts: World, path: str) -> None:
+    found = texts.run(TRAIN, "--curve", path)
+    assert found.exit == 2
+    assert f"--curve {path}: expected a file" in found.err
