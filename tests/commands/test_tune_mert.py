@@ -763,3 +763,53 @@ def test_replicates_are_reported_with_their_mean_and_deviation(drawn: World) -> 
         for name, weight in zip(("LM0", "TM0_0", "TM0_1"), columns(drawn), strict=True)
     )
     assert f"mean of 3 replicates: {listed}\n" in found.err
+
+
+# Runs that were stopped
+
+
+SEARCHED = [
+    "--select none",
+    "--select cv",
+    f"{PAIRS} --select none",
+    f"{PAIRS} --pools exact",
+    "--algorithm pro",
+    "--replicates 2 --select none",
+]
+
+
+@pytest.mark.parametrize("options", SEARCHED)
+def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
+    world: World, options: str
+) -> None:
+    """--strict ends the first run after its searches: no alpha can be fitted."""
+    world.draw(2, "vvwwxxyyzz", ())
+    rows, first = (
+        [line.split(" ||| ") for line in world.lines("dev.kbest")],
+        first_candidates(world),
+    )
+    world.write("dev.ref", first)
+    lines = [
+        f"{t} ||| {text} ||| same= {float(text == first[int(t)])} {rest} ||| 0"
+        for t, text, rest, _ in rows
+    ]
+    world.write("dev.kbest", lines)
+    world.weights("start.json", {"same": 1.0})
+    command = f"{FROM_START} --features same,TM0 {options}"
+    kept_lines = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
+    plain = world.ok(command, RERANK_CACHE="one")
+    assert not kept_lines.search(plain.err)
+    written = world.content("out.json")
+    (world.folder / "out.json").unlink()
+    assert world.run(command, "--strict", RERANK_CACHE="two").exit == 3
+    assert not (world.folder / "out.json").exists()
+    other = (
+        world.ok(command, "--seed", 2, "--length-ratio", 0.9, RERANK_CACHE="two")
+        if "pro" not in options
+        else None
+    )
+    assert other is None or not kept_lines.search(other.err)
+    again = world.ok(command, RERANK_CACHE="two")
+    assert kept_lines.search(again.err)
+    assert world.content("out.json") == written
+    assert not kept_lines.search(world.ok(command, RERANK_CACHE="two").err)
