@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -29,25 +30,26 @@ def decoded(
     return world.ok(f"decode --kbest {kbest} {docs} --lm lm={lm} --out - -q", *more).lines
 
 
-def chosen_after(world: World, lm: str, contexts: Sequence[str], only: str = "") -> list[str]:
+def chosen_after(world: World, lm: str, contexts: Mapping[int, Sequence[str]]) -> list[str]:
     """The choice of each sentence where those before it have one candidate each.
 
-    only: a document; the other sentences are empty.
+    contexts: texts of the sentences before, of each sentence with candidates. Each sentence is a
+    document with its context.
     """
-    documents, lines = world.lines("dev.docs"), world.lines("dev.kbest")
-    with_lists = {int(line.split(" ", 1)[0]) for line in lines}
-    found = []
-    for t, name in enumerate(documents):
-        own = [line for line in lines if line.startswith(f"{t} |||")]
-        if not own or only not in ("", name):
-            found.append("")
-            continue
-        before = [s for s in range(t) if documents[s] == name and s in with_lists]
-        rows = [f"{s} ||| {contexts[s]} ||| LM0= 0 TM0= 0 0 ||| 0" for s in before]
-        world.write("one.kbest", [*rows, *own])
-        world.write("one.docs", documents[: t + 1])
-        more = ("--weights", "w.json")
-        found.append(decoded(world, lm, *more, kbest="one.kbest", docs="--docs one.docs")[t])
+    lines, found = world.lines("dev.kbest"), [""] * len(world.lines("dev.docs"))
+    rows, docs, places = list[str](), list[str](), dict[int, int]()
+    for t, before in contexts.items():
+        for text in before:
+            rows.append(f"{len(docs)} ||| {text} ||| LM0= 0 TM0= 0 0 ||| 0")
+            docs.append(f"d{t}")
+        rows += [f"{len(docs)} {one.split(' ', 1)[1]}" for one in lines if one.startswith(f"{t} ")]
+        places[t] = len(docs)
+        docs.append(f"d{t}")
+    world.write("one.kbest", rows)
+    world.write("one.docs", docs)
+    output = decoded(world, lm, "--weights", "w.json", kbest="one.kbest", docs="--docs one.docs")
+    for t, place in places.items():
+        found[t] = output[place]
     return found
 
 
@@ -60,38 +62,49 @@ def rows(world: World, lm: str, *more: object) -> dict[str, Any]:
 def test_rows_are_the_scores_of_decodings_in_these_contexts(
     drawn: World, model_folders: Mapping[str, Path], name: str
 ) -> None:
-    lm, refs, documents = str(model_folders[name]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
+    lm, refs, docs = str(model_folders[name]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
     found = rows(drawn, lm, "--null-weights", "null.json")
     each = {"docs": "--no-docs each"}
     own = decoded(drawn, lm, "--weights", "w.json")
+    filled = sorted({int(line.split(" ", 1)[0]) for line in drawn.lines("dev.kbest")})
+    before = {t: [s for s in filled if s < t and docs[s] == docs[t]] for t in filled}
     outputs = {
         "as decoded": own,
         "no context": decoded(drawn, lm, "--weights", "w.json", **each),
         "no context, own weights": decoded(drawn, lm, "--weights", "null.json", **each),
         "first candidates": decoded(drawn, lm, "--weights", "w.json", "--top", 1),
-        "references": chosen_after(drawn, lm, refs),
+        "references": chosen_after(drawn, lm, {t: [refs[s] for s in before[t]] for t in filled}),
     }
     assert {*found} == {*outputs, "another document"}
-    for kind, output in outputs.items():
-        assert found[kind]["bleu"] == pytest.approx(bleu(output, refs).score, rel=1e-12), kind
+
+    def values(output: Sequence[str]) -> tuple[float, int]:
         changed = sum(a != b for a, b in zip(output, own, strict=True))
-        assert found[kind]["changed"] == changed, kind
-    # each document has the contexts of another one, whichever that is
-    spans = {
-        d: [t for t, one in enumerate(documents) if one == d] for d in dict.fromkeys(documents)
-    }
-    possible: dict[str, set[int]] = {}
-    for d in ("y", "z"):
-        possible[d] = set()
-        for other in spans.keys() - {d}:
-            texts = list(own)
-            for n, t in enumerate(spans[d]):
-                texts[t] = own[spans[other][n % len(spans[other])]]
-            after = chosen_after(drawn, lm, texts, only=d)
-            possible[d].add(sum(after[t] != own[t] for t in spans[d]))
-    rest = len(documents) - sum(len(spans[d]) for d in possible)
-    least, most = (sum(f(own) for own in possible.values()) for f in (min, max))
-    assert least <= found["another document"]["changed"] <= most + rest
+        return round(bleu(output, refs).score, 9), changed
+
+    def row(kind: str) -> tuple[float, int]:
+        return round(found[kind]["bleu"], 9), found[kind]["changed"]
+
+    for kind, output in outputs.items():
+        assert row(kind) == values(output), kind
+    # each document has the contexts of another one, around again; all are in one cycle
+    spans = {d: [t for t, one in enumerate(docs) if one == d] for d in dict.fromkeys(docs)}
+    after = dict[tuple[str, str], list[str]]()
+    for shift in range(1, len(spans)):
+        others = dict(zip(spans, [*spans][shift:] + [*spans][:shift], strict=True))
+        contexts = {
+            t: [
+                own[spans[others[docs[t]]][(s - spans[docs[t]][0]) % len(spans[others[docs[t]]])]]
+                for s in before[t]
+            ]
+            for t in filled
+        }
+        output = chosen_after(drawn, lm, contexts)
+        after |= {(d, others[d]): [output[t] for t in spans[d]] for d in spans}
+    possible = set()
+    for first, *rest in permutations(spans):
+        cycle = dict(zip((first, *rest), (*rest, first), strict=True))
+        possible.add(values([line for d in spans for line in after[d, cycle[d]]]))
+    assert row("another document") in possible
 
 
 def test_a_single_document_has_no_other_one(

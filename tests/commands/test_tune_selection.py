@@ -205,8 +205,9 @@ def test_where_no_share_is_better_the_start_weights_stay_as_they_are(world: Worl
 @pytest.mark.parametrize("seed", range(3))
 def test_with_context_the_rule_is_that_of_lists_without_context(world: World, seed: int) -> None:
     world.draw(seed, DOCUMENTS, ())
-    world.ok(FROM_START, *PAIRS.split())
+    found = world.ok(FROM_START, *PAIRS.split())
     selection = made(world)["selection"]
+    assert ("\nround 1: " in found.err) == (selection["chosen"]["share"] > 0)
     start, *others = selection["candidates"]
     best = max(selection["candidates"], key=lambda one: float(one["held_out"]))
     assert (selection["chosen"] == start) == (best == start)
@@ -247,7 +248,9 @@ def write_systems(world: World, seed: int, quality: Sequence[float], documents: 
 OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
 
 
-@pytest.mark.parametrize("quality", [(0.9, 0.5, 0.5), (0.7, 0.7, 0.7), (0.5, 0.6, 0.8)], ids=str)
+@pytest.mark.parametrize(
+    "quality", [(1.0, 1.0, 0.5), (0.9, 0.5, 0.5), (0.7, 0.7, 0.7), (0.5, 0.6, 0.8)], ids=str
+)
 @pytest.mark.parametrize("documents", ["uuvvwwxxyyzz", "abcdefghijk"], ids=["six", "eleven"])
 def test_the_start_is_the_best_system_alone_or_beside_the_consensus(
     world: World, documents: str, quality: tuple[float, ...]
