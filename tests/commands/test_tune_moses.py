@@ -210,6 +210,22 @@ def test_weights_without_names_go_by_place(extracted: World) -> None:
         assert columns(extracted) == plain
 
 
+NAMES = [("_0 _1 _2", ["F0", "F1", "F2"]), ("LM TM_0 TM_1", ["LM", "TM_0", "TM_1"])]
+
+
+@pytest.mark.parametrize(("header", "names"), NAMES, ids=["unlabelled", "a label of one value"])
+def test_features_are_named_by_the_header_of_the_blocks(
+    extracted: World, header: str, names: list[str]
+) -> None:
+    extracted.ok(PLAIN)
+    plain = columns(extracted)
+    text = extracted.text("features.dat").replace("LM0_0 TM0_0 TM0_1", header)
+    extracted.write("features.dat", text)
+    extracted.ok(PLAIN)
+    assert made(extracted)["tuned"] == names
+    assert columns(extracted) == plain
+
+
 def test_start_weights_come_before_those_of_an_init_opt(extracted: World) -> None:
     extracted.write("part.ini", "LM0= 1\n")
     found = extracted.ok(PLAIN, "--start", "part.ini", "--init", "init.opt")
