@@ -226,6 +226,49 @@ def test_a_planted_feature_is_found_from_any_start(
     assert weights[0] > abs(weights[1])
 
 
+PLANTED = np.array([1.0, 2.0, -1.0])
+
+
+def plant(world: World, labels: str) -> None:
+    """Lists of which the more words are right, the larger the features times `PLANTED` are.
+
+    labels: format of the three features
+    """
+    rng, lines = np.random.default_rng(3), list[str]()
+    for t in range(30):
+        for values in rng.standard_normal((20, 3)):
+            right = round(24 / (1 + np.exp(-values @ PLANTED)))
+            text = " ".join(f"w{i}" if i < right else "x" for i in range(24))
+            features = labels.format(*values, fixed=values[0] + 2 * values[1])
+            lines.append(f"{t} ||| {text} ||| {features} ||| 0")
+    world.write("dev.kbest", lines)
+    world.write("dev.ref", [" ".join(f"w{i}" for i in range(24))] * 30)
+    world.write("dev.docs", [f"d{t // 3}" for t in range(30)])
+
+
+@pytest.mark.parametrize("select", ["none", "cv"])
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: str) -> None:
+    plant(world, "A= {} B= {} C= {}")
+    world.ok(TUNE, "--select", select, "--algorithm", algorithm)
+    found = np.array(columns(world))
+    cosine = found @ PLANTED / np.linalg.norm(found) / np.linalg.norm(PLANTED)
+    assert cosine > (0.97 if algorithm == "mert" else 0.99)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_fixed_scores_settle_the_scale_of_the_weights(
+    world: World, algorithm: str, size: float
+) -> None:
+    """Two thirds of what is planted are fixed: the weight of the other feature fits in."""
+    plant(world, "fixed= {fixed} C= {2}")
+    world.weights("start.json", {"fixed": size, "C": 0.0})
+    world.ok(FROM_START, "--features", "C", "--select", "none", "--algorithm", algorithm)
+    assert dense(world)["fixed"] == (size,)
+    assert dense(world)["C"][0] == pytest.approx(-size, rel=0.5 if algorithm == "mert" else 0.2)
+
+
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 def test_a_feature_in_other_units_has_the_weight_in_other_units(
     drawn: World, algorithm: str
