@@ -160,23 +160,24 @@ def test_numbers_of_another_tool_are_maximised(small: World) -> None:
 
 
 def cosine(world: World, weights: list[float]) -> float:
-    """Of weights with the start weights, in units of the features' deviation within lists."""
+    """Of weights with the start weights that are not 0, in units of deviations within lists."""
     lists: dict[str, list[list[float]]] = {}
     for line in world.lines("dev.kbest"):
         t, _, features, _ = line.split(" ||| ")
         lists.setdefault(t, []).append([float(v) for v in re.findall(r" (-?[\d.]+)", features)])
     rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists.values()])
-    # five lists of one candidate without features: a gap of each document
-    scale = np.sqrt((rows**2).sum(axis=0))
-    a, b = (
-        scale * [w for own in world.json("start.json")["weights"].values() for w in own],
-        scale * weights,
-    )
+    start = np.array(columns(world, "start.json"))
+    scale = np.sqrt((rows**2).sum(axis=0)) * (start != 0)
+    a, b = scale * start, scale * weights
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
+@pytest.mark.parametrize("tm", [[0.25, 0.25], [0.25, 0]], ids=["all", "one free"])
 @pytest.mark.parametrize("price", [0.5, 20.0])
-def test_leaving_the_direction_of_the_start_has_its_price(drawn: World, price: float) -> None:
+def test_leaving_the_direction_of_the_start_has_its_price(
+    drawn: World, price: float, tm: list[float]
+) -> None:
+    drawn.weights("start.json", {"LM0": 0.5, "TM0": tm})
     found = drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
     truth = bleu(decoded(drawn), drawn.lines("dev.ref")).score
     expected = truth - price * (1 - cosine(drawn, columns(drawn)))
