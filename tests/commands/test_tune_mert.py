@@ -380,13 +380,22 @@ def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
     assert all(0.1 <= weight <= 0.3 for weight in tm)
 
 
-@pytest.mark.parametrize("options", ["", "--range LM0=0:"], ids=["free", "sign"])
+@pytest.mark.parametrize(
+    "options",
+    ["", "--range LM0=0:", "--pools exact", "--replicates 2 --pools exact"],
+    ids=["free", "sign", "exact", "replicates"],
+)
 def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
     drawn: World, options: str
 ) -> None:
     drawn.ok(PLAIN, *PAIRS.split(), *options.split())
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
-    assert dense(drawn)["LM0"][0] >= 0 or not options
+    assert dense(drawn)["LM0"][0] >= 0 or "range" not in options
+
+
+def test_weights_of_pro_sum_to_one(drawn: World) -> None:
+    drawn.ok(FROM_START, "--select", "none", "--algorithm", "pro", *PAIRS.split())
+    assert np.abs(columns(drawn)).sum() == pytest.approx(1)
 
 
 # What is written
