@@ -5,6 +5,7 @@ Truth: sacrebleu's scores of decoded lines, enumeration of all choices, closed f
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from hashlib import sha256
@@ -181,6 +182,20 @@ def test_no_weights_of_two_features_are_better_than_those_found(world: World, se
     every = [bleu(one, world.lines("dev.ref")).score for one in every_choice(world, ["LM0", "TM0"])]
     assert len(every) > 10
     assert made(world)["bleu"] == pytest.approx(max(every), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_weights_within_their_ranges_are_better_than_those_found(
+    world: World, seed: int
+) -> None:
+    """Of order 0 only the direction counts: at most atan(0.3 / 0.4) from the first feature."""
+    world.draw(seed, SMALL, ())
+    two_features(world)
+    world.weights("start.json", {"LM0": 0.5, "TM0": 0.0})
+    world.ok(PLAIN, "--starts", 3, "--range", "LM0=0.4:0.6", "--range", "TM0=-0.3:0.3")
+    every = every_choice(world, ["LM0", "TM0"], math.atan2(0.3, 0.4))
+    best = max(bleu(one, world.lines("dev.ref")).score for one in every)
+    assert made(world)["bleu"] == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("sources", ["", f"{PAIRS} --pools exact"], ids=["alone", "exact"])

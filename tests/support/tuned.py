@@ -180,10 +180,11 @@ def kept(messages: str) -> int:
 # Enumeration
 
 
-def every_choice(world: World, names: Sequence[str]) -> list[list[str]]:
+def every_choice(world: World, names: Sequence[str], most: float = math.pi) -> list[list[str]]:
     """Outputs of all directions of the weights of two features: one of each interval of angles.
 
     Candidates of a list change places where the weights are orthogonal to their difference.
+    most: largest angle between the weights and the first feature's axis
     """
     lists: dict[int, list[tuple[str, tuple[float, float]]]] = {}
     for line in world.lines("dev.kbest"):
@@ -192,7 +193,7 @@ def every_choice(world: World, names: Sequence[str]) -> list[list[str]]:
         lists.setdefault(int(t), []).append(
             (text, (float(values[names[0]]), float(values[names[1]])))
         )
-    angles = {0.0}
+    angles = {0.0, most, 2 * math.pi - most}
     for own in lists.values():
         for (_, a), (_, b) in combinations(own, 2):
             normal = math.atan2(b[0] - a[0], a[1] - b[1])
@@ -201,7 +202,7 @@ def every_choice(world: World, names: Sequence[str]) -> list[list[str]]:
     middles = [(a + b) / 2 for a, b in zip(places, [*places[1:], 2 * math.pi], strict=True)]
     n = len(world.lines("dev.docs"))
     found = []
-    for angle in middles:
+    for angle in (one for one in middles if min(one, 2 * math.pi - one) <= most):
         weights = np.array([math.cos(angle), math.sin(angle)])
         chosen = {
             t: own[int(np.argmax([weights @ v for _, v in own]))][0] for t, own in lists.items()
