@@ -1,0 +1,128 @@
+"""`rerank ablate`: rows are scores of decodings in which the contexts are the only candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tuned import LISTS, bleu
+from support.world import World
+
+KINDS = ("no context", "another document", "as decoded", "references", "first candidates")
+ABLATE = f"ablate {LISTS} --ref dev.ref --weights w.json -q"
+
+
+@pytest.fixture
+def drawn(world: World) -> World:
+    world.draw(5, "xxxyyvzz", (1, 5))
+    weights = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 4.0, "lmoov": -0.5}
+    world.weights("w.json", weights)
+    world.weights("null.json", {**weights, "lm": 0.25})
+    return world
+
+
+def decoded(
+    world: World, lm: str, *more: object, kbest: str = "dev.kbest", docs: str = "--docs dev.docs"
+) -> list[str]:
+    return world.ok(f"decode --kbest {kbest} {docs} --lm lm={lm} --out - -q", *more).lines
+
+
+def chosen_after(world: World, lm: str, contexts: Mapping[int, Sequence[str]]) -> list[str]:
+    """The choice of each sentence where those before it have one candidate each.
+
+    contexts: texts of the sentences before, of each sentence with candidates. Each sentence is a
+    document with its context.
+    """
+    lines, found = world.lines("dev.kbest"), [""] * len(world.lines("dev.docs"))
+    rows, docs, places = list[str](), list[str](), dict[int, int]()
+    for t, before in contexts.items():
+        for text in before:
+            rows.append(f"{len(docs)} ||| {text} ||| LM0= 0 TM0= 0 0 ||| 0")
+            docs.append(f"d{t}")
+        rows += [f"{len(docs)} {one.split(' ', 1)[1]}" for one in lines if one.startswith(f"{t} ")]
+        places[t] = len(docs)
+        docs.append(f"d{t}")
+    world.write("one.kbest", rows)
+    world.write("one.docs", docs)
+    output = decoded(world, lm, "--weights", "w.json", kbest="one.kbest", docs="--docs one.docs")
+    for t, place in places.items():
+        found[t] = output[place]
+    return found
+
+
+def rows(world: World, lm: str, *more: object) -> dict[str, Any]:
+    found = world.ok(ABLATE, "--lm", f"lm={lm}", "--format", "json", *more).json
+    return {system["name"]: system for system in found["systems"]}
+
+
+@pytest.mark.parametrize("name", ["ccdclm", "drnnlm"])
+def test_rows_are_the_scores_of_decodings_in_these_contexts(
+    drawn: World, model_folders: Mapping[str, Path], name: str
+) -> None:
+    lm, refs, docs = str(model_folders[name]), drawn.lines("dev.ref"), drawn.lines("dev.docs")
+    found = rows(drawn, lm, "--null-weights", "null.json")
+    each = {"docs": "--no-docs each"}
+    own = decoded(drawn, lm, "--weights", "w.json")
+    filled = sorted({int(line.split(" ", 1)[0]) for line in drawn.lines("dev.kbest")})
+    before = {t: [s for s in filled if s < t and docs[s] == docs[t]] for t in filled}
+    outputs = {
+        "as decoded": own,
+        "no context": decoded(drawn, lm, "--weights", "w.json", **each),
+        "no context, own weights": decoded(drawn, lm, "--weights", "null.json", **each),
+        "first candidates": decoded(drawn, lm, "--weights", "w.json", "--top", 1),
+        "references": chosen_after(drawn, lm, {t: [refs[s] for s in before[t]] for t in filled}),
+    }
+    assert {*found} == {*outputs, "another document"}
+
+    def values(output: Sequence[str]) -> tuple[float, int]:
+        changed = sum(a != b for a, b in zip(output, own, strict=True))
+        return round(bleu(output, refs).score, 9), changed
+
+    def row(kind: str) -> tuple[float, int]:
+        return round(found[kind]["bleu"], 9), found[kind]["changed"]
+
+    for kind, output in outputs.items():
+        assert row(kind) == values(output), kind
+    # each document has the contexts of another one, around again; all are in one cycle
+    spans = {d: [t for t, one in enumerate(docs) if one == d] for d in dict.fromkeys(docs)}
+    after = dict[tuple[str, str], list[str]]()
+    for shift in range(1, len(spans)):
+        others = dict(zip(spans, [*spans][shift:] + [*spans][:shift], strict=True))
+        contexts = {
+            t: [
+                own[spans[others[docs[t]]][(s - spans[docs[t]][0]) % len(spans[others[docs[t]]])]]
+                for s in before[t]
+            ]
+            for t in filled
+        }
+        output = chosen_after(drawn, lm, contexts)
+        after |= {(d, others[d]): [output[t] for t in spans[d]] for d in spans}
+    possible = set()
+    for first, *rest in permutations(spans):
+        cycle = dict(zip((first, *rest), (*rest, first), strict=True))
+        possible.add(values([line for d in spans for line in after[d, cycle[d]]]))
+    assert row("another document") in possible
+
+
+def test_a_single_document_has_no_other_one(
+    drawn: World, model_folders: Mapping[str, Path]
+) -> None:
+    command = ABLATE.replace("--docs dev.docs", "--no-docs one")
+    found = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
+    names = [system["name"] for system in found["systems"]]
+    assert names == [kind for kind in KINDS if kind != "another document"]
+
+
+def test_every_form_has_a_row_for_each_kind_of_context(
+    drawn: World, model_folders: Mapping[str, Path]
+) -> None:
+    lm = f"lm={model_folders['drnnlm']}"
+    lines = drawn.ok(ABLATE, "--lm", lm).lines
+    assert [line.split("  ")[0] for line in lines[3:8]] == [*KINDS]
+    assert "as decoded 0;" in "\n".join(lines)
+    for form in ("tsv", "latex", "markdown"):
+        text = drawn.ok(ABLATE, "--lm", lm, "--format", form).out
+        assert all(kind in text for kind in KINDS)

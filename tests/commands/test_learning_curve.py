@@ -1,0 +1,129 @@
+"""`rerank train-lm --curve`: a line for every validation, of the figures that training reports."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from support.world import DECODE, WORDS, World
+
+COLUMNS = ["update", "epoch", "seconds", "training_nats", "valid_perplexity", "rate", "stage"]
+TRAIN = (
+    "train-lm --model rnnlm --train text --valid valid --embed 3 --hidden 4 --epochs 2 "
+    "--validations 2 --device cpu --out lm"
+)
+
+
+@pytest.fixture
+def texts(world: World) -> World:
+    rng = np.random.default_rng(1)
+    for name, n in (("text", 60), ("valid", 12)):
+        lines = [" ".join(rng.choice(WORDS, 6)) for _ in range(n)]
+        world.write(
+            name,
+            [
+                line
+                for n, one in enumerate(lines, 1)
+                for line in ([one, ""] if n % 3 == 0 else [one])
+            ],
+        )
+    return world
+
+
+def rows(world: World, name: str) -> list[dict[str, str]]:
+    header, *lines = [line.split("\t") for line in world.lines(name)]
+    assert header == COLUMNS
+    return [dict(zip(COLUMNS, line, strict=True)) for line in lines]
+
+
+def test_a_curve_has_the_perplexities_that_training_reports(texts: World) -> None:
+    """A file that is there is replaced; seconds never fall."""
+    texts.write("curve.tsv", "anything\n")
+    found = texts.ok(TRAIN, "--curve", "curve.tsv")
+    own = rows(texts, "curve.tsv")
+    shown = re.findall(r"perplexity ([\d.]+)", found.err)
+    assert len(own) == 4
+    for row in own:
+        assert any(abs(float(row["valid_perplexity"]) - float(one)) < 0.06 for one in shown)
+    epochs = [float(row["epoch"]) for row in own]
+    assert epochs == sorted(epochs)
+    assert epochs[-1] == 2
+    seconds = [float(row["seconds"]) for row in own]
+    assert seconds == sorted(seconds)
+    updates = [int(row["update"]) for row in own]
+    assert updates == sorted({*updates})
+    assert {row["stage"] for row in own} == {"words"}
+    # of 12 words and the end of a sentence: between perfect prediction and worse than uniform
+    assert all(0 < float(row["training_nats"]) < 2 * np.log(14) for row in own)
+
+
+@pytest.mark.parametrize("path", ["-", "."])
+def test_a_curve_goes_to_a_file_that_can_be_replaced(texts: World, path: str) -> None:
+    found = texts.run(TRAIN, "--curve", path)
+    assert found.exit == 2
+    assert f"--curve {path}: expected a file" in found.err
+
+
+def stopped(world: World, command: str) -> None:
+    """Run a training that is told to stop after its second validation, and stops."""
+
+    def stop() -> None:
+        curve, begun = world.folder / "curve.tsv", time.monotonic()
+        while not curve.exists() or curve.read_bytes().count(b"\n") < 3:
+            if time.monotonic() > begun + 60:
+                return
+            time.sleep(0.002)
+        if curve.read_bytes().count(b"\n") < 20:  # else the training has nearly ended
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    found = world.run(command)
+    thread.join()
+    assert "stopped, state saved" in found.err
+
+
+def test_a_resumed_training_keeps_the_lines_up_to_its_state(texts: World) -> None:
+    """Later lines are of updates that are made again."""
+    command = f"{TRAIN.replace('--epochs 2', '--epochs 30')} --curve curve.tsv"
+    stopped(texts, command)
+    before = texts.lines("curve.tsv")
+    texts.write("curve.tsv", [*before, "99999\t9\t9\t9\t9\t9\twords"])
+    texts.write("other.tsv", "update\tsomething\n")
+    refused = texts.run(command.replace("curve.tsv", "other.tsv"), "--resume")
+    assert refused.exit == 3
+    assert "other.tsv:1: expected the learning curve of the interrupted run" in refused.err
+    assert texts.text("other.tsv") == "update\tsomething\n"
+    texts.ok(command, "--resume")
+    assert texts.lines("curve.tsv")[: len(before)] == before
+    updates = [int(row["update"]) for row in rows(texts, "curve.tsv")]
+    assert updates == sorted({*updates})
+    assert len(updates) == 60
+
+
+@pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [(lambda text: text.partition("\n")[2], 1), (lambda text: text.replace("\t64.5", "\tnan"), 2)],
+    ids=["no header", "not a number"],
+)
+def test_another_file_is_not_drawn_as_a_curve(
+    world: World, change: Callable[[str], str], line: int
+) -> None:
+    curve = "\t".join(COLUMNS) + "\n2\t0.5\t1.5\t4.25\t64.5\t0.1\twords\n"
+    world.ok(f"{DECODE.replace('--out -', '--out out.txt')} --trace ours.trace")
+    command = "report --trace ours.trace --docs dev.docs --ref dev.ref --out page.html"
+    world.write("lm.tsv", curve)
+    world.ok(command, "--figures", "figures", "--curve", "lm=lm.tsv")
+    assert (world.folder / "figures" / "curves.svg").exists()
+    world.write("lm.tsv", change(curve))
+    found = world.run(command, "--figures", "figures", "--curve", "lm=lm.tsv")
+    assert found.exit == 3
+    assert f"lm.tsv:{line}: expected a learning curve, found" in found.err

@@ -1,0 +1,884 @@
+"""`rerank tune-mert`: what it reports is what `rerank decode` reaches with the weights it writes.
+
+Truth: sacrebleu's scores of decoded lines, enumeration of all choices, closed forms.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from support.tuned import (
+    FROM_START,
+    LISTS,
+    PAIRS,
+    TUNE,
+    bleu,
+    columns,
+    decoded,
+    dense,
+    every_choice,
+    first_candidates,
+    kept,
+    made,
+    rounds,
+    two_features,
+)
+from support.world import WORDS, World
+
+PLAIN = f"{FROM_START} --select none --shrink 0"
+SMALL = "yyyvvzzzz"  # documents; v has no candidates
+
+
+@pytest.fixture
+def drawn(world: World) -> World:
+    """Lists whose better candidates have, on the whole, higher scores; two documents small."""
+    world.draw()
+    return world
+
+
+@pytest.fixture
+def small(world: World) -> World:
+    """Six sentences with candidates, in two documents."""
+    world.draw(3, SMALL, (3, 4, 6))
+    return world
+
+
+def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
+    """Lists of many candidates, of which each has some words of its reference."""
+    rng, lines = np.random.default_rng(7), list[str]()
+    references = rng.choice(WORDS, (sentences, 8))
+    for t, reference in enumerate(references):
+        kept = rng.random((candidates, 8)) < rng.random((candidates, 1))
+        texts = np.where(kept, reference, rng.choice(WORDS, (candidates, 8)))
+        values = kept.sum(axis=1)[:, None] + 3 * rng.standard_normal((candidates, 3))
+        for text, (lm, x, y) in zip(texts, values.round(3).tolist(), strict=True):
+            lines.append(f"{t} ||| {' '.join(text)} ||| LM0= {lm} TM0= {x} {y} ||| 0")
+    world.write("dev.kbest", lines)
+    world.write("dev.ref", [" ".join(words) for words in references])
+    world.write("dev.docs", [f"d{t // 2}" for t in range(sentences)])
+    world.weights("start.json", {"LM0": 0.1, "TM0": [0.5, -0.25]})
+
+
+# What is reported
+
+
+LISTS_OF = {
+    "alone": "",
+    "pairs": PAIRS,
+    "codclm": "--lm lm={codclm}",
+    "ccdclm": "--lm lm={ccdclm}",
+}
+REPORTED = [
+    ("alone", "--start start.json"),
+    ("alone", "--select none"),
+    ("alone", "--select none --start start.json --out out.ini"),
+    ("alone", "--select none --algorithm pro"),
+    ("alone", "--select none --algorithm expected-bleu --start start.json"),
+    ("alone", "--select none --replicates 3 --start start.json"),
+    ("pairs", "--start start.json"),
+    ("pairs", "--select none --pools sentences"),
+    ("pairs", "--select none --pools exact --start start.json"),
+    ("pairs", "--select none --algorithm pro --pools conditional"),
+    ("codclm", "--select none --start start.json"),
+    ("ccdclm", "--select none --replicates 2"),
+    ("ccdclm", "--search beam --beam 2 --start start.json"),
+]
+
+
+@pytest.mark.parametrize(("lists", "options"), REPORTED, ids=lambda value: value)
+def test_the_bleu_reported_is_that_of_decoding_with_the_weights_written(
+    drawn: World, model_folders: Mapping[str, Path], lists: str, options: str
+) -> None:
+    sources = LISTS_OF[lists].format_map(model_folders).split()
+    found = drawn.ok(TUNE, *sources, *options.split())
+    search = ["--search", "beam", "--beam", "2"] if "beam" in options else []
+    out = "out.ini" if ".ini" in options else "out.json"
+    truth = bleu(decoded(drawn, *sources, *search, weights=out), drawn.lines("dev.ref"))
+    ratio, first = (
+        truth.sys_len / truth.ref_len,
+        bleu(first_candidates(drawn), drawn.lines("dev.ref")),
+    )
+    assert (
+        f"tuned BLEU {truth.score:.2f} (length ratio {ratio:.3f}); first candidates "
+        f"{first.score:.2f} ({first.sys_len / first.ref_len:.3f})"
+    ) in found.err.splitlines()[-1]
+    if out == "out.json":
+        assert (made(drawn)["bleu"], made(drawn)["length_ratio"]) == (truth.score, ratio)
+        assert "tok:none" in made(drawn)["signature"]
+    else:
+        assert f"# bleu: {truth.score}\n" in drawn.text(out)
+
+
+def test_the_bleu_reported_is_of_all_references_and_of_the_tokenizer_given(drawn: World) -> None:
+    references = [line.replace("the", "a") + ", one!" for line in drawn.lines("dev.ref")]
+    drawn.write("other.ref", references)
+    found = drawn.ok(PLAIN, "--ref", "other.ref", "--tokenize", "13a")
+    both, output = (drawn.lines("dev.ref"), references), decoded(drawn)
+    assert made(drawn)["bleu"] == bleu(output, *both, tokenize="13a").score
+    assert {"nrefs:2", "tok:13a"} <= {*made(drawn)["signature"].split("|")}
+    plain = f"BLEU {bleu(output, *both).score:.2f} (nrefs:2|case:mixed|eff:no|tok:none|"
+    assert plain in next(line for line in found.err.splitlines() if line.startswith("decoded: "))
+
+
+@pytest.mark.parametrize(
+    ("sources", "options"),
+    [("", ""), (PAIRS, ""), (PAIRS, "--pools exact"), (PAIRS, "--algorithm expected-bleu")],
+    ids=["alone", "conditional", "exact", "expected-bleu"],
+)
+def test_the_round_of_the_best_decoded_value_is_kept(
+    drawn: World, sources: str, options: str
+) -> None:
+    found = drawn.ok(PLAIN.replace(" --shrink 0", ""), *sources.split(), *options.split())
+    told = rounds(found.err)
+    values = [one.value for one in told]
+    assert kept(found.err) == values.index(max(values))  # the first of equals
+    start = bleu(
+        decoded(drawn, *sources.split(), "--default-weight", 0, weights="start.json"),
+        drawn.lines("dev.ref"),
+    ).score
+    assert told[0].decoded == round(start, 2)
+    assert told[kept(found.err)].decoded == round(made(drawn)["bleu"], 2)
+    complete = told[1:] if not sources else told[2:] if "exact" in options else []
+    assert [(one.predicted, one.predicted_value) for one in complete] == [
+        (one.decoded, one.value) for one in complete
+    ]
+
+
+@pytest.mark.parametrize(
+    ("features", "fixed", "reason"),
+    [
+        ("", "", "the pool is complete"),
+        (PAIRS, "--pools sentences", "one pool was asked for"),
+        (PAIRS, "", "2 rounds without gain"),
+        (PAIRS, "--pools exact", "3 rounds without gain"),
+    ],
+)
+def test_the_reason_to_stop_is_reported(
+    drawn: World, features: str, fixed: str, reason: str
+) -> None:
+    found = drawn.ok(FROM_START, "--select", "none", *features.split(), *fixed.split())
+    assert f"\nstopped: {reason}\n" in found.err
+    if "gain" in reason:
+        assert len(rounds(found.err)) - 1 - kept(found.err) == int(reason[0])
+
+
+# What is found
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_weights_of_two_features_are_better_than_those_found(world: World, seed: int) -> None:
+    world.draw(seed, SMALL, ())
+    two_features(world)
+    world.ok(PLAIN, "--starts", 3)
+    every = [bleu(one, world.lines("dev.ref")).score for one in every_choice(world, ["LM0", "TM0"])]
+    assert len(every) > 10
+    assert made(world)["bleu"] == pytest.approx(max(every), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_weights_within_their_ranges_are_better_than_those_found(
+    world: World, seed: int
+) -> None:
+    """Of order 0 only the direction counts: at most atan(0.3 / 0.4) from the first feature."""
+    world.draw(seed, SMALL, ())
+    two_features(world)
+    world.weights("start.json", {"LM0": 0.5, "TM0": 0.0})
+    world.ok(PLAIN, "--starts", 3, "--range", "LM0=0.4:0.6", "--range", "TM0=-0.3:0.3")
+    every = every_choice(world, ["LM0", "TM0"], math.atan2(0.3, 0.4))
+    best = max(bleu(one, world.lines("dev.ref")).score for one in every)
+    assert made(world)["bleu"] == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("sources", ["", f"{PAIRS} --pools exact"], ids=["alone", "exact"])
+def test_no_move_of_a_single_weight_is_better(drawn: World, sources: str) -> None:
+    """Where all paths are seen, a search ends where no feature gains."""
+    drawn.ok(PLAIN, *sources.split())
+    best, weights = made(drawn)["bleu"], columns(drawn)
+    search = sources.removesuffix("--pools exact").split()
+    for column in range(len(weights)):
+        for factor in (-1.0, 0.5, 0.9, 1.1, 2.0):
+            moved = [*weights]
+            moved[column] *= factor
+            named = {"LM0": moved[0], "TM0": moved[1:3]} | ({"pairs": moved[3]} if search else {})
+            drawn.weights("moved.json", named)
+            output = decoded(drawn, *search, weights="moved.json")
+            assert bleu(output, drawn.lines("dev.ref")).score <= best + 1e-9
+
+
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+@pytest.mark.parametrize("start", [[0.0, 0.0], [-1.0, 1.0], [0.3, 5.0]], ids=str)
+def test_a_planted_feature_is_found_from_any_start(
+    world: World, algorithm: str, start: list[float]
+) -> None:
+    """LM0 is the number of wrong words, negated; the other feature is noise."""
+    world.draw(4, "wwwwxxxxyyyyzzzz", ())
+    references = world.lines("dev.ref")
+
+    def planted(line: str) -> str:
+        t, text, *_ = line.split(" ||| ")
+        right = sum(a == b for a, b in zip(text.split(), references[int(t)].split(), strict=False))
+        return re.sub(r"LM0= \S+", f"LM0= {right / len(references[int(t)].split()):.3f}", line)
+
+    two_features(world, planted)
+    if any(start):
+        world.weights("start.json", {"LM0": start[0], "TM0": start[1]})
+    world.weights("truth.json", {"LM0": 1.0, "TM0": 0.0})
+    truth = bleu(decoded(world, weights="truth.json"), references).score
+    before = bleu(decoded(world, weights="start.json"), references).score if any(start) else 0.0
+    world.ok(FROM_START if any(start) else TUNE, "--select", "none", "--algorithm", algorithm)
+    assert made(world)["bleu"] >= before
+    assert made(world)["bleu"] > truth - 3
+    weights = columns(world)
+    assert weights[0] > abs(weights[1])
+
+
+PLANTED = np.array([1.0, 2.0, -1.0])
+
+
+def plant(world: World, labels: str) -> None:
+    """Lists of which the more words are right, the larger the features times `PLANTED` are.
+
+    labels: format of the three features
+    """
+    rng, lines = np.random.default_rng(3), list[str]()
+    for t in range(30):
+        for values in rng.standard_normal((20, 3)):
+            right = round(24 / (1 + np.exp(-values @ PLANTED)))
+            text = " ".join(f"w{i}" if i < right else "x" for i in range(24))
+            features = labels.format(*values, fixed=values[0] + 2 * values[1])
+            lines.append(f"{t} ||| {text} ||| {features} ||| 0")
+    world.write("dev.kbest", lines)
+    world.write("dev.ref", [" ".join(f"w{i}" for i in range(24))] * 30)
+    world.write("dev.docs", [f"d{t // 3}" for t in range(30)])
+
+
+@pytest.mark.parametrize("select", ["none", "cv"])
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: str) -> None:
+    plant(world, "A= {} B= {} C= {}")
+    world.ok(TUNE, "--select", select, "--algorithm", algorithm)
+    found = np.array(columns(world))
+    cosine = found @ PLANTED / np.linalg.norm(found) / np.linalg.norm(PLANTED)
+    assert cosine > (0.97 if algorithm == "mert" else 0.99)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_fixed_scores_settle_the_scale_of_the_weights(
+    world: World, algorithm: str, size: float
+) -> None:
+    """Two thirds of what is planted are fixed: the weight of the other feature fits in."""
+    plant(world, "fixed= {fixed} C= {2}")
+    world.weights("start.json", {"fixed": size, "C": 0.0})
+    world.ok(FROM_START, "--features", "C", "--select", "none", "--algorithm", algorithm)
+    assert dense(world)["fixed"] == (size,)
+    assert dense(world)["C"][0] == pytest.approx(-size, rel=0.5 if algorithm == "mert" else 0.2)
+
+
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_a_feature_in_other_units_has_the_weight_in_other_units(
+    drawn: World, algorithm: str
+) -> None:
+    """A power of two, which rounds nothing."""
+    command = f"{FROM_START} --select none --algorithm {algorithm} --out"
+    drawn.ok(command, "plain.json")
+    lines = drawn.lines("dev.kbest")
+    scaled = [re.sub(r"LM0= (\S+)", lambda m: f"LM0= {float(m[1]) / 64!r}", one) for one in lines]
+    drawn.write("dev.kbest", scaled)
+    drawn.weights("start.json", {"LM0": 32.0, "TM0": [0.25, 0.25]})
+    drawn.ok(command, "out.json")
+    plain, (lm, *tm) = np.array(columns(drawn, "plain.json")), columns(drawn)
+    other = np.array([lm / 64, *tm])
+    assert other / np.abs(other).sum() == pytest.approx(plain / np.abs(plain).sum(), rel=1e-6)
+    assert made(drawn)["bleu"] == made(drawn, "plain.json")["bleu"]
+
+
+def test_first_candidates_that_are_the_references_still_give_weights(drawn: World) -> None:
+    """All-zero weights choose the first candidates, too, but decoding would refuse them."""
+    drawn.write("dev.ref", [text or "it" for text in first_candidates(drawn)])
+    drawn.ok(TUNE, "--select", "none")
+    assert any(columns(drawn))
+    assert made(drawn)["bleu"] == bleu(decoded(drawn), drawn.lines("dev.ref")).score
+
+
+# Which weights move
+
+
+def test_features_that_are_not_named_keep_their_weights(drawn: World) -> None:
+    drawn.weights("bad.json", {"LM0": -1.0, "TM0": [-0.5, 0.25], "pairs": -0.25})
+    for names, fixed in (("TM0,pairs", "LM0"), ("LM0", "TM0")):
+        command = f"{TUNE} --start bad.json --select none --features {names}"
+        drawn.ok(command, *PAIRS.split())
+        before, after = dense(drawn, "bad.json"), dense(drawn)
+        moved = {name for name in before if before[name] != after[name]}
+        assert moved
+        assert moved <= {*names.split(",")}
+        assert after[fixed] == before[fixed]
+        assert (
+            made(drawn)["bleu"]
+            == bleu(decoded(drawn, *PAIRS.split()), drawn.lines("dev.ref")).score
+        )
+
+
+def test_sparse_weights_are_used_and_kept(drawn: World) -> None:
+    lines = drawn.lines("dev.kbest")
+    tagged = [
+        line.replace(" ||| 0", " tag_x= 1 ||| 0") if n % 3 else line for n, line in enumerate(lines)
+    ]
+    drawn.write("dev.kbest", tagged)
+    drawn.weights("start.json", {"LM0": 1.0, "TM0": [0.5, 0.25]}, sparse={"tag_x": 2.5})
+    drawn.ok(FROM_START, "--select", "none")
+    assert drawn.json("out.json")["sparse"] == {"tag_x": 2.5}
+    assert made(drawn)["bleu"] == bleu(decoded(drawn), drawn.lines("dev.ref")).score
+
+
+def test_the_total_of_the_list_is_tuned_where_it_is_named(drawn: World) -> None:
+    lines = drawn.lines("dev.kbest")
+    drawn.write("dev.kbest", [f"{line[:-1]}{-(n % 4)}" for n, line in enumerate(lines)])
+    drawn.ok(PLAIN, "--features", "total")
+    assert dense(drawn)["total"] != (0.0,)
+    assert dense(drawn)["LM0"] == (0.5,)
+    assert made(drawn)["bleu"] == bleu(decoded(drawn), drawn.lines("dev.ref")).score
+    drawn.ok(PLAIN)
+    assert "total" not in dense(drawn)
+
+
+def test_features_without_a_start_weight_begin_at_zero_and_are_listed(drawn: World) -> None:
+    drawn.weights("part.json", {"TM0": [0.25, 0.25]})
+    found = drawn.ok(f"{TUNE} --start part.json --select none", *PAIRS.split())
+    assert "features without a weight in part.json begin at 0: LM0, pairs\n" in found.err
+    assert "begin at 0" not in drawn.ok(PLAIN).err
+
+
+BOXES = [
+    {"LM0": (0.4, 0.6), "TM0": (0.1, 0.3)},
+    {"LM0": (-np.inf, 0.7), "TM0_1": (0.2, 0.3)},
+    {"TM0_0": (0.25, 0.25)},
+]
+
+
+@pytest.mark.parametrize("box", BOXES, ids=["boxed", "half open", "a point"])
+@pytest.mark.parametrize("pools", ["conditional", "exact"])
+@pytest.mark.parametrize("sources", ["", PAIRS], ids=["alone", "pairs"])
+def test_weights_stay_within_their_ranges_and_gain(
+    drawn: World, sources: str, pools: str, box: dict[str, tuple[float, float]]
+) -> None:
+    ends = {
+        name: [f"{end:g}" if np.isfinite(end) else "" for end in own] for name, own in box.items()
+    }
+    options = [f"--range={name}={low}:{high}" for name, (low, high) in ends.items()]
+    found = drawn.ok(PLAIN, *sources.split(), "--pools", pools, "--starts", 2, *options)
+    weights = dict(zip(("LM0", "TM0_0", "TM0_1", "pairs"), columns(drawn), strict=False))
+    for name, (low, high) in box.items():
+        for column, weight in weights.items():
+            assert low <= weight <= high or not column.startswith(name), column
+    shown = {n: [e if np.isfinite(e) else None for e in own] for n, own in box.items()}
+    assert made(drawn)["ranges"] == shown
+    values = [one.value for one in rounds(found.err)]
+    assert values[kept(found.err)] == max(values)
+
+
+def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
+    ranges = ["--range", "LM0=0.4:0.6", "--range", "TM0=0.1:0.3"]
+    drawn.ok(PLAIN, "--replicates", 3, *ranges)
+    lm, *tm = columns(drawn)
+    assert 0.4 <= lm <= 0.6
+    assert all(0.1 <= weight <= 0.3 for weight in tm)
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["", "--range LM0=0:", "--pools exact", "--replicates 2 --pools exact"],
+    ids=["free", "sign", "exact", "replicates"],
+)
+def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
+    drawn: World, options: str
+) -> None:
+    drawn.ok(PLAIN, *PAIRS.split(), *options.split())
+    assert np.abs(columns(drawn)).sum() == pytest.approx(1)
+    assert dense(drawn)["LM0"][0] >= 0 or "range" not in options
+
+
+def test_weights_of_pro_sum_to_one(drawn: World) -> None:
+    drawn.ok(FROM_START, "--select", "none", "--algorithm", "pro", *PAIRS.split())
+    assert np.abs(columns(drawn)).sum() == pytest.approx(1)
+
+
+# What is written
+
+
+def test_a_weights_file_says_how_it_was_made(
+    drawn: World, model_folders: Mapping[str, Path]
+) -> None:
+    lm = ["--lm", f"lm={model_folders['rnnlm']}"]
+    drawn.ok(f"{FROM_START} --select none --starts 2 --seed 7 --top 3 --beam 5 --search beam", *lm)
+    found = made(drawn)
+    expected = {
+        "algorithm": "mert",
+        "select": "none",
+        "seed": 7,
+        "random_starts": 2,
+        "threads": 1,
+        "top": 3,
+        "diverse": False,
+        "pools": "auto",
+        "ranges": {},
+        "objective": "corpus BLEU − 1 (1 − cosine with the start)",
+        "tuned": ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"],
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert found["search"] == {"method": "beam", "width": 5}
+    files = ["dev.kbest", "dev.docs", "dev.ref", "start.json"]
+    assert found["inputs"] == [
+        {"file": name, "digest": f"sha256:{sha256(drawn.content(name)).hexdigest()}"}
+        for name in files
+    ]
+    assert found["models"]["lm"]["folder"] == model_folders["rnnlm"].name
+    assert re.fullmatch("[0-9a-f]{16}", found["models"]["lm"]["digest"])
+
+
+@pytest.mark.parametrize("algorithm", ["pro", "expected-bleu"])
+def test_other_tuners_maximise_corpus_bleu_and_nothing_else(world: World, algorithm: str) -> None:
+    """The seed decides what pro draws, and nothing of expected BLEU."""
+    draw_long_lists(world, 4, 300)
+    weights = []
+    for seed in (3, 4, 3):
+        world.ok(FROM_START, "--select", "none", "--algorithm", algorithm, "--seed", seed)
+        found = made(world)
+        assert (found["algorithm"], found["objective"]) == (algorithm, "corpus BLEU")
+        assert "random_starts" not in found
+        weights.append(columns(world))
+    assert weights[0] == weights[2]
+    assert (weights[0] == weights[1]) == (algorithm == "expected-bleu")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        f"{PAIRS} --select none --starts 3",
+        f"{PAIRS} --select none --pools exact --hold-out 0.3",
+        "--replicates 2 --objective chrf --worst 50",
+        "--start start.json --shrink 2",
+    ],
+    ids=["starts", "exact", "replicates", "cv"],
+)
+def test_threads_change_no_byte_but_their_number(drawn: World, options: str) -> None:
+    files = []
+    for n in (1, 3):
+        drawn.ok(TUNE, *options.split(), "--threads", n)
+        files.append(drawn.content("out.json").replace(b'"threads": 3', b'"threads": 1'))
+    assert files[0] == files[1]
+
+
+def test_another_seed_searches_elsewhere(drawn: World) -> None:
+    files = []
+    for seed in (1, 2, 1):
+        drawn.ok(PLAIN, *PAIRS.split(), "--starts", 1, "--seed", seed)
+        files.append(columns(drawn))
+    assert files[0] == files[2] != files[1]
+
+
+MOSES = """# by hand
+[input-factors]
+0
+
+[feature]
+KENLM name=LM0 order=5
+UnknownWordPenalty
+
+[weight]
+UnknownWordPenalty0= 1
+LM0= 0.5  # of the lists
+TM0= 0.25 0.25
+
+[threads]
+2
+"""
+
+
+def test_a_moses_ini_is_a_start_and_keeps_all_but_its_weights(drawn: World) -> None:
+    drawn.write("moses.ini", MOSES)
+    drawn.ok(PLAIN)
+    plain = dense(drawn)
+    drawn.ok(
+        f"tune-mert {LISTS} --ref dev.ref --select none --shrink 0 --start moses.ini "
+        "--base moses.ini --out tuned.ini"
+    )
+    old, new = MOSES.splitlines(), drawn.lines("tuned.ini")
+    assert [line for line in new if not line.startswith(("LM0=", "TM0=", "# alpha"))] == [
+        line for line in old if not line.startswith(("LM0=", "TM0="))
+    ]
+    written = {
+        line.split("= ")[0]: line.split("  #")[0].split("= ")[1] for line in new if "0= " in line
+    }
+    assert tuple(float(w) for w in written["TM0"].split()) == plain["TM0"]
+    assert float(written["LM0"]) == plain["LM0"][0]
+    assert next(line for line in new if line.startswith("LM0=")).endswith("  # of the lists")
+    assert (
+        bleu(decoded(drawn, weights="tuned.ini"), drawn.lines("dev.ref")).score
+        == made(drawn)["bleu"]
+    )
+
+
+def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(
+    drawn: World,
+) -> None:
+    drawn.ok(PLAIN, "-q")
+    piped = PLAIN.replace("dev.kbest", "-").replace("out.json", "-")
+    found = drawn.ok(piped, "-q", stdin=drawn.content("dev.kbest"))
+    assert found.json["weights"] == drawn.json("out.json")["weights"]
+    assert [one["file"] for one in found.json["provenance"]["inputs"]] == [
+        "dev.docs",
+        "dev.ref",
+        "start.json",
+    ]
+    assert drawn.ok(PLAIN.replace("out.json", "-"), "-q").stdout == drawn.content("out.json")
+    assert found.err == ""
+
+
+# The scale of the weights
+
+
+def slope(world: World, alpha: float, scored: str) -> tuple[float, float]:
+    """First two derivatives of the log-likelihood of each list's best candidates, at a scale."""
+    metric = BLEU(tokenize="none", effective_order=True)
+    lists: dict[int, list[tuple[float, float]]] = {}
+    for line in world.lines(scored):
+        t, text, _, total = line.split(" ||| ")
+        score = metric.sentence_score(text, [world.lines("dev.ref")[int(t)]]).score
+        lists.setdefault(int(t), []).append((score, float(total)))
+    first = second = 0.0
+    for own in lists.values():
+        best, totals = max(own)[0], np.array([total for _, total in own])
+        if best > min(own)[0]:
+            powers = np.exp(alpha * (totals - totals.max()))
+            p = powers / powers.sum()
+            first += float(np.mean([total for score, total in own if score == best]) - p @ totals)
+            second -= float(p @ totals**2 - (p @ totals) ** 2)
+    return first, second
+
+
+@pytest.mark.parametrize("sources", ["", PAIRS], ids=["alone", "pairs"])
+def test_alpha_is_the_most_likely_scale_under_the_decoded_path(drawn: World, sources: str) -> None:
+    """Decoding writes all candidates with their totals under the decoded path, in nine digits."""
+    found = drawn.ok(FROM_START, "--select", "none", *sources.split())
+    alpha, error = drawn.json("out.json")["alpha"], made(drawn)["alpha_error"]
+    decoded(drawn, *sources.split(), "--kbest-out", "all.kbest")
+    below, above = (slope(drawn, alpha * factor, "all.kbest")[0] for factor in (0.99, 1.01))
+    assert below > 0 > above
+    there, curvature = slope(drawn, alpha, "all.kbest")
+    assert abs(there) < 1e-5 * (below - above)
+    assert error == pytest.approx((-curvature) ** -0.5, rel=1e-4)
+    lists = made(drawn)["alpha_lists"]
+    assert (
+        f"alpha {alpha:.3g} ± {error:.2g} (likelihood of the best candidates of {lists} lists)\n"
+        in found.err
+    )
+
+
+def test_two_candidates_have_the_odds_of_the_better_one_on_top(world: World) -> None:
+    """Closed form: the logistic of alpha · gap is n / (n + m); its error that of a logit, ÷ gap."""
+    n, m = 5, 2
+    lists = [("the lamp is lit", "it burns now still")] * n + [
+        ("it burns now still", "the lamp is lit")
+    ] * m
+    world.write(
+        "dev.kbest",
+        [
+            f"{t} ||| {text} ||| s= {score} ||| 0"
+            for t, own in enumerate(lists)
+            for text, score in zip(own, (0.5, 0.0), strict=True)
+        ],
+    )
+    world.write("dev.docs", "abcdefg"[: n + m].replace("", "\n").strip() + "\n")
+    world.write("dev.ref", ["the lamp is lit"] * (n + m))
+    world.weights("start.json", {"s": 1.0})
+    world.ok(FROM_START, "--select", "none", "--features", "s")
+    (weight,) = columns(world)
+    alpha, error = world.json("out.json")["alpha"], made(world)["alpha_error"]
+    assert alpha == pytest.approx(np.log(n / m) / (0.5 * weight), rel=1e-6)
+    assert error == pytest.approx(np.sqrt(1 / n + 1 / m) / (0.5 * weight), rel=1e-6)
+    assert made(world)["alpha_lists"] == n + m
+
+
+NO_ALPHA = {
+    "highest": ({"same": 1.0}, "the best candidates score highest, at any scale"),
+    "lowest": ({"same": -1.0}, "the best candidates do not score above the others"),
+}
+
+
+@pytest.mark.parametrize("case", NO_ALPHA)
+def test_without_a_most_likely_scale_none_is_written(drawn: World, case: str) -> None:
+    """The references are the first candidates, and a feature says whether one is."""
+    start, message = NO_ALPHA[case]
+    first = first_candidates(drawn)
+    rows = [line.split(" ||| ") for line in drawn.lines("dev.kbest")]
+    drawn.write(
+        "dev.kbest",
+        [f"{t} ||| {text} ||| same= {float(text == first[int(t)])} ||| 0" for t, text, *_ in rows],
+    )
+    drawn.write("dev.ref", [text or "it" for text in first])
+    drawn.weights("start.json", start)
+    found = drawn.ok(
+        FROM_START, "--select", "none", *(["--range", "same=:0"] if start["same"] < 0 else [])
+    )
+    assert drawn.json("out.json")["alpha"] is None
+    assert f"no alpha is fitted: {message}" in found.err
+    assert "alpha_error" not in made(drawn)
+
+
+# Flatness
+
+
+def test_within_its_flat_range_a_weight_loses_a_tenth_of_a_point_at_most(drawn: World) -> None:
+    """Decoded just inside and just outside of both ends; without context, ranges are exact."""
+    drawn.ok(PLAIN)
+    flat, weights, best, ends = made(drawn)["flat"], columns(drawn), made(drawn)["bleu"], 0
+    assert list(flat) == ["LM0", "TM0_0", "TM0_1"]
+
+    def value(moved: list[float]) -> float:
+        drawn.weights("moved.json", {"LM0": moved[0], "TM0": moved[1:]})
+        return bleu(decoded(drawn, weights="moved.json"), drawn.lines("dev.ref")).score
+
+    for column, (low, high) in enumerate(flat.values()):
+        for end, out in ((low, -1e-9), (high, 1e-9)):
+            if end is not None:
+                inside, beyond = ([*weights] for _ in range(2))
+                inside[column], beyond[column] = end - out, end + out
+                assert value(inside) >= best - 0.1 > value(beyond)
+                ends += 1
+    assert ends >= 3
+
+
+@pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
+@pytest.mark.parametrize(
+    ("suffix", "magic"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_a_plot_changes_no_weight(small: World, suffix: str, magic: bytes) -> None:
+    small.ok(PLAIN)
+    plain = small.content("out.json")
+    small.ok(PLAIN, "--plot", f"surface.{suffix}")
+    assert small.content("out.json") == plain
+    assert magic in small.content(f"surface.{suffix}")
+
+
+# Lists that tell little
+
+
+def test_constant_features_keep_their_share_of_the_weights(drawn: World) -> None:
+    drawn.write(
+        "dev.kbest", [one.replace(" LM0=", " C0= 7 LM0=") for one in drawn.lines("dev.kbest")]
+    )
+    drawn.weights("start.json", {"C0": 2.0, "LM0": 1.0, "TM0": [4.0, 1.0]})
+    for select in ("none", "cv"):
+        found = drawn.ok(FROM_START, "--shrink", 0, "--select", select)
+        assert found.err.count("constant feature, whose weight stays as given: C0") == 1
+    drawn.ok(FROM_START, "--shrink", 0, "--select", "none")
+    assert dense(drawn)["C0"][0] == pytest.approx(0.25)
+    assert np.abs(columns(drawn)).sum() == pytest.approx(1)
+
+
+def test_features_that_are_equal_are_named(drawn: World) -> None:
+    lines = [re.sub(r"LM0= (\S+)", r"LM0= \1 X0= \1", line) for line in drawn.lines("dev.kbest")]
+    drawn.write("dev.kbest", lines)
+    found = drawn.ok(PLAIN)
+    assert "only the sum of their weights counts: X0 = LM0" in found.err
+
+
+def test_lists_without_a_match_leave_the_start(drawn: World) -> None:
+    drawn.write("dev.ref", ["unheard"] * 15)
+    for select in ("none", "cv"):
+        found = drawn.ok(FROM_START, "--select", select)
+        assert dense(drawn) == {"LM0": (0.5,), "TM0": (0.25, 0.25)}
+        assert "without a 4-gram match, where BLEU is nothing but its smoothing" in found.err
+    assert "no alpha is fitted: in no list do both BLEU and the score differ" in found.err
+
+
+def test_candidates_that_are_all_alike_leave_the_start(world: World) -> None:
+    world.draw(1, "xxyy", ())
+    lines = [line.split(" ||| ") for line in world.lines("dev.kbest")]
+    same = {line[0]: world.lines("dev.ref")[int(line[0])] for line in lines}
+    world.write("dev.kbest", [" ||| ".join([t, same[t], *rest]) for t, _, *rest in lines])
+    world.ok(PLAIN)
+    assert columns(world) == pytest.approx([0.5, 0.25, 0.25])
+    assert made(world)["bleu"] == pytest.approx(100)
+
+
+# Memory
+
+
+@pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
+def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algorithm: str) -> None:
+    """Arrays of 64 KiB go to files: the process is larger than the memory it may take."""
+    draw_long_lists(world, 24, 400)
+    command = f"{FROM_START} --algorithm {algorithm}"
+    world.ok(command, "--memory", "1T")
+    plain = world.content("out.json")
+    found = world.ok(command, "--memory", "256M")
+    assert world.content("out.json") == plain
+    assert "candidates that did not fit into memory: " in found.err
+
+
+# Held-out documents and replicates
+
+
+def of_documents(world: World, lines: list[str], names: list[str]) -> Any:
+    """sacrebleu's score of the lines of some documents."""
+    rows = zip(world.lines("dev.docs"), lines, world.lines("dev.ref"), strict=True)
+    texts = [(text, reference) for name, text, reference in rows if name in names]
+    return bleu(*zip(*texts, strict=True)).score
+
+
+@pytest.mark.parametrize("pools", ["auto", "exact"])
+def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World, pools: str) -> None:
+    found = drawn.ok(PLAIN, *PAIRS.split(), "--hold-out", 0.4, "--seed", 3, "--pools", pools)
+    held = made(drawn)["held_out"]
+    assert len(held["documents"]) == 2
+    output = decoded(drawn, *PAIRS.split())
+    begin = decoded(drawn, *PAIRS.split(), "--default-weight", 0, weights="start.json")
+    expected = {
+        "first candidates": of_documents(drawn, first_candidates(drawn), held["documents"]),
+        "start weights": of_documents(drawn, begin, held["documents"]),
+        "tuned weights": of_documents(drawn, output, held["documents"]),
+    }
+    assert held["bleu"] == held["objective"] == expected
+    rest = [name for name in ("x", "y", "z", "w") if name not in held["documents"]]
+    assert made(drawn)["bleu"] == of_documents(drawn, output, rest)
+    start, end = expected["start weights"], expected["tuned weights"]
+    change = "fell" if end < start else "rose" if end > start else "stayed"
+    assert (
+        f"; held-out BLEU {change}: start weights {start:.2f}, tuned weights {end:.2f}" in found.err
+    )
+    assert f"held out: {', '.join(held['documents'])}\n" in found.err
+
+
+@pytest.mark.parametrize("options", ["--select none", "--select none --replicates 2", ""])
+def test_weights_do_not_depend_on_held_out_documents(drawn: World, options: str) -> None:
+    drawn.ok(TUNE, "--hold-out", 0.4, *options.split())
+    plain, held = drawn.json("out.json"), made(drawn)["held_out"]
+    assert list(held["bleu"]) == ["first candidates", "tuned weights"]
+    names, lines = drawn.lines("dev.docs"), drawn.lines("dev.ref")
+    drawn.write(
+        "dev.ref",
+        [
+            "no one burns" if name in held["documents"] else line
+            for name, line in zip(names, lines, strict=True)
+        ],
+    )
+    drawn.ok(TUNE, "--hold-out", 0.4, *options.split())
+    other = drawn.json("out.json")
+    assert (other["weights"], other["alpha"]) == (plain["weights"], plain["alpha"])
+    assert other["provenance"]["bleu"] == plain["provenance"]["bleu"]
+    assert other["provenance"]["held_out"]["bleu"] != held["bleu"]
+
+
+def test_a_seed_decides_which_documents_are_held_out(small: World) -> None:
+    held = set[str]()
+    for seed in range(5):
+        small.ok(PLAIN, "--hold-out", 0.01, "--seed", seed)
+        held.add(*made(small)["held_out"]["documents"])
+    assert held == {"y", "z"}
+
+
+def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(
+    drawn: World,
+) -> None:
+    """Documents and seeds as numpy draws them from the seed; each with as much effort."""
+    drawn.ok(PLAIN, "--replicates", 2, "--seed", 5)
+    found, spread = columns(drawn), made(drawn)["replicates"]["spread"]
+    kbest, docs, refs = (drawn.lines(f"dev.{end}") for end in ("kbest", "docs", "ref"))
+    documents = [[t for t, name in enumerate(docs) if name == d] for d in "xyzw"]
+    rng, weights = np.random.default_rng(5), list[Any]()
+    for seed in np.random.SeedSequence(5).generate_state(2).tolist():
+        chosen = sorted(rng.integers(4, size=4).tolist())
+        sentences = [(f"{place}", t) for place, d in enumerate(chosen) for t in documents[d]]
+        rows = {
+            t: [one.split(" ", 1)[1] for one in kbest if one.split()[0] == str(t)]
+            for t in range(15)
+        }
+        drawn.write(
+            "drawn.kbest", [f"{n} {row}" for n, (_, t) in enumerate(sentences) for row in rows[t]]
+        )
+        drawn.write("drawn.docs", [name for name, _ in sentences])
+        drawn.write("drawn.ref", [refs[t] for _, t in sentences])
+        command = PLAIN.replace("dev.", "drawn.").replace("out.json", "one.json")
+        drawn.ok(command, "--seed", seed)
+        one = np.array(columns(drawn, "one.json"))
+        weights.append(one / np.abs(one).sum())
+    mean = np.mean(weights, axis=0)
+    norm = np.abs(mean).sum()
+    assert found == pytest.approx(mean / norm, rel=1e-9)
+    deviations = np.std(weights, axis=0, ddof=1) / norm
+    assert [*spread.values()] == pytest.approx(deviations, rel=1e-9, abs=1e-12)
+
+
+def test_replicates_are_reported_with_their_mean_and_deviation(drawn: World) -> None:
+    found = drawn.ok(PLAIN, "--replicates", 3)
+    made_of = made(drawn)["replicates"]
+    scores = re.findall(r"^replicate \d, all documents: BLEU ([\d.]+),", found.err, re.MULTILINE)
+    assert scores == [f"{one:.2f}" for one in made_of["bleu"]]
+    listed = ", ".join(
+        f"{name} {weight:.4f} ± {made_of['spread'][name]:.4f}"
+        for name, weight in zip(("LM0", "TM0_0", "TM0_1"), columns(drawn), strict=True)
+    )
+    assert f"mean of 3 replicates: {listed}\n" in found.err
+
+
+# Runs that were stopped
+
+
+SEARCHED = [
+    "--select none",
+    "--select cv",
+    f"{PAIRS} --select none",
+    f"{PAIRS} --pools exact",
+    "--algorithm pro",
+    "--replicates 2 --select none",
+]
+
+
+@pytest.mark.parametrize("options", SEARCHED)
+def test_searches_of_a_run_that_failed_are_kept_for_the_next_and_change_nothing(
+    world: World, options: str
+) -> None:
+    """--strict ends the first run after its searches: no alpha can be fitted."""
+    world.draw(2, "vvwwxxyyzz", ())
+    rows, first = (
+        [line.split(" ||| ") for line in world.lines("dev.kbest")],
+        first_candidates(world),
+    )
+    world.write("dev.ref", first)
+    lines = [
+        f"{t} ||| {text} ||| same= {float(text == first[int(t)])} {rest} ||| 0"
+        for t, text, rest, _ in rows
+    ]
+    world.write("dev.kbest", lines)
+    world.weights("start.json", {"same": 1.0})
+    command = f"{FROM_START} --features same,TM0 {options}"
+    kept_lines = re.compile(r"^kept from a run that was stopped: (\d+) searches for weights$", re.M)
+    plain = world.ok(command, RERANK_CACHE="one")
+    assert not kept_lines.search(plain.err)
+    written = world.content("out.json")
+    (world.folder / "out.json").unlink()
+    assert world.run(command, "--strict", RERANK_CACHE="two").exit == 3
+    assert not (world.folder / "out.json").exists()
+    if "pro" not in options:
+        other = world.ok(command, "--length-ratio", 0.9, RERANK_CACHE="two")
+        assert not kept_lines.search(other.err)
+    world.write("dev.ref", ["the lamp is lit", *first[1:]])
+    folds = [] if "--select none" in options else ["1"]  # the first document is left out of one
+    assert kept_lines.findall(world.ok(command, RERANK_CACHE="two").err) == folds
+    world.write("dev.ref", first)
+    again = world.ok(command, RERANK_CACHE="two")
+    assert kept_lines.search(again.err)
+    assert world.content("out.json") == written
+    assert not kept_lines.search(world.ok(command, RERANK_CACHE="two").err)

@@ -1,0 +1,265 @@
+"""`rerank tune-moses` on the files that Moses' extractor would write.
+
+Truth: sacrebleu's counts, choices in plain Python, and `tune-mert` on the lists themselves.
+"""
+
+from __future__ import annotations
+
+import gzip
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import sacrebleu
+from support.tuned import columns, dense, made
+from support.world import World
+
+MOSES = "tune-moses --features features.dat --scores scores.dat --out out.json"
+PLAIN = f"{MOSES} --select none"
+INI = """\
+[feature]
+KENLM name=LM0
+UnknownWordPenalty
+[weight]
+UnknownWordPenalty0= 1
+LM0= 1 # of words
+TM0= 0.5 0.25
+[threads]
+4
+"""
+
+
+@pytest.fixture
+def extracted(world: World) -> World:
+    """Drawn lists, and the extractor's files of them; each third hypothesis has tag_x."""
+    world.draw(11, "abcdefghijkl", ())
+    references = world.lines("dev.ref")
+    lists: dict[int, list[tuple[str, str]]] = {}
+    for n, line in enumerate(world.lines("dev.kbest")):
+        t, text, values, _ = line.split(" ||| ")
+        own = sacrebleu.corpus_bleu([text], [[references[int(t)]]], tokenize="none", force=True)
+        pairs = [count for both in zip(own.counts, own.totals, strict=True) for count in both]
+        dense = values.replace("LM0= ", "").replace("TM0= ", "")
+        counts = " ".join(map(str, [*pairs, own.ref_len]))
+        lists.setdefault(int(t), []).append((f"{dense}{' tag_x=1' * (n % 3 == 0)}", counts))
+    features, scores = [], []
+    for sentence, rows in lists.items():
+        n = len(rows)
+        features += [
+            f"FEATURES_TXT_BEGIN_0 {sentence} {n} 3 LM0_0 TM0_0 TM0_1 ",
+            *(f for f, _ in rows),
+        ]
+        scores += [f"SCORES_TXT_BEGIN_0 {sentence} {n} 9 BLEU", *(f"{s} " for _, s in rows)]
+        features.append("FEATURES_TXT_END_0")
+        scores.append("SCORES_TXT_END_0")
+    world.write("features.dat", features)
+    world.write("scores.dat", scores)
+    world.write("moses.ini", INI)
+    world.write("init.opt", "1 0.5 0.25\n0 0 0\n1 1 1\n")
+    world.weights("start.json", {"LM0": 1.0, "TM0": [0.5, 0.25]}, sparse={"tag_x": -4.5})
+    return world
+
+
+def bleu_by_hand(world: World, name: str) -> float:
+    """BLEU of what weights choose, from the files, in plain Python."""
+    weights, sums = world.json(name), np.zeros(9, int)
+    known = [w for own in weights["weights"].values() for w in own]
+    files = [world.text(f).split("_END_0\n")[:-1] for f in ("features.dat", "scores.dat")]
+    for features, scores in zip(*files, strict=True):
+        best, chosen = -np.inf, ""
+        for row, counts in zip(features.split("\n")[1:-1], scores.split("\n")[1:-1], strict=True):
+            score = weights["sparse"].get("tag_x", 0.0) if "tag_x=1" in row else 0.0
+            values = [float(token) for token in row.split() if "=" not in token]
+            for value, weight in zip(values, known, strict=True):
+                score += value * weight
+            if score > best:
+                best, chosen = score, counts
+        sums += np.array(chosen.split(), int)
+    counts, totals = sums[0:8:2].tolist(), sums[1:8:2].tolist()
+    own = sacrebleu.BLEU.compute_bleu(counts, totals, int(sums[1]), int(sums[8]), "exp")
+    return float(own.score)
+
+
+STARTS = ["", "--init init.opt", "--start start.json", "--start moses.ini"]
+
+
+@pytest.mark.parametrize("select", ["none", "cv"])
+@pytest.mark.parametrize("start", STARTS, ids=["zeros", "init.opt", "json", "moses.ini"])
+def test_the_bleu_reported_is_that_of_the_weights_written(
+    extracted: World, start: str, select: str
+) -> None:
+    found = extracted.ok(MOSES, "--select", select, *start.split())
+    truth = bleu_by_hand(extracted, "out.json")
+    assert made(extracted)["bleu"] == pytest.approx(truth, rel=1e-12)
+    assert (
+        f"tuned BLEU {truth:.2f} (length ratio {made(extracted)['length_ratio']:.3f})" in found.err
+    )
+    if "json" in start:
+        assert (
+            f"; start {bleu_by_hand(extracted, 'start.json'):.2f} (" in found.err.splitlines()[-1]
+        )
+    assert ("selection" in made(extracted)) == (select == "cv")
+    assert made(extracted)["statistics"] == "Moses' extractor"
+    assert made(extracted)["tuned"] == ["LM0", "TM0_0", "TM0_1"]
+
+
+SAME = [
+    "--shrink 0 --start start.json",
+    "--start moses.ini",
+    "--length-ratio 0.9 --length-price 20 --start moses.ini",
+    "--shrink 0 --start start.json --seed 4 --starts 3 --threads 2",
+    "--shrink 0 --start start.json --range LM0=0.5:2 --range TM0_1=0:",
+    "--algorithm expected-bleu --start start.json",
+]
+
+
+@pytest.mark.parametrize("options", SAME)
+def test_lists_and_their_files_lead_to_the_same_weights(extracted: World, options: str) -> None:
+    """With each sentence as a document; gaps of tune-mert change the last bits."""
+    mert = "tune-mert --kbest dev.kbest --no-docs each --ref dev.ref --out mert.json --select none"
+    lines, tagged = extracted.lines("dev.kbest"), []
+    for n, line in enumerate(lines):
+        tagged.append(line.replace(" ||| 0", " tag_x= 1 ||| 0") if n % 3 == 0 else line)
+    extracted.write("dev.kbest", tagged)
+    extracted.ok(mert, *options.split())
+    found = extracted.ok(PLAIN, *options.split())
+    one, two = made(extracted), made(extracted, "mert.json")
+    assert columns(extracted) == pytest.approx(columns(extracted, "mert.json"), rel=1e-6)
+    for key in (
+        "algorithm",
+        "objective",
+        "seed",
+        "bleu",
+        "length_ratio",
+        "alpha_lists",
+        "ranges",
+        "threads",
+    ):
+        assert one[key] == two[key]
+    alphas = [extracted.json(name)["alpha"] for name in ("out.json", "mert.json")]
+    assert alphas[0] == pytest.approx(alphas[1], rel=1e-6)
+    for name, ends in one["flat"].items():
+        truth = [np.nan if end is None else end for end in two["flat"][name]]
+        assert [np.nan if e is None else e for e in ends] == pytest.approx(
+            truth, rel=1e-6, nan_ok=True
+        )
+    assert f"maximised: {one['objective']}\n" in found.err
+
+
+def test_features_that_are_not_named_keep_their_weights(extracted: World) -> None:
+    extracted.write("bad.ini", "LM0= -1\nTM0= 0.5 0.25\n")
+    extracted.ok(PLAIN, "--start", "bad.ini", "--tune", "LM0")
+    assert dense(extracted)["TM0"] == (0.5, 0.25)
+    assert dense(extracted)["LM0"] > (0.0,)
+    assert made(extracted)["tuned"] == ["LM0"]
+    assert made(extracted)["bleu"] == pytest.approx(bleu_by_hand(extracted, "out.json"), rel=1e-12)
+
+
+def test_weights_stay_within_their_ranges(extracted: World) -> None:
+    ranges = ["--range", "LM0=0.75:1.25", "--range", "TM0=0.25:0.5"]
+    extracted.ok(PLAIN, "--init", "init.opt", *ranges)
+    lm, *tm = columns(extracted)
+    assert 0.75 <= lm <= 1.25
+    assert all(0.25 <= weight <= 0.5 for weight in tm)
+    assert made(extracted)["ranges"] == {"LM0": [0.75, 1.25], "TM0": [0.25, 0.5]}
+
+
+def test_files_of_several_rounds_are_merged_and_duplicates_left_out(extracted: World) -> None:
+    """Parts of the lists in two pairs of files, the second of them compressed."""
+    extracted.ok(PLAIN, "--init", "init.opt")
+    plain, n = columns(extracted), len(extracted.lines("dev.kbest"))
+    for name in ("features", "scores"):
+        *blocks, _ = extracted.text(f"{name}.dat").split("_END_0\n")
+        both = ["", ""]
+        for block in blocks:
+            head, *rows = block.split("\n")[:-1]
+            end = block.split("\n")[-1]
+            for part, own in enumerate((rows[:2], rows[1:])):
+                words = head.split(" ")
+                words[2] = str(len(own))
+                both[part] += "\n".join([" ".join(words), *own, f"{end}_END_0", ""])
+        extracted.write(f"1.{name}", both[0])
+        extracted.write(f"2.{name}", gzip.compress(both[1].encode()))
+    files = "--features 1.features --features 2.features --scores 1.scores --scores 2.scores"
+    found = extracted.ok(f"tune-moses {files} --out out.json --select none --init init.opt")
+    assert columns(extracted) == pytest.approx(plain, rel=1e-9)
+    assert f"{n} hypotheses of 12 sentences, 12 duplicates left out\n" in found.err
+
+
+def test_a_moses_ini_keeps_all_but_its_weights(extracted: World) -> None:
+    extracted.ok(PLAIN, "--start", "moses.ini")
+    extracted.ok(
+        PLAIN.replace("out.json", "tuned.ini"), "--start", "moses.ini", "--base", "moses.ini"
+    )
+    old, new = INI.splitlines(), extracted.lines("tuned.ini")
+    assert new.pop(3) == f"# alpha: {extracted.json('out.json')['alpha']}"
+    assert [line for n, line in enumerate(new) if n not in (5, 6)] == [
+        line for n, line in enumerate(old) if n not in (5, 6)
+    ]
+    assert new[5] == f"LM0= {dense(extracted)['LM0'][0]} # of words"
+    assert new[6] == f"TM0= {' '.join(map(str, dense(extracted)['TM0']))}"
+
+
+def test_weights_without_names_go_by_place(extracted: World) -> None:
+    extracted.write("weights.txt", "1 0.5 0.25 \n")
+    extracted.write("mira.out", "F0 1\nF1 0.5\nF2 0.25\ntag_x -4.5\n")
+    for one, other in (("moses.ini", "weights.txt"), ("start.json", "mira.out")):
+        extracted.ok(PLAIN, "--start", one)
+        plain = columns(extracted)
+        extracted.ok(PLAIN, "--start", other)
+        assert columns(extracted) == plain
+
+
+NAMES = [("_0 _1 _2", ["F0", "F1", "F2"]), ("LM TM_0 TM_1", ["LM", "TM_0", "TM_1"])]
+
+
+@pytest.mark.parametrize(("header", "names"), NAMES, ids=["unlabelled", "a label of one value"])
+def test_features_are_named_by_the_header_of_the_blocks(
+    extracted: World, header: str, names: list[str]
+) -> None:
+    extracted.ok(PLAIN)
+    plain = columns(extracted)
+    text = extracted.text("features.dat").replace("LM0_0 TM0_0 TM0_1", header)
+    extracted.write("features.dat", text)
+    extracted.ok(PLAIN)
+    assert made(extracted)["tuned"] == names
+    assert columns(extracted) == plain
+
+
+def test_start_weights_come_before_those_of_an_init_opt(extracted: World) -> None:
+    extracted.write("part.ini", "LM0= 1\n")
+    found = extracted.ok(PLAIN, "--start", "part.ini", "--init", "init.opt")
+    assert "start weights are those of part.ini, not of init.opt\n" in found.err
+    assert "features without a weight in part.ini begin at 0: TM0\n" in found.err
+    assert "1 x sparse feature without weight, counted as 0, first at part.ini" in found.err
+    found = extracted.ok(PLAIN, "--init", "init.opt")
+    assert "sparse feature without weight, counted as 0, first at features.dat" in found.err
+
+
+def test_the_optima_found_are_counted_and_ranked(extracted: World) -> None:
+    extracted.ok(PLAIN, "--init", "init.opt", "--shrink", 0, "--starts", 2)
+    least, middle, most = made(extracted)["optima"]["bleu"]
+    assert least <= middle <= most
+    assert made(extracted)["bleu"] == pytest.approx(most, abs=1e-9)
+    inputs = [one["file"] for one in made(extracted)["inputs"]]
+    assert inputs == ["features.dat", "scores.dat", "init.opt"]
+
+
+@pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
+def test_the_objective_around_the_weights_is_drawn(extracted: World) -> None:
+    extracted.ok(PLAIN, "--init", "init.opt", "--plot", "around.svg")
+    assert extracted.text("around.svg").startswith("<?xml")
+
+
+def test_files_without_a_match_leave_the_start(extracted: World) -> None:
+    scores = [
+        "0 8 0 7 0 6 0 5 8" if line[0].isdigit() else line for line in extracted.lines("scores.dat")
+    ]
+    extracted.write("scores.dat", scores)
+    found = extracted.run(MOSES)
+    assert found.exit == 1
+    assert "all-zero weights" in found.err
+    assert "give start weights with --start" in found.err
+    found = extracted.ok(MOSES, "--start", "moses.ini")
+    assert dense(extracted) == {"LM0": (1.0,), "TM0": (0.5, 0.25)}
+    assert "without a 4-gram match" in found.err

@@ -1,0 +1,264 @@
+"""`rerank tune-mert --objective …`: the value maximised is the documented function of the output.
+
+Truth: sacrebleu's scores of what `rerank decode` writes, of all lines and of each document.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+from support.tuned import (
+    FROM_START,
+    PAIRS,
+    Objective,
+    bleu,
+    columns,
+    decoded,
+    divided,
+    every_choice,
+    first_candidates,
+    kept,
+    made,
+    rounds,
+    two_features,
+)
+from support.world import World
+
+FREE = f"{FROM_START} --select none --shrink 0"
+OBJECTIVES = {
+    "bleu": Objective(),
+    "chrf": Objective({"chrf": 1.0}),
+    "ter": Objective({"ter": 1.0}),
+    "file": Objective({"m": 1.0}),
+    "a weight alone": Objective({"chrf": 0.25}),
+    "bleu + ter": Objective({"bleu": 1.0, "ter": 0.5}),
+    "file + chrf": Objective({"m": 10.0, "chrf": 1.0}),
+    "documents": Objective(per_document=True),
+    "documents, file": Objective({"m": 1.0}, per_document=True),
+    "documents, chrf + bleu": Objective({"chrf": 1.0, "bleu": 0.5}, per_document=True),
+    "worst": Objective(worst=0.25),
+    "worst, file + ter": Objective({"m": 9.0, "ter": 1.0}, worst=0.5),
+    "keep": Objective(length="keep"),
+    "ratio": Objective(length=0.97, price=60.0),
+    "dear": Objective({"ter": 1.0}, length="keep", price=200.0),
+    "documents, ratio": Objective({"bleu": 2.0}, per_document=True, length=1.1, price=9.0),
+}
+every_objective = pytest.mark.parametrize("name", OBJECTIVES)
+
+
+@pytest.fixture
+def drawn(world: World) -> World:
+    """Lists whose better candidates have, on the whole, higher scores."""
+    world.draw()
+    return world
+
+
+@pytest.fixture
+def small(world: World) -> World:
+    """Three documents, one without candidates, with two features."""
+    world.draw(6, "xxxyyvzzz", (3, 5))
+    two_features(world)
+    return world
+
+
+@every_objective
+def test_the_value_reported_is_that_of_the_output(drawn: World, name: str) -> None:
+    objective = OBJECTIVES[name]
+    found = drawn.ok(FREE, *PAIRS.split(), *objective.options)
+    output, told = decoded(drawn, *PAIRS.split()), rounds(found.err)
+    truth, whole = objective.value(drawn, output), divided(drawn, output)[0]
+    digits = 6e-3 if name == "bleu" else 6e-4
+    assert told[kept(found.err)].value == pytest.approx(truth, abs=digits)
+    assert told[kept(found.err)].value == max(one.value for one in told)
+    assert (made(drawn)["bleu"], made(drawn)["length_ratio"]) == (whole.score("bleu"), whole.ratio)
+    shown = {"chrf": ("chrF2", 1), "ter": ("TER", -1), "m": ("m", 1)}
+    for metric in objective.metrics.keys() - {"bleu"}:
+        label, sign = shown[metric]
+        score = made(drawn)["metrics"][label]["score"]
+        assert score == pytest.approx(sign * whole.score(metric))
+        assert f"{label} {score:.2f} (" in found.err
+
+
+@every_objective
+def test_no_weights_of_two_features_are_better_than_those_found(small: World, name: str) -> None:
+    objective = OBJECTIVES[name]
+    found = small.ok(FREE, "--starts", 2, *objective.options)
+    every = [objective.value(small, one) for one in every_choice(small, ["LM0", "TM0"])]
+    last = rounds(found.err)[1]
+    assert last.value == pytest.approx(max(every), abs=6e-3 if name == "bleu" else 6e-4)
+    assert (last.predicted, last.predicted_value) == (last.decoded, last.value)
+
+
+@pytest.mark.parametrize("name", ["ter", "file + chrf", "worst, file + ter", "keep", "ratio"])
+def test_exact_pools_predict_what_is_decoded(drawn: World, name: str) -> None:
+    """From the second round; the first one is found on a pool."""
+    objective = OBJECTIVES[name]
+    found = drawn.ok(FREE, *PAIRS.split(), "--pools", "exact", *objective.options)
+    told = rounds(found.err)
+    output = decoded(drawn, *PAIRS.split())
+    assert told[kept(found.err)].value == pytest.approx(objective.value(drawn, output), abs=6e-4)
+    assert len(told) > 3
+    for one in told[2:]:
+        assert (one.predicted, one.predicted_value) == (one.decoded, one.value)
+
+
+@pytest.mark.parametrize("name", ["documents, ratio", "worst, file + ter", "dear"])
+def test_the_objective_of_held_out_documents_is_that_of_decoding_them(
+    drawn: World, name: str
+) -> None:
+    """With all digits; the length that is kept is that of their first candidates."""
+    objective = OBJECTIVES[name]
+    drawn.ok(FREE, "--hold-out", 0.4, *objective.options)
+    held = made(drawn)["held_out"]
+    truth = objective.value(drawn, decoded(drawn), held["documents"])
+    assert held["objective"]["tuned weights"] == pytest.approx(truth, rel=1e-12)
+    begin = objective.value(drawn, decoded(drawn, weights="start.json"), held["documents"])
+    assert held["objective"]["start weights"] == pytest.approx(begin, rel=1e-12)
+
+
+NAMES = {
+    "bleu": "corpus BLEU",
+    "a weight alone": "0.25 corpus chrF2",
+    "file + chrf": "10 corpus m + 1 corpus chrF2",
+    "documents": "mean document BLEU",
+    "worst": "worst 25 % of documents, BLEU",
+    "ratio": "corpus BLEU − 60 |length ratio − 0.970|",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_weights_file_names_its_objective(small: World, name: str) -> None:
+    found = small.ok(FREE, *OBJECTIVES[name].options)
+    assert made(small)["objective"] == NAMES[name]
+    assert f"maximised: {NAMES[name]}\n" in found.err
+    files = [one["file"] for one in made(small)["inputs"]]
+    assert files[4:] == ["dev.m"] * ("m" in OBJECTIVES[name].metrics)
+
+
+def test_numbers_of_another_tool_are_maximised(small: World) -> None:
+    """They are a feature, too, so that the best choice of each list is within reach."""
+    rows = zip(small.lines("dev.kbest"), small.lines("dev.m"), strict=True)
+    small.write("dev.kbest", [re.sub(r"TM0= \S+", f"TM0= {m}", line) for line, m in rows])
+    small.ok(FREE, "--objective", "m", "--metric", "m=dev.m")
+    best: dict[str, float] = {}
+    for line, m in zip(small.lines("dev.kbest"), small.lines("dev.m"), strict=True):
+        t = line.split(" ", 1)[0]
+        best[t] = max(best.get(t, -math.inf), float(m))
+    assert made(small)["metrics"]["m"]["score"] == pytest.approx(np.mean([*best.values()]))
+    plain = columns(small)
+    small.ok(FREE, "--objective=m", "--metric=m=-", stdin=small.content("dev.m"))
+    assert columns(small) == plain
+    small.ok(FREE, "--objective=m", "--metric=m=dev.m", "--top", 2)
+    whole = divided(small, decoded(small, "--top", 2))[0]
+    assert made(small)["metrics"]["m"]["score"] == pytest.approx(whole.score("m"))
+
+
+# Prices
+
+
+def cosine(world: World, weights: list[float]) -> float:
+    """Of weights with the start weights that are not 0, in units of deviations within lists."""
+    lists: dict[str, list[list[float]]] = {}
+    for line in world.lines("dev.kbest"):
+        t, _, features, _ = line.split(" ||| ")
+        lists.setdefault(t, []).append([float(v) for v in re.findall(r" (-?[\d.]+)", features)])
+    rows = np.concatenate([np.array(own) - np.mean(own, axis=0) for own in lists.values()])
+    start = np.array(columns(world, "start.json"))
+    scale = np.sqrt((rows**2).sum(axis=0)) * (start != 0)
+    a, b = scale * start, scale * weights
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+@pytest.mark.parametrize("tm", [[0.25, 0.25], [0.25, 0]], ids=["all", "one free"])
+@pytest.mark.parametrize("price", [0.5, 20.0])
+def test_leaving_the_direction_of_the_start_has_its_price(
+    drawn: World, price: float, tm: list[float]
+) -> None:
+    drawn.weights("start.json", {"LM0": 0.5, "TM0": tm})
+    found = drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
+    truth = bleu(decoded(drawn), drawn.lines("dev.ref")).score
+    expected = truth - price * (1 - cosine(drawn, columns(drawn)))
+    assert rounds(found.err)[kept(found.err)].value == pytest.approx(expected, abs=6e-4)
+    assert f"(--shrink {price:g}; --shrink 0 for BLEU alone)" in found.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("pools", ["conditional", "exact"])
+def test_a_price_above_all_gains_keeps_the_direction_of_the_start(drawn: World, pools: str) -> None:
+    """The feature without a start weight is free of the price."""
+    drawn.ok(FREE.replace("--shrink 0", "--shrink 1e6"), *PAIRS.split(), "--pools", pools)
+    lm, *tm, _ = columns(drawn)
+    assert tm == pytest.approx([lm / 2, lm / 2], rel=1e-3)
+    cosines = []
+    for price in (0, 20, 1e6):
+        drawn.ok(FREE.replace("--shrink 0", f"--shrink {price}"))
+        cosines.append(cosine(drawn, columns(drawn)))
+    assert cosines == sorted(cosines)
+    assert cosines[0] < cosines[-1]
+
+
+DEFAULTS = [
+    ("--select none", "corpus BLEU − 1 (1 − cosine with the start)"),
+    ("--select cv", "corpus BLEU"),
+    ("--select cv --shrink 3", "corpus BLEU − 3 (1 − cosine with the start)"),
+    ("--select none --objective m --metric m=dev.m", "corpus m"),
+    ("--select none --features TM0", "corpus BLEU"),
+    ("--select none --algorithm pro", "corpus BLEU"),
+    (
+        "--select none --length-ratio 1",
+        "corpus BLEU − 5 |length ratio − 1.000| − 1 (1 − cosine with the start)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "name"), DEFAULTS, ids=[options for options, _ in DEFAULTS])
+def test_prices_have_their_documented_defaults(drawn: World, options: str, name: str) -> None:
+    drawn.ok(FROM_START, *options.split())
+    assert made(drawn)["objective"] == name
+
+
+def test_without_start_weights_there_is_no_default_price(small: World) -> None:
+    small.ok(FROM_START.replace(" --start start.json", ""), "--select", "none")
+    assert made(small)["objective"] == "corpus BLEU"
+
+
+def test_a_high_price_on_length_keeps_that_of_the_first_candidates(small: World) -> None:
+    """As near to it as any choice of two features is."""
+    first = divided(small, first_candidates(small))[0].ratio
+    every = [divided(small, one)[0].ratio for one in every_choice(small, ["LM0", "TM0"])]
+    small.ok(FREE, "--length-ratio", "keep", "--length-price", 1e4)
+    least = min(abs(ratio - first) for ratio in every)
+    assert abs(made(small)["length_ratio"] - first) == pytest.approx(least, abs=1e-12)
+    assert least < max(abs(ratio - first) for ratio in every)
+    small.ok(FREE, "--length-ratio", "keep")
+    assert made(small)["objective"] == f"corpus BLEU − 5 |length ratio − {first:.3f}|"
+
+
+def test_documents_without_candidates_count_as_one_more_document(drawn: World) -> None:
+    assert "counted as one more document" in drawn.ok(FREE, "--per-document").err
+    assert "counted as one more document" in drawn.ok(FREE, "--worst", 50).err
+    assert "counted as one more document" not in drawn.ok(FREE).err
+
+
+ROLES = [
+    "bleu",
+    "file + chrf",
+    "documents, chrf + bleu",
+    "worst, file + ter",
+    "dear",
+    "a weight alone",
+]
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_evaluate_marks_the_metrics_that_were_maximised(small: World, name: str) -> None:
+    objective = OBJECTIVES[name]
+    small.ok(FREE.replace("--shrink 0", "--shrink 1"), *objective.options)
+    small.write("hyp.txt", small.lines("dev.ref"))
+    words = "evaluate --docs dev.docs --ref dev.ref --baseline hyp.txt hyp.txt --format json"
+    system = small.ok(words, "--weights", "out.json").json["systems"][0]
+    for metric in ("bleu", "chrf", "ter"):
+        expected = "optimised" if metric in objective.metrics else "held out"
+        assert system["metrics"][metric]["role"] == expected

@@ -1,0 +1,321 @@
+"""`rerank tune-mert --select cv`, and the start that a tuning on several systems chooses.
+
+Truth: tunings of the other documents by the command itself, argmax in numpy, sacrebleu's scores of
+the chosen lines, the jackknife (Efron 1982, section 3) and the documented rules, written again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from statistics import median_low
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import t as student
+from support.tuned import FROM_START, LISTS, PAIRS, TUNE, bleu, columns, decoded, dense, made
+from support.world import World
+
+Floats = NDArray[np.float64]
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
+DOCUMENTS = "vvvwwxxxyyyzzz"
+SYSTEM_FEATURES = ("sysA", "sysB", "sysC")
+
+
+class Lists:
+    """Lists of a file, in numpy: features (n, F) and texts of each sentence, in its documents."""
+
+    def __init__(self, world: World, kbest: str = "dev.kbest") -> None:
+        self.docs, self.references = world.lines("dev.docs"), world.lines("dev.ref")
+        self.texts: list[list[str]] = [[] for _ in self.docs]
+        self.features: list[Any] = [[] for _ in self.docs]
+        for line in world.lines(kbest):
+            t, text, features, _ = line.split(" ||| ")
+            self.texts[int(t)].append(text)
+            self.features[int(t)].append([float(v) for v in re.findall(r" (-?[\d.e-]+)", features)])
+        self.features = [np.array(own) for own in self.features]
+
+    def chosen(self, weights: Sequence[float] | Floats) -> list[str]:
+        """The first of the best candidates of each sentence."""
+        rows = zip(self.texts, self.features, strict=True)
+        return [texts[int((own @ weights).argmax())] for texts, own in rows]
+
+    def score(self, lines: list[str], documents: set[str] | None = None) -> float:
+        """BLEU of the lines of some documents."""
+        rows = zip(self.docs, lines, self.references, strict=True)
+        kept = [(one, ref) for name, one, ref in rows if documents is None or name in documents]
+        return float(bleu(*zip(*kept, strict=True)).score)
+
+    def unit(self, weights: Floats, documents: set[str]) -> Floats:
+        """Weights of length 1 in units of the features' deviations within lists."""
+        own = [
+            f - f.mean(axis=0)
+            for f, d in zip(self.features, self.docs, strict=True)
+            if d in documents
+        ]
+        return np.asarray(
+            weights / np.linalg.norm(weights * np.linalg.norm(np.concatenate(own), axis=0))
+        )
+
+    def towards(self, start: Floats, tuned: Floats, share: float, documents: set[str]) -> Floats:
+        """Weights at a share of the way, between directions."""
+        ends = self.unit(start, documents), self.unit(tuned, documents)
+        return (1 - share) * ends[0] + share * ends[1]
+
+
+def jackknife(lists: Lists, lines: list[str]) -> Floats:
+    """BLEU of the lines without those of one document each."""
+    documents = {*lists.docs}
+    return np.array([lists.score(lines, documents - {d}) for d in sorted(documents)])
+
+
+def standard_error(values: Floats) -> float:
+    n = len(values)
+    return float(np.sqrt((n - 1) / n * ((values - values.mean()) ** 2).sum()))
+
+
+def tuned_without(world: World, document: str, *options: str) -> Floats:
+    """Weights of a tuning on the other documents."""
+    lists = Lists(world)
+    kept = [t for t, name in enumerate(lists.docs) if name != document]
+    rows = [line.partition(" ") for line in world.lines("dev.kbest")]
+    world.write(
+        "rest.kbest", [f"{kept.index(int(t))} {row}" for t, _, row in rows if int(t) in kept]
+    )
+    world.write("rest.docs", [lists.docs[t] for t in kept])
+    world.write("rest.ref", [lists.references[t] for t in kept])
+    words = "tune-mert --kbest rest.kbest --docs rest.docs --ref rest.ref --out rest.json"
+    world.ok(f"{words} --select none", *options)
+    return np.array(columns(world, "rest.json"))
+
+
+def chosen_share(values: Floats, without: Floats, confidence: float = 0.5) -> int:
+    """Rule of the command: the middle one of those good enough, else the start.
+
+    Better than the start, and within a standard error of the best. values: (C,); without: (C, D)
+    """
+    bound = student.ppf(confidence, without.shape[1] - 1)
+    best = int(values.argmax())
+    good = [
+        c
+        for c in range(1, len(values))
+        if values[c] - values[0] > bound * standard_error(without[c] - without[0])
+        and values[c] >= values[best] - standard_error(without[best] - without[c])
+    ]
+    return median_low(good) if good else 0
+
+
+@pytest.mark.parametrize("start", ["start.json", "bad.json", ""], ids=["start", "bad", "none"])
+@pytest.mark.parametrize("seed", [2, 8])
+def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
+    world: World, seed: int, start: str
+) -> None:
+    """Without start weights the best single feature, of either sign, takes their place."""
+    world.draw(seed, DOCUMENTS, ())
+    world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
+    how = ["--algorithm", "expected-bleu", *(["--start", start] if start else [])]
+    found = world.ok(TUNE, *how)
+    selection, lists = made(world)["selection"], Lists(world)
+    everything = {*DOCUMENTS}
+    singles = [sign * row for sign in (1.0, -1.0) for row in np.eye(3)]
+    outputs = [lists.chosen(one) for one in singles]
+
+    def anchor(documents: set[str]) -> Floats:
+        if start:
+            return np.array(columns(world, start))
+        return singles[int(np.argmax([lists.score(one, documents) for one in outputs]))]
+
+    held: list[list[str]] = [[""] * len(lists.docs) for _ in SHARES]
+    directions = []
+    for document in sorted(everything):
+        rest = everything - {document}
+        tuned = tuned_without(world, document, *how)
+        directions.append(lists.unit(tuned, everything))
+        for own, share in zip(held, SHARES, strict=True):
+            output = lists.chosen(lists.towards(anchor(rest), tuned, share, rest))
+            for t in (t for t, name in enumerate(lists.docs) if name == document):
+                own[t] = output[t]
+    values = np.array([lists.score(own) for own in held])
+    without = np.array([jackknife(lists, own) for own in held])
+    assert (selection["folds"], selection["held_out"]) == (5, {"unit": "documents", "number": 5})
+    for c, one in enumerate(selection["candidates"]):
+        assert one["share"] == SHARES[c]
+        assert one["held_out"] == pytest.approx(values[c], rel=1e-12)
+        assert one["error"] == pytest.approx(standard_error(without[c]), rel=1e-9)
+        assert one["difference"] == pytest.approx(values[c] - values[0], abs=1e-9)
+        error = standard_error(without[c] - without[0])
+        assert one["difference_error"] == pytest.approx(error, rel=1e-6, abs=1e-9)
+    chosen = chosen_share(values, without)
+    assert selection["chosen"] == selection["candidates"][chosen]
+    assert selection["held_out_bleu"] == pytest.approx(values[chosen], rel=1e-12)
+    mean = np.mean(directions, axis=0)
+    expected = lists.towards(anchor(everything), mean, SHARES[chosen], everything)
+    weights = np.array(columns(world))
+    assert weights / np.abs(weights).sum() == pytest.approx(
+        expected / np.abs(expected).sum(), rel=1e-6
+    )
+    last, one = found.err.splitlines()[-1], selection["chosen"]
+    assert last.startswith(f"held-out corpus BLEU {one['held_out']:.2f} ± {one['error']:.2f}")
+    assert ("these are kept" in last) == (chosen == 0)
+    mark = f"  {SHARES[chosen]:<4g} {one['held_out']:.2f} ± {one['error']:.2f}"
+    assert re.search(rf"^{re.escape(mark)}.*  ← chosen$", found.err, re.MULTILINE)
+
+
+def test_the_best_single_feature_is_named(world: World) -> None:
+    world.draw(2, DOCUMENTS, ())
+    lines = [re.sub(r"TM0= (\S+) -", r"TM0= \1 ", line) for line in world.lines("dev.kbest")]
+    flipped = [re.sub(r"(LM0=) \S+ (TM0=) \S+ (-?)", r"\1 0 \2 0 \3", line) for line in lines]
+    world.write("dev.kbest", flipped)
+    world.ok(TUNE)
+    assert made(world)["selection"]["start"] == "the feature TM0_1 alone, negated"
+
+
+@pytest.mark.parametrize(
+    ("documents", "folds", "unit", "number"),
+    [
+        ("aabbccdd", 4, "documents", 4),
+        ("abcdefghijk", 5, "documents", 11),
+        ("a" * 15 + "b" * 9, 5, "blocks of lines", 10),
+    ],
+)
+def test_folds_are_documents_or_where_there_are_under_four_blocks_of_lines(
+    world: World, documents: str, folds: int, unit: str, number: int
+) -> None:
+    """Held out together they are all lines: the start has the BLEU of decoding."""
+    world.draw(1, documents, ())
+    world.ok(FROM_START)
+    found = made(world)["selection"]
+    assert (found["folds"], found["held_out"]) == (folds, {"unit": unit, "number": number})
+    truth = bleu(decoded(world, weights="start.json"), world.lines("dev.ref")).score
+    assert found["candidates"][0]["held_out"] == pytest.approx(truth, rel=1e-12)
+
+
+def test_where_no_share_is_better_the_start_weights_stay_as_they_are(world: World) -> None:
+    world.draw()
+    found = world.ok(FROM_START)
+    selection = made(world)["selection"]
+    assert max(one["difference"] for one in selection["candidates"]) == 0
+    assert selection["chosen"]["share"] == 0
+    assert dense(world) == {"LM0": (0.5,), "TM0": (0.25, 0.25)}
+    assert "no tuned weights are surely better on held-out text, so these are kept" in found.err
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_context_the_rule_is_that_of_lists_without_context(world: World, seed: int) -> None:
+    world.draw(seed, DOCUMENTS, ())
+    found = world.ok(FROM_START, *PAIRS.split())
+    selection = made(world)["selection"]
+    assert ("\nround 1: " in found.err) == (selection["chosen"]["share"] > 0)
+    start, *others = selection["candidates"]
+    best = max(selection["candidates"], key=lambda one: float(one["held_out"]))
+    assert (selection["chosen"] == start) == (best == start)
+    assert selection["chosen"] in [start, *(one for one in others if one["difference"] > 0)]
+    assert made(world)["bleu"] == bleu(decoded(world, *PAIRS.split()), world.lines("dev.ref")).score
+
+
+def test_where_the_scale_is_settled_the_way_is_a_straight_line(world: World) -> None:
+    """A range that ends in another number than 0 settles it; shares are read off two weights."""
+    world.draw(2, DOCUMENTS, ())
+    world.weights("bad.json", {"LM0": -0.5, "TM0": [1.0, -0.25]})
+    world.ok(TUNE, "--start", "bad.json", "--range", "LM0=-1:1", "--range", "TM0=-1:1")
+    share = made(world)["selection"]["chosen"]["share"]
+    assert share > 0
+    weights = np.array(columns(world))
+    assert (np.abs(weights) <= 1).all()
+    tuned = (weights - (1 - share) * np.array([-0.5, 1.0, -0.25])) / share
+    assert (np.abs(tuned) <= 1 + 1e-9).all()
+
+
+# Several systems
+
+
+def write_systems(world: World, seed: int, quality: Sequence[float], documents: str) -> None:
+    """Outputs of systems A, B, C: references of which shares of the words are right."""
+    rng, words = (
+        np.random.default_rng(seed),
+        np.array(["the", "a", "lamp", "is", "lit", "it", "she"]),
+    )
+    references = [rng.choice(words, 8) for _ in documents]
+    for name, right in zip("ABC", quality, strict=True):
+        own = [np.where(rng.random(8) < right, ref, rng.choice(words, 8)) for ref in references]
+        world.write(name, [" ".join(line) for line in own])
+    world.write("dev.ref", [" ".join(line) for line in references])
+    world.write("dev.docs", list(documents))
+
+
+OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
+
+
+@pytest.mark.parametrize(
+    "quality", [(1.0, 1.0, 0.5), (0.9, 0.5, 0.5), (0.7, 0.7, 0.7), (0.5, 0.6, 0.8)], ids=str
+)
+@pytest.mark.parametrize("documents", ["uuvvwwxxyyzz", "abcdefghijk"], ids=["six", "eleven"])
+def test_the_start_is_the_best_system_alone_or_beside_the_consensus(
+    world: World, documents: str, quality: tuple[float, ...]
+) -> None:
+    """Judged on folds (document number mod 10) on which the system was not chosen."""
+    write_systems(world, 3, quality, documents)
+    found = world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json")
+    world.ok(f"score {OF_SYSTEMS} --out lists.kbest -q")
+    lists, names = Lists(world, "lists.kbest"), [*dict.fromkeys(documents)]
+    _, _, features, _ = world.lines("lists.kbest")[0].split(" ||| ")
+    labels = re.findall(r"(\w+)=", features)
+    alone = [np.array([label == own for label in labels], float) for own in SYSTEM_FEATURES]
+    consensus = np.array([label == "consensusdocbleu" for label in labels], float)
+    outputs = [[lists.chosen(one + extra) for one in alone] for extra in (0 * consensus, consensus)]
+    assert outputs[0] == [world.lines(name) for name in "ABC"]
+    values = [lists.score(one) for one in outputs[0]]
+    assert made(world)["systems"] == pytest.approx(dict(zip("ABC", values, strict=True)))
+    held: list[list[str]] = [[], []]
+    for t, name in enumerate(documents):
+        fold = names.index(name) % 10
+        others = {d for n, d in enumerate(names) if n % 10 != fold}
+        ahead = int(np.argmax([lists.score(one, others) for one in outputs[0]]))
+        for kind in (0, 1):
+            held[kind].append(outputs[kind][ahead][t])
+    single, agreed = (lists.score(own) for own in held)
+    best = "ABC"[int(np.argmax(values))]
+    together = "the consensus of the systems together with " if agreed >= single else ""
+    assert made(world)["start"] == f"{together}the system {best}"
+    assert (
+        f"start: {together}the system {best}; held-out corpus BLEU of the system that is best on "
+        f"other documents {single:.2f}, together with the consensus {agreed:.2f}\n"
+    ) in found.err
+    ranked = sorted(zip("ABC", values, strict=True), key=lambda one: -one[1])
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in ranked)
+    assert f"corpus BLEU of each system on these documents: {listed}\n" in found.err
+    candidates = made(world)["selection"]["candidates"]
+    chosen = made(world)["selection"]["chosen"]
+    bound = student.ppf(0.975, made(world)["selection"]["held_out"]["number"] - 1)
+    sure = [one for one in candidates[1:] if one["difference"] > bound * one["difference_error"]]
+    assert chosen["share"] == 0 or chosen in sure
+
+
+def test_a_tuning_for_chrf_has_the_consensus_of_chrf(world: World) -> None:
+    write_systems(world, 3, (0.7, 0.7, 0.7), "uuvvwwxxyyzz")
+    world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --objective chrf")
+    if "consensus" in made(world)["start"]:
+        assert dense(world)["consensuschrf"] == (1.0,)
+        assert dense(world)["consensusdocbleu"] == (0.0,)
+    world.weights("w.json", {"sysB": 1.0, "consensusbleu": 0.1})
+    world.ok(f"tune-mert {OF_SYSTEMS} --ref dev.ref --out out.json --start w.json")
+    assert "start" not in made(world)
+
+
+def test_a_tuning_with_too_few_lists_takes_the_tuned_weights(world: World) -> None:
+    world.draw(2, "xx", ())
+    found = world.ok(FROM_START, "--shrink", 0)
+    assert "too few lists for cross-validation: tuned weights are taken as they are" in found.err
+    cv = columns(world)
+    world.ok(FROM_START, "--shrink", 0, "--select", "none")
+    assert cv == columns(world)
+    assert "selection" not in made(world)
+
+
+def test_lists_and_the_command_agree_on_what_weights_choose(world: World) -> None:
+    """The reference above decodes as the program does."""
+    world.draw(2, DOCUMENTS, ())
+    output = world.ok(f"decode {LISTS} --weights start.json --out - -q").lines
+    assert output == Lists(world).chosen([0.5, 0.25, 0.25])
