@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from support.damage import cut, empty, flip
 from support.models import config_of, side_vocabularies
 from torch import Tensor
@@ -112,13 +112,6 @@ def test_a_model_read_back_is_the_model_written(
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_tied_weights_are_stored_once_and_are_tied_again_when_read(folder: Path) -> None:
-    model = load_model(folder).model
-    assert model.head.weight() is model.embedding.weight
-    stored = [tensor for tensor in load_file(shard_of(folder)).values() if tensor.shape == (12, 4)]
-    assert len(stored) == 1
-
-
 def test_the_digest_identifies_weights_vocabulary_and_composition_alone(tmp_path: Path) -> None:
     digests = set()
     for n, (model, vocabulary) in enumerate(
@@ -161,20 +154,6 @@ def test_any_tensors_in_shards_of_any_size_are_put_together_again(
     assert same(found, tensors)
     assert content["note"] == 1
     assert len(sizes) == len(content["shards"])
-
-
-def test_shards_stay_below_fifteen_mebibytes_and_other_files_are_not_removed(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "state-0.safetensors").touch()
-    (tmp_path / ".notes.tmp").touch()
-    (tmp_path / f".list.json.{os.getpid()}.0123abcd.tmp").touch()  # of a process that was killed
-    for rows in (130_000, 1):
-        write_tensors(tmp_path / "list.json", "weights", {"a": torch.ones(rows, 32)}, {})
-        found = [path.stat().st_size for path in tmp_path.glob("weights-*.safetensors")]
-        assert max(found) <= 15 << 20
-        assert len(found) == (2 if rows > 1 else 1)
-    assert len(list(tmp_path.iterdir())) == 4
 
 
 # Faults are reported with the file's name, and nothing is used that does not verify

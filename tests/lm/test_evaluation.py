@@ -139,24 +139,6 @@ def test_the_nats_of_a_tag_are_those_of_its_words(name: str) -> None:
         assert by_document.tags == found.tags
 
 
-@pytest.mark.parametrize("name", ["codclm", "ccdclm", "adclm"])
-def test_each_word_has_what_it_adds_to_the_nats_of_the_text_up_to_it(name: str) -> None:
-    model, sentences = model_of(name), [[3, 4, 5], [4, 0], [3], [3, 5, 4]]
-    places = [(s, i) for s, sentence in enumerate(sentences) for i in range(len(sentence))]
-    names = [f"{s} {i}" for s, i in places]
-    tags = Tags(np.array([*range(len(places)), *[len(places)] * 3]), [*names, "other"])
-    found, before = (
-        perplexity(model, Corpus.of([sentences, [[5, 5], [3]]]), tags=tags, length=2).tags,
-        0.0,
-    )
-    assert found is not None
-    for (s, i), tag in zip(places, names, strict=True):
-        prefix = Corpus.of([[*sentences[:s], sentences[s][: i + 1]]])
-        nats = perplexity(model, prefix).word_nats
-        assert found[tag].nats == pytest.approx(nats - before, abs=1e-4)
-        before = nats
-
-
 @pytest.mark.parametrize("name", ["drnnlm", "codclm", "rnnlm"])
 def test_of_passages_the_last_sentence_is_counted_given_the_others(name: str) -> None:
     """−log p of each last sentence is that of the passage less that of the passage without it."""

@@ -154,23 +154,6 @@ def test_every_word_has_one_class_of_ranks_and_classes_are_about_the_root_of_v()
     assert torch.equal(class_of(roots.square() - 1), roots - 1)
 
 
-def test_the_classes_are_within_3_percent_of_the_best_ones_for_words_after_zipf() -> None:
-    """Of all partitions of the ranks into √V ranges, by dynamic programming over Σ p(c) · |c|."""
-    words, n_classes = 400, 20
-    chance = 1 / np.arange(1, words + 1)
-    chance /= chance.sum()
-    mass, ends = np.concatenate([[0.0], np.cumsum(chance)]), np.arange(words + 1)
-    cost = (mass[None] - mass[:, None]) * (ends[None] - ends[:, None])  # of ranks i … j − 1
-    cost[ends[None] < ends[:, None]] = np.inf
-    best = cost[0]
-    for _ in range(n_classes - 1):
-        best = (best[:, None] + cost).min(axis=0)
-    ids = np.arange(words)
-    parts = [ids[words_of_class(c)] for c in range(n_classes)]
-    ours = sum(chance[part].sum() * len(part) for part in parts)
-    assert best[words] <= ours <= 1.03 * best[words]
-
-
 # Self-normalised softmax
 
 

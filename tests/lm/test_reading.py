@@ -10,24 +10,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from support.models import OF_TEXT_ALONE, beside, config_of, enlarged, entered, without_padding
+from support.models import beside, config_of, enlarged, entered, without_padding
 
 from lm.batches import SEGMENTS, PackedBatch, epoch_order, segments
-from lm.composition import Composition
-from lm.contexts.bag import BagOfWords
-from lm.contexts.previous_words import PreviousWords
 from lm.corpus import Corpus
 from lm.corruption import Copies, Corruption
-from lm.engine import ScoringEngine
-from lm.fusions import Input, Output
-from lm.histories import contexts_after
 from lm.model import DocumentLM
 from lm.noise import Noise
 from lm.reading import read
 from lm.rows import Rows
-from lm.scoring import after
-from lm.tiny_models import DOCUMENT, OTHER, context_after, read_by_words, tiny_model
-from lm.trie import Candidates
+from lm.tiny_models import read_by_words
 from lm.vocabulary import END, START
 from lm.zoo import ZOO
 
@@ -143,59 +135,6 @@ def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name:
     noises = [Noise(0.4, 0.4, torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
     one, same, other = (walked(model, text, 2, 3, noise)[0] for noise in noises)
     assert one == same != other
-
-
-@every_model
-def test_noise_leaves_targets_and_the_loss_between_sentences_alone(name: str) -> None:
-    """Targets stand in the same order; only models of two levels have a loss of their own."""
-    model, text = model_of(name), corpus()
-    part = next(segments(text, [0, 2], streams=2, length=4))
-    clean, found = read(model, text, part, model.context.start(2)), []
-    for share, seed in ((0.0, 7), *((1.0, seed) for seed in range(7, 12))):
-        corruption = Corruption(share, np.random.default_rng(seed))
-        noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
-        found.append(read(model, text, part, model.context.start(2), noise))
-    assert all(torch.equal(reading.targets, clean.targets) for reading in found)
-    assert torch.equal(found[0].features, clean.features)
-    assert torch.equal(found[0].auxiliary_loss, clean.auxiliary_loss)
-    changed = [not torch.equal(reading.features, clean.features) for reading in found[1:]]
-    assert any(changed) == (model.fusion.uses_context and model.context.sentences != 0)
-    own = float(clean.auxiliary_loss.detach()), float(clean.auxiliary_nats)
-    assert (own == (0.0, 0.0)) == (not model.context.auxiliary_parameters())
-    if name == "hrnnlm":  # the sentence level is taught with its true history
-        one = read(model, text, part, model.context.start(2), Noise(0.0, 1.0, torch.Generator()))
-        torch.testing.assert_close(one.auxiliary_loss, clean.auxiliary_loss)
-        assert not torch.allclose(one.features, clean.features)
-
-
-# Contexts after texts that are only read
-
-COMPOSITIONS = {
-    **{name: ZOO[name] for name in OF_TEXT_ALONE},
-    "attention": Composition(PreviousWords, Input, "", ""),
-    "bag": Composition(BagOfWords, Output, "", ""),
-}
-
-
-def scores(model: DocumentLM, contexts: Rows) -> torch.Tensor:
-    """Scores of sentences after contexts, by which two contexts can be compared."""
-    request = Candidates.of([[OTHER, [7, 9], []]]), contexts
-    return torch.tensor(after(ScoringEngine.of(model), [request])[0][0])
-
-
-@pytest.mark.parametrize("name", COMPOSITIONS)
-def test_documents_read_side_by_side_leave_the_contexts_of_each_alone(name: str) -> None:
-    model, documents = (
-        tiny_model(COMPOSITIONS[name]),
-        [list(DOCUMENT[:3]), [], [OTHER], list(DOCUMENT)],
-    )
-    found = scores(model, contexts_after(model, Corpus.of(documents)))
-    alone = torch.cat([scores(model, context_after(model, text)) for text in documents])
-    torch.testing.assert_close(found, alone)
-    begun = scores(model, model.context.start(1))[0]
-    differ = [not torch.allclose(own, begun) for own in found]
-    assert differ == [model.order != 0, False, model.order != 0, model.order != 0]
-    assert len(contexts_after(model, Corpus.of([[], [], []]))) == 3
 
 
 # Batches and segments
