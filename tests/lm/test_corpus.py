@@ -82,6 +82,13 @@ def test_a_word_that_stands_for_unknown_words_is_not_in_the_vocabulary() -> None
     assert nested(encode([b"UNK a never"], vocabulary)) == [[[0, 4, 0]]]
 
 
+def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:
+    ids = np.random.default_rng(0).integers(0, 50, size=200_000)
+    words, corpus = intern([b" ".join(b"w%d" % i for i in part) for part in np.split(ids, 1000)])
+    assert [words[i] for i in corpus.tokens] == [b"w%d" % i for i in ids]
+    assert corpus.sentences.tolist() == list(range(0, 200_001, 200))
+
+
 def test_the_digest_tells_words_divisions_and_side_information_apart() -> None:
     texts = [b"a b,c", b"a b,d", b"a,b c", b"a b,,c", b"a b c", b""]
     vocabulary = Vocabulary((b"a", b"b", b"c", b"d"))

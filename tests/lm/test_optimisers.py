@@ -15,6 +15,7 @@ from lm.training.optimisers import OPTIMISERS, clip, sparse_parameters
 from lm.training.recipes import FAMILIES, STRONG, recipe
 from lm.training.schedules import SCHEDULES, Position, fell
 from lm.training.settings import Settings
+from lm.training.sizes import SIZES
 from lm.zoo import ZOO
 
 RATE, DECAY = 0.1, 0.01
@@ -280,3 +281,10 @@ def test_ji_et_al_train_as_their_section_on_implementation_says() -> None:
     assert {model.recipe for model in ZOO.values()} - {None} <= FAMILIES.keys()
     for family in FAMILIES.values():
         assert all(STRONG.keys() <= own.keys() for own in family.values())
+
+
+def test_the_small_size_is_that_of_a_model_by_default_and_others_are_larger() -> None:
+    small, medium, large = ((size.embed, size.hidden, size.layers) for size in SIZES.values())
+    assert small == (128, 256, 1)
+    assert all(a <= b <= c for a, b, c in zip(small, medium, large, strict=True))
+    assert small[:2] < medium[:2] < large[:2]
