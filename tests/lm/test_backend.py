@@ -1,4 +1,4 @@
-"""A machine's rows, threads, precision and memory."""
+"""A machine's rows, threads, precision and memory; products of rounded rows."""
 
 import threading
 from itertools import pairwise
@@ -6,135 +6,104 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
-from lm.backend import LEAST_HELD, Backend
+from lm.backend import FEWEST, LEAST_HELD, Backend
+from lm.products import ROWS, linear, padded, rounded
 
 
-def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
+@pytest.fixture
+def three_threads() -> Any:
     before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        machine, met = Backend(), threading.Barrier(3, timeout=20)
-
-        def work(i: int) -> tuple[int, int]:
-            if i < 3:
-                met.wait()  # three are in here at once, or this breaks
-            return i, torch.get_num_threads()
-
-        assert machine.map(work, range(9)) == [(i, 1) for i in range(9)]
-        assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
 
 
-def test_a_fault_in_one_item_is_the_callers() -> None:
-    def work(i: int) -> int:
-        if i == 2:
-            raise KeyError(i)
-        return i
+@pytest.mark.usefixtures("three_threads")
+def test_work_is_parted_among_threads_and_comes_back_in_order() -> None:
+    machine, met = Backend(), threading.Barrier(3, timeout=20)
 
-    with pytest.raises(KeyError):
-        Backend().map(work, range(1000))
+    def work(i: int) -> tuple[int, int]:
+        if i < 3:
+            met.wait()  # three are in here at once, or this breaks
+        return i, torch.get_num_threads()
+
+    assert machine.map(work, range(9)) == [(i, 1) for i in range(9)]
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert (torch.get_num_threads(), found) == (3, [3])  # threads that begin later have all cores
+    with Backend(deterministic=True).inference():
+        assert (torch.get_num_threads(), torch.is_grad_enabled()) == (1, False)
+    assert torch.get_num_threads() == 3
+    with pytest.raises(ZeroDivisionError):
+        machine.map(lambda i: 1 // (i - 2), range(1000))
 
 
-def test_floats_are_halved_until_they_fit_and_the_ceiling_is_remembered() -> None:
-    machine = Backend()
-    asked: list[int] = []
+@pytest.mark.parametrize("kind", ["floats", "tokens"])
+def test_what_is_held_is_halved_until_it_fits_and_the_ceiling_is_remembered(kind: str) -> None:
+    machine, asked = Backend(), list[int]()
+    faults = [
+        torch.OutOfMemoryError("none left"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ]
 
-    def work(floats: int) -> int:
-        asked.append(floats)
-        if floats > 10_000:
-            raise torch.OutOfMemoryError("none left")
-        return floats
+    def work(most: int) -> Any:
+        def own(floats: int = 0) -> int:
+            asked.append(floats or machine.tokens(1))
+            if asked[-1] > most:
+                raise faults[len(asked) % 2]
+            return asked[-1]
 
-    assert machine.within_memory(work) == asked[-1] <= 10_000
+        return own
+
+    attempt = machine.within_memory if kind == "floats" else machine.with_fewer_tokens
+    most = 10_000 if kind == "floats" else 1 << 20
+    assert attempt(work(most)) == asked[-1] <= most
     assert all(b == a // 2 for a, b in pairwise(asked))
-    asked.clear()
-    machine.within_memory(work)
-    assert len(asked) == 1
-
-
-def test_what_never_fits_is_a_memory_error_and_other_faults_pass() -> None:
-    def never(floats: int) -> int:
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
-
-    with pytest.raises(MemoryError, match="out of memory: DefaultCPUAllocator"):
-        Backend().within_memory(never)
+    assert machine.shortages == len(asked) - 1 > 0
+    ended = asked[-1]
+    assert attempt(work(most)) == asked[-2] == ended
+    with pytest.raises(MemoryError, match="out of memory: "):
+        attempt(work(-1))
+    assert asked[-1] == (FEWEST if kind == "floats" else LEAST_HELD)
+    steady = Backend(deterministic=True)  # other blocks give other bits
+    again = steady.within_memory if kind == "floats" else steady.with_fewer_tokens
+    before = len(asked)
     with pytest.raises(MemoryError):
-        Backend(deterministic=True).within_memory(never)
+        again(work(-1))
+    assert len(asked) == before + 1
 
-    def broken(floats: int) -> int:
+
+def test_other_faults_pass() -> None:
+    def broken(*_: int) -> int:
         raise RuntimeError("shapes do not match")
 
     with pytest.raises(RuntimeError, match="shapes"):
         Backend().within_memory(broken)
 
 
-def test_tokens_are_halved_until_the_work_fits_and_that_is_remembered() -> None:
-    machine, asked = Backend(), []
-
-    def work() -> int:
-        asked.append(machine.tokens(256))
-        if asked[-1] > 20_000:
-            raise torch.OutOfMemoryError("none left")
-        return asked[-1]
-
-    assert machine.with_fewer_tokens(work) == asked[-1] <= 20_000
-    assert all(b == a // 2 for a, b in pairwise(asked))
-    assert machine.with_fewer_tokens(work) == asked[-1] == asked[-2]
-
-    def never() -> None:
-        asked.append(machine.tokens(1))
-        raise torch.OutOfMemoryError("none left")
-
-    with pytest.raises(MemoryError, match="none left"):
-        machine.with_fewer_tokens(never)
-    assert asked[-1] == LEAST_HELD
-
-
-def test_threads_that_begin_after_the_work_have_all_cores() -> None:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        Backend().map(lambda i: i, range(3))
-        found: list[int] = []
-        thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
-        thread.start()
-        thread.join()
-        assert found == [3]
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_a_buffer_is_kept_by_its_thread_and_shared_with_no_other() -> None:
-    machine = Backend()
-    four, two = torch.zeros(4, 1), torch.zeros(2, 1)
+    machine, four = Backend(), torch.zeros(4, 1)
     first = machine.buffer(four, 8)
-    assert machine.buffer(two, 8).data_ptr() == first.data_ptr()
+    assert machine.buffer(four[:2], 8).data_ptr() == first.data_ptr()
     assert machine.buffer(four, 8).shape == (4, 8)
-    assert machine.buffer(four.double(), 8).dtype == torch.float64
-    first = machine.buffer(four, 8)
     (other,) = machine.map(lambda _: machine.buffer(four, 8).data_ptr(), [0])
     assert other != first.data_ptr()
+    assert machine.buffer(four.double(), 8).dtype == torch.float64
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_precision_holds_for_the_work_alone(dtype: str) -> None:
     matmul: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-    before = matmul.fp32_precision
-    machine = Backend(dtype=dtype)
+    before, machine = matmul.fp32_precision, Backend(dtype=dtype)
     with machine.large_products():
         (inside,) = machine.map(lambda _: matmul.fp32_precision, [0])
     assert inside == ("bf16" if dtype == "bfloat16" else "ieee")
     assert matmul.fp32_precision == before
-
-
-def test_deterministic_work_that_is_not_parted_has_one_thread() -> None:
-    before = torch.get_num_threads()
-    with Backend(deterministic=True).inference():
-        assert torch.get_num_threads() == 1
-        assert not torch.is_grad_enabled()
-    assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("n", [1, 127, 129, 600, 2049, 5000])
@@ -155,6 +124,28 @@ def test_a_product_is_added_to_what_was_there() -> None:
     torch.testing.assert_close(total.double(), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_unknown_precisions_are_refused() -> None:
-    with pytest.raises(ValueError, match="float16"):
-        Backend(dtype="float16")
+@pytest.mark.parametrize("rows", [0, 1, ROWS - 1, ROWS, ROWS + 1])
+def test_padding_adds_zeros_up_to_a_multiple(rows: int) -> None:
+    x = torch.randn(rows, 3)
+    found = padded(x)
+    assert len(found) % ROWS == 0
+    assert len(found) - rows < ROWS
+    assert torch.equal(found[:rows], x)
+    assert not found[rows:].any()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_values_and_gradients_are_those_of_the_plain_product(half: bool) -> None:
+    torch.manual_seed(0)
+    parts, direction = (torch.randn(77, 8), torch.randn(5, 8), torch.randn(5)), torch.randn(77, 5)
+
+    def run(product: Any) -> list[Tensor]:
+        own = [part.clone().requires_grad_() for part in parts]
+        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+            y = product(*own)
+        assert y.dtype == (torch.bfloat16 if half else torch.float32)
+        return [y.float().detach(), *torch.autograd.grad((y.float() * direction).sum(), own)]
+
+    for ours, theirs in zip(run(linear), run(F.linear), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+    assert (rounded(77, parts[0]), rounded(77, parts[0].bfloat16())) == (77, ROWS)

@@ -1,9 +1,10 @@
-"""Models and training states on disk: what is written is what is read, or a named fault."""
+"""Models and tensors on disk: what is written is what is read, or a fault that names the file."""
 
 import hashlib
 import json
 import os
-import resource
+import pickle
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,41 +14,42 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from support.damage import cut, empty, flip
 from support.models import config_of, side_vocabularies
 from torch import Tensor
 
+from lm import shards
 from lm.checkpoint import ModelError, load_model, save_model
 from lm.composition import HEADS
+from lm.corpus import encode
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.scoring import after
+from lm.shards import read_tensors, write_tensors
+from lm.training.state import load_training, save_training
+from lm.training.trainer import Settings, Trainer
 from lm.trie import Candidates
 from lm.vocabulary import Vocabulary
 from lm.zoo import ZOO
 
 ABOUT = {"made by": "a test"}
+DTYPES = [torch.float32, torch.bfloat16, torch.float64, torch.int64]
+lenient = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def model_of(
-    name: str = "ccdclm",
-    words: int = 9,
-    tied: bool = True,
-    seed: int = 0,
-    head: str | None = None,
-) -> DocumentLM:
-    shape = config_of(name, words + 3, 4, 5, recurrence="lstm", tied=tied, head=head)
-    return DocumentLM.seeded(shape, seed)
+def model_of(name: str = "ccdclm", words: int = 9, seed: int = 0, **shape: Any) -> DocumentLM:
+    shape = {"recurrence": "lstm", "tied": True, **shape}
+    return DocumentLM.seeded(config_of(name, words + 3, 4, 5, **shape), seed)
 
 
 def words_of(n: int = 9, letter: str = "é") -> Vocabulary:
     return Vocabulary(tuple(f"{letter}{i}".encode() for i in range(n)))
 
 
-def same(model: DocumentLM, other: DocumentLM) -> bool:
-    a, b = model.state_dict(), other.state_dict()
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    alike = (torch.equal(a[n], b[n]) and a[n].dtype == b[n].dtype for n in a)
+    return a.keys() == b.keys() and all(alike)
 
 
 @pytest.fixture
@@ -66,85 +68,95 @@ def vocabulary_of(folder: Path) -> Path:
     return file
 
 
+def manifest_of(folder: Path) -> Path:
+    return folder / "config.json"
+
+
 def edit(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the manifest, as a stranger could who hands us a folder."""
-    path = folder / "config.json"
-    content = json.loads(path.read_bytes())
+    content = json.loads(manifest_of(folder).read_bytes())
     change(content)
-    path.write_text(json.dumps(content))
+    manifest_of(folder).write_text(json.dumps(content))
 
 
-# What is written is what is read.
+def replace_shard(folder: Path, raw: bytes) -> None:
+    """A shard of other bytes, with its digest put right in name and manifest."""
+    digest = hashlib.sha256(raw).hexdigest()
+    shard_of(folder).unlink()
+    name = f"weights-{digest[:12]}.safetensors"
+    (folder / name).write_bytes(raw)
+    edit(folder, lambda content: content.update(shards=[{"file": name, "sha256": digest}]))
 
 
-@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+# What is written is what is read
+
+
 @pytest.mark.parametrize(
-    ("name", "head"),
-    [*((name, None) for name in sorted(ZOO)), *(("codclm", head) for head in sorted(HEADS))],
+    ("name", "head"), [*((n, None) for n in sorted(ZOO)), *(("codclm", head) for head in HEADS)]
 )
 def test_a_model_read_back_is_the_model_written(
-    name: str, head: str | None, tied: bool, tmp_path: Path
+    name: str, head: str | None, tmp_path: Path
 ) -> None:
-    model, vocabulary = model_of(name, tied=tied, head=head).eval(), words_of()
-    save_model(tmp_path, model, vocabulary, ABOUT, side_vocabularies(model))
+    model = model_of(name, tied=head != "classes", head=head).eval()
+    save_model(tmp_path, model, words_of(), ABOUT, side_vocabularies(model))
     saved = load_model(tmp_path)
-    assert same(saved.model, model)
+    assert same(saved.model.state_dict(), model.state_dict())
+    assert (saved.model.config, saved.vocabulary, saved.about) == (model.config, words_of(), ABOUT)
     assert saved.side == side_vocabularies(model)
-    assert saved.model.config == model.config
-    assert saved.vocabulary == vocabulary
-    assert saved.about == ABOUT
     assert not saved.model.training
+    assert ("head" in json.loads(manifest_of(tmp_path).read_bytes())["config"]) == (
+        head is not None
+    )
     request = Candidates.of([[[3, 7], [5]]]), model.context.start(1).detach()
     ours, theirs = (after(ScoringEngine.of(m), [request])[0][0] for m in (model, saved.model))
     np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_folder_names_the_head_only_where_one_was_chosen(folder: Path) -> None:
-    """Folders without a choice are those of earlier versions."""
-    assert "head" not in json.loads((folder / "config.json").read_bytes())["config"]
-    save_model(folder, model_of(head="classes"), words_of(), ABOUT)
-    assert json.loads((folder / "config.json").read_bytes())["config"]["head"] == "classes"
-
-
-def test_tied_weights_are_stored_once_and_are_tied_again_when_read(folder: Path) -> None:
-    model = load_model(folder).model
-    assert model.head.weight() is model.embedding.weight
-    stored = [tensor for tensor in load_file(shard_of(folder)).values() if tensor.shape == (12, 4)]
-    assert len(stored) == 1
-
-
-def test_the_digest_identifies_weights_vocabulary_and_composition(tmp_path: Path) -> None:
-    kept: dict[str, tuple[DocumentLM, Vocabulary]] = {
-        "rnnlm": (model_of("rnnlm"), words_of()),
-        "other weights": (model_of("rnnlm", seed=1), words_of()),
-        "other words": (model_of("rnnlm"), words_of(letter="a")),
-        "same tensors, other model": (model_of("drnnlm"), words_of()),
-    }
+def test_the_digest_identifies_weights_vocabulary_and_composition_alone(tmp_path: Path) -> None:
     digests = set()
-    for name, (model, vocabulary) in kept.items():
-        for about in ({}, ABOUT):  # the description of a model does not enter its digest
-            save_model(tmp_path / name, model, vocabulary, about)
-            digests.add(load_model(tmp_path / name).digest)
-    assert len(digests) == len(kept)
+    for n, (model, vocabulary) in enumerate(
+        [
+            *((model_of("rnnlm", seed=seed), words_of()) for seed in (0, 1)),
+            *(
+                (model_of(name), words_of(letter=letter))
+                for name, letter in (("rnnlm", "a"), ("drnnlm", "é"))
+            ),
+        ]
+    ):
+        for about in ({}, ABOUT):
+            save_model(tmp_path / str(n), model, vocabulary, about)
+            digests.add(load_model(tmp_path / str(n)).digest)
+    assert len(digests) == 4
 
 
-def test_shards_stay_below_fifteen_mebibytes_and_large_tensors_are_split(tmp_path: Path) -> None:
-    model, vocabulary = DocumentLM(Config("rnnlm", 130_000, 32, 4)), words_of(130_000 - 3)
-    assert model.embedding.weight.nbytes > 15 << 20
-    save_model(tmp_path, model, vocabulary, ABOUT)
+@given(
+    shapes=st.lists(st.lists(st.integers(0, 9), max_size=3), max_size=6),
+    room=st.integers(40, 2000),
+    data=st.data(),
+)
+@lenient
+def test_any_tensors_in_shards_of_any_size_are_put_together_again(
+    shapes: list[list[int]], room: int, data: st.DataObject, tmp_path: Path
+) -> None:
+    """Large ones are split into rows, more than ten parts included; old shards are removed."""
+    generator = torch.Generator().manual_seed(room)
+    tensors: dict[str, Tensor] = {"x": torch.arange(460.0).reshape(230, 2)}
+    for i, shape in enumerate(shapes):
+        drawn = torch.randn(shape, generator=generator)
+        tensors[f"t.{i}"] = drawn.to(data.draw(st.sampled_from(DTYPES)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "SHARD_BYTES", (1 << 16) + room)  # 64 KiB are kept for the header
+        write_tensors(tmp_path / "list.json", "weights", tensors, {"note": 1})
+    row = max((t.nbytes // len(t) for t in tensors.values() if t.ndim and len(t)), default=0)
     sizes = [path.stat().st_size for path in tmp_path.glob("*.safetensors")]
-    assert len(sizes) > 1
-    assert max(sizes) <= 15 << 20
-    assert same(load_model(tmp_path).model, model)
+    assert max(sizes) <= (1 << 16) + max(room, row)
+    content, found = read_tensors(tmp_path / "list.json")
+    assert same(found, tensors)
+    assert content["note"] == 1
+    assert len(sizes) == len(content["shards"])
 
 
-def test_a_new_model_replaces_the_old_one_and_leaves_no_file_of_it(folder: Path) -> None:
-    save_model(folder, model_of(seed=1), words_of(letter="b"), {})
-    assert same(load_model(folder).model, model_of(seed=1))
-    assert len(list(folder.iterdir())) == 3
-
-
-# Faults are reported with the file's name, and nothing is used that does not verify.
+# Faults are reported with the file's name, and nothing is used that does not verify
 
 
 def replace_by_folder(path: Path) -> None:
@@ -152,41 +164,40 @@ def replace_by_folder(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize("damage", [cut, empty, flip, Path.unlink, replace_by_folder])
-@pytest.mark.parametrize("file", [shard_of, vocabulary_of], ids=["weights", "vocabulary"])
-def test_a_damaged_file_is_named(
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/dev/zero")
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1 << 32)
+
+
+DAMAGES = [cut, empty, flip, Path.unlink, replace_by_folder, pipe, endless, sparse]
+FILES = [shard_of, vocabulary_of, manifest_of]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage"), [(f, d) for f in FILES for d in DAMAGES if (f, d) != (manifest_of, flip)]
+)
+def test_a_damaged_file_is_named_and_what_is_no_regular_file_is_not_read(
     folder: Path, file: Callable[[Path], Path], damage: Callable[[Path], None]
 ) -> None:
     path = file(folder)
     damage(path)
     with pytest.raises(ModelError) as fault:
         load_model(folder)
-    assert str(fault.value).startswith(str(path))
-
-
-@pytest.mark.parametrize("damage", [cut, empty, Path.unlink, replace_by_folder])
-def test_a_damaged_manifest_is_named(folder: Path, damage: Callable[[Path], None]) -> None:
-    damage(folder / "config.json")
-    with pytest.raises(ModelError, match="expected"):
-        load_model(folder)
-
-
-@pytest.mark.parametrize("path", ["missing", "missing/deeper"])
-def test_a_missing_folder_is_reported_with_the_command_that_makes_one(
-    tmp_path: Path, path: str
-) -> None:
-    with pytest.raises(ModelError, match=r"cannot be read .*made by `rerank train-lm`"):
-        load_model(tmp_path / path)
-
-
-def test_a_file_in_place_of_a_folder_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "model.pt").write_bytes(b"PK")
-    with pytest.raises(ModelError, match="cannot be read"):
-        load_model(tmp_path / "model.pt")
+    assert str(path) in str(fault.value) or (damage is sparse and "shards of" in str(fault.value))
 
 
 @given(data=st.data())
-@settings(max_examples=35, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@lenient
 def test_any_flipped_bit_is_a_fault_or_changes_nothing(folder: Path, data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(sorted(folder.iterdir())))
     whole = path.read_bytes()
@@ -196,120 +207,107 @@ def test_any_flipped_bit_is_a_fault_or_changes_nothing(folder: Path, data: st.Da
     path.write_bytes(raw)
     try:
         saved = load_model(folder)
+        assert path.name == "config.json"
+        assert same(saved.model.state_dict(), model_of().state_dict())
+        assert saved.vocabulary == words_of()
     except ModelError:
         pass
-    else:
-        assert path.name == "config.json"
-        assert same(saved.model, model_of())
-        assert saved.vocabulary == words_of()
     finally:
         path.write_bytes(whole)
 
 
-def test_a_vocabulary_outside_the_folder_is_not_opened(folder: Path) -> None:
-    edit(folder, lambda content: content.update(vocabulary="/../../x"))
-    with pytest.raises(ModelError, match="expected a vocabulary's digest"):
-        load_model(folder)
+class Bomb:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (self.path,))
+
+
+def header(text: str, body: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(text)) + text.encode() + body
+
+
+ENTRY = '{"dtype":"F32","shape":[1],"data_offsets":[0,4]}'
+NONE = '{"dtype":"F32","shape":[0],"data_offsets":[0,0]}'
+MALFORMED: dict[str, Callable[[Path], bytes]] = {
+    "a pickle": lambda folder: pickle.dumps(Bomb(folder / "exploded")),
+    "empty": lambda _: b"",
+    "giant header": lambda _: struct.pack("<Q", 1 << 60) + b"{}",
+    "repeated name": lambda _: header(f'{{"a":{ENTRY},"a":{ENTRY}}}', bytes(4)),
+    "lying shape": lambda _: header(f'{{"a":{ENTRY.replace("[1]", "[9]")}}}', bytes(4)),
+    "unknown type": lambda _: header(f'{{"a":{ENTRY.replace("F32", "F4")}}}', bytes(4)),
+    "nesting": lambda _: header('{"a":' * 90_000),
+    "odd part": lambda _: header(f'{{"x#y":{ENTRY}}}', bytes(4)),
+    "unequal parts": lambda _: save({"x#0": torch.zeros(2, 3), "x#1": torch.zeros(2, 4)}),
+    "trailing bytes": lambda _: save({"x": torch.zeros(2)}) + b"more",
+    "many": lambda _: header("{" + ",".join(f'"{n}":{NONE}' for n in range(20_000)) + "}"),
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_malformed_tensors_are_refused_though_their_digest_is_right(
+    folder: Path, kind: str
+) -> None:
+    replace_shard(folder, MALFORMED[kind](folder))
+    with pytest.raises(
+        ModelError, match=r"not a safetensors|do not fit together|header is too large"
+    ):
+        read_tensors(manifest_of(folder))
+    assert not (folder / "exploded").exists()
+
+
+SHARD = {"file": "weights-0123456789ab.safetensors", "sha256": "0" * 64}
+CONFIG = [  # field of the configuration, value, message
+    ("vocabulary", 13, "expected a vocabulary of 13, found 12"),
+    ("vocabulary", 10**400, "not a valid model: a model has at most 2,147,483,647 words"),
+    ("hidden", 6, r"tensors do not fit: context.first expected \(6,\), found \(5,\)"),
+    ("hidden", 60_000, "tensors do not fit"),  # and 58 GB are not asked for
+    ("hidden", 10**12, "not a valid model"),
+    ("layers", 2, r"recurrence.bias.1 expected \(20,\), found None"),
+    ("layers", "many", "not a valid model"),
+    ("model", "gpt", "no model 'gpt'"),
+    ("tied", False, "head.output expected"),
+    ("tied", 1, "not a valid model: tied is 1"),
+    ("head", "hierarchical", "not a valid model: no head 'hierarchical' is known; there are s"),
+    ("head", ["classes"], "not a valid model: head is"),
+    ("colour", "blue", "not a valid model: no setting 'colour' is known"),
+    ("embed", True, "not a valid model: embed is True"),
+    ("embed", 4.0, "not a valid model: embed is 4.0"),
+]
+NUMBERS: list[Any] = ["1", True, 0, 1.0, 10**400]
+FOREIGN = ("../secret", "/etc/hosts", "..", "", "a\0b", "weights-0.safetensors/../../x")
+MANIFEST: dict[str, list[dict[str, Any]]] = {  # values, by message
+    "not a valid model: found no settings": [{"config": None}, {"config": []}, {"config": "x"}],
+    "expected a vocabulary's digest": [{"vocabulary": "/../../x"}],
+    "expected|format 1000": [{"format": v} for v in NUMBERS],
+    "format 2 needs a newer rerank": [{"format": 2}],
+    "expected": [{"shards": {"file": "w"}}, {"shards": [{**SHARD, "sha256": "0" * 63}]}],
+    "a shard is listed": [{"shards": [SHARD] * 2}],
+    "not the name of a shard": [{"shards": [{**SHARD, "file": v}]} for v in FOREIGN],
+}
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "message"),
+    ("change", "message"),
     [
-        ("vocabulary", 13, "expected a vocabulary of 13, found 12"),
-        ("hidden", 6, r"tensors do not fit: context.first expected \(6,\), found \(5,\)"),
-        ("hidden", 60_000, "tensors do not fit"),  # and 58 GB are not asked for
-        ("hidden", 10**12, "not a valid model"),
-        ("hidden", -1, "not a valid model"),
-        ("layers", 2, r"recurrence.bias.1 expected \(20,\), found None"),
-        ("layers", 10**9, "not a valid model"),
-        ("layers", "many", "not a valid model"),
-        ("model", "gpt", "no model 'gpt'"),
-        ("model", ["ccdclm"], "not a valid model"),
-        ("tied", False, "head.output expected"),
-        ("head", "classes", r"head.class_bias expected \(4,\), found None"),
-        ("head", "hierarchical", "not a valid model: no head 'hierarchical' is known; there are s"),
-        ("head", ["classes"], "not a valid model: head is"),
-        ("colour", "blue", "not a valid model: no setting 'colour' is known"),
-        ("embed", True, "not a valid model: embed is True"),
-        ("embed", 4.0, "not a valid model: embed is 4.0"),
-        ("tied", 1, "not a valid model: tied is 1"),
-        ("recurrence", ["lstm"], "not a valid model: recurrence is"),
-        ("vocabulary", 10**400, "not a valid model: a model has at most 2,147,483,647 words"),
-        ("hidden", 10**400, "not a valid model"),
+        *(({"config": {field: value}}, message) for field, value, message in CONFIG),
+        *((change, message) for message, changes in MANIFEST.items() for change in changes),
     ],
+    ids=lambda value: str(value)[:40],
 )
-def test_a_configuration_that_does_not_fit_is_reported_with_what_does_not(
-    folder: Path, field: str, value: object, message: str
+def test_a_manifest_that_does_not_fit_is_reported_with_what_does_not(
+    folder: Path, change: dict[str, Any], message: str
 ) -> None:
-    edit(folder, lambda content: content["config"].update({field: value}))
-    with pytest.raises(ModelError, match=rf"config\.json: .*{message}"):
+    def changed(content: dict[str, Any]) -> None:
+        own = change.get("config")
+        content.update(
+            {**change, "config": {**content["config"], **own}} if isinstance(own, dict) else change
+        )
+
+    edit(folder, changed)
+    with pytest.raises(ModelError, match=rf"config\.json: .*({message})"):
         load_model(folder)
-
-
-@pytest.mark.parametrize("config", [None, [], "ccdclm", 10**400], ids=lambda c: type(c).__name__)
-def test_a_configuration_that_is_no_object_is_refused(folder: Path, config: object) -> None:
-    edit(folder, lambda content: content.update(config=config))
-    with pytest.raises(ModelError, match=r"config\.json: not a valid model: found no settings"):
-        load_model(folder)
-
-
-def replace_weights(folder: Path, tensors: dict[str, Tensor]) -> None:
-    """Other tensors, with their digest put right in name and manifest."""
-    shard_of(folder).unlink()
-    raw = save(tensors)
-    digest = hashlib.sha256(raw).hexdigest()
-    name = f"weights-{digest[:12]}.safetensors"
-    (folder / name).write_bytes(raw)
-    edit(folder, lambda content: content.update(shards=[{"file": name, "sha256": digest}]))
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int64], ids=str)
-def test_tensors_of_another_type_are_refused(folder: Path, dtype: torch.dtype) -> None:
-    tensors = load_file(shard_of(folder))
-    replace_weights(folder, {**tensors, "head.bias": tensors["head.bias"].to(dtype)})
-    name = str(dtype).removeprefix("torch.")
-    with pytest.raises(ModelError, match=rf"head\.bias expected \(12,\), found \(12,\) {name}"):
-        load_model(folder)
-
-
-def test_shards_that_are_larger_than_the_model_are_refused_unread(folder: Path) -> None:
-    replace_weights(folder, {**load_file(shard_of(folder)), "more": torch.zeros(1 << 20)})
-    with pytest.raises(ModelError, match=r"fit: expected shards of [0-9,]+ bytes .* found 4,1"):
-        load_model(folder)
-
-
-def refused_within(folder: Path, megabytes: int) -> bool:
-    """Whether a process that may take so much more memory refuses a folder as not valid."""
-    process = os.fork()
-    if not process:
-        status = Path("/proc/self/status").read_text()
-        taken = int(status.partition("VmSize:")[2].split()[0]) << 10
-        resource.setrlimit(resource.RLIMIT_AS, (taken + (megabytes << 20),) * 2)
-        try:
-            load_model(folder)
-        except ModelError:
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-        os._exit(2)
-    return os.waitpid(process, 0)[1] == 0
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux")
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"layers": 64, "hidden": 700},  # 2.2 GB
-        {"embed": 60_000, "hidden": 60_000},  # 140 GB
-        {"vocabulary": (1 << 31) - 1},
-    ],
-    ids=str,
-)
-def test_a_configuration_is_refused_before_memory_is_taken_for_it(
-    folder: Path, change: dict[str, int]
-) -> None:
-    edit(folder, lambda content: content["config"].update(change))
-    assert refused_within(folder, 256)
 
 
 @pytest.mark.parametrize("words", [["a", "a"], ["a", ""], ["<s>"], {"a": 1}, [1], "\ud800", 7])
@@ -322,39 +320,74 @@ def test_vocabularies_that_are_none_are_refused(folder: Path, words: object) -> 
         load_model(folder)
 
 
-# Replacement is all or nothing.
-
-
-def failing(call: Callable[..., Any], at: int) -> Callable[..., Any]:
-    """The call, but for one time: a full disk, an unplugged one."""
-    calls = 0
-
-    def once(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == at:
-            raise OSError(28, "No space left on device")
-        return call(*arguments)
-
-    return once
-
-
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 @pytest.mark.parametrize("at", [1, 2, 3], ids=["vocabulary", "shard", "manifest"])
 def test_a_write_that_fails_anywhere_leaves_the_old_model_readable(
     folder: Path, at: int, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new, words = model_of("codclm", 7, seed=1), words_of(7)
-    with monkeypatch.context() as patch:
-        # of each file its own bytes are synced, then its folder
-        nth = 2 * at - 1 if call == "fsync" else at
-        patch.setattr(os, call, failing(getattr(os, call), nth))
-        with pytest.raises(OSError, match="No space"):
-            save_model(folder, new, words, {})
+    new, words, calls, kept = model_of("codclm", 7, seed=1), words_of(7), 0, getattr(os, call)
+    nth = (
+        2 * at - 1 if call == "fsync" else at
+    )  # of each file its bytes are synced, then its folder
+
+    def full(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == nth:
+            raise OSError(28, "No space left on device")
+        return kept(*arguments)
+
+    monkeypatch.setattr(os, call, full)
+    with pytest.raises(OSError, match="No space"):
+        save_model(folder, new, words, {})
     saved = load_model(folder)
-    assert same(saved.model, model_of())
+    assert same(saved.model.state_dict(), model_of().state_dict())
     assert saved.vocabulary == words_of()
     assert not list(folder.glob(".*"))
     save_model(folder, new, words, {})
-    assert same(load_model(folder).model, new)
+    assert same(load_model(folder).model.state_dict(), new.state_dict())
     assert len(list(folder.iterdir())) == 3
+
+
+# Training states
+
+
+def trainer_of(text: bytes = b"a b\nb c\n\nc\n\nb a\n\na", **changes: Any) -> Trainer:
+    vocabulary = Vocabulary((b"a", b"b", b"c"))
+    model = DocumentLM.seeded(Config("ccdclm", 6, 4, 5, "lstm", tied=True), 0)
+    texts = (encode(lines.split(b"\n"), vocabulary) for lines in (text, b"a c"))
+    settings: dict[str, Any] = {"epochs": 1, "streams": 2, "segment": 2, "negatives": 0, **changes}
+    return Trainer(model, *texts, settings=Settings(**settings))
+
+
+Change = Callable[[dict[str, Any], dict[str, Tensor]], object]
+STATES: list[tuple[Change, str]] = [
+    *((lambda c, _, field=field: c.pop(field), "") for field in ("progress", "run")),
+    (lambda c, _: c["progress"].update(update=True), "not a training state"),
+    (lambda c, _: c["progress"].update(finished=0), "not a training state"),
+    (lambda c, _: c["progress"].update(best="none"), "not a training state"),
+    (lambda c, _: c["progress"].update(stage=1), "not a training state"),
+    (lambda _, t: t.update({"model.head.bias": torch.zeros(5)}), "head.bias"),
+    (lambda _, t: t.update(contexts=torch.zeros(7, 5)), "contexts expected"),
+    (lambda _, t: t.update({"kept.x": torch.zeros(5)}), "x expected None"),
+    (lambda _, t: t.update(contexts=t["contexts"].long()), "int64"),
+    (lambda _, t: t.update({"optimiser.0.step": torch.zeros(2)}), "0.step"),
+    (lambda _, t: t.pop("optimiser.0.exp_avg"), "0.exp_avg expected .* None"),
+    (lambda _, t: t.update({"optimiser.x": torch.zeros(2)}), "not a training"),
+    (lambda _, t: t.update({"optimiser.99.step": torch.zeros(())}), "99.step"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), STATES)
+def test_a_state_whose_values_have_another_type_or_shape_is_refused(
+    change: Change, message: str, tmp_path: Path
+) -> None:
+    """Its digests are right."""
+    trainer, path = trainer_of(), tmp_path / "state.json"
+    next(trainer.run())
+    save_training(tmp_path, trainer)
+    content, tensors = read_tensors(path)
+    change(content, tensors)
+    write_tensors(path, "state", tensors, content)
+    with pytest.raises(ModelError, match=rf"state\.json: .*{message}"):
+        load_training(tmp_path, trainer_of())

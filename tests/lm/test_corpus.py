@@ -1,19 +1,33 @@
-"""Text as columns, against lists of lists."""
+"""Text as columns, vocabularies, side information and directions, against lists of lists."""
 
 from collections import Counter
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm.checkpoint import SavedModel, load_model, save_model
+from lm.contexts import Context
 from lm.corpus import Corpus, build_vocabulary, encode, intern, with_last_words_twice
-from lm.side_information import SideText
-from lm.vocabulary import Vocabulary
+from lm.direction import reversed_sentences, reversed_words
+from lm.evaluation import perplexity, perplexity_by_document
+from lm.model import Config, DocumentLM
+from lm.side_information import SentenceNumbers, SideText, information_of, is_causal, words_of
+from lm.trie import Candidates
+from lm.vocabulary import END, SPECIAL, START, UNKNOWN, Vocabulary
+from lm.vocabulary import words_of as words_of_line
 
-line = st.lists(st.sampled_from([b"a", b"b", b"c", b"<unk>", b""]), max_size=4).map(b" ".join)
-text = st.lists(line, max_size=12)
+text = st.lists(
+    st.lists(st.sampled_from([b"a", b"b", b"c", b"<unk>", b""]), max_size=4).map(b" ".join),
+    max_size=12,
+)
+ids = st.lists(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=4), max_size=4)
 
 
 def documents_of(lines: list[bytes]) -> list[list[list[bytes]]]:
@@ -28,51 +42,36 @@ def nested(corpus: Corpus) -> list[list[list[int]]]:
     return [[s.tolist() for s in sentences[a:b]] for a, b in bounds]
 
 
-@given(text)
-def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes]) -> None:
-    words, corpus = intern(lines)
-    spelled = [[[words[i] for i in s] for s in d] for d in nested(corpus)]
-    assert spelled == documents_of(lines)
-    assert len(set(words)) == len(words)
-    assert corpus.n_documents == len(spelled)
-    assert corpus.n_sentences == sum(map(len, spelled))
-
-
-@given(text)
-def test_an_encoded_text_holds_the_vocabularys_ids(lines: list[bytes]) -> None:
-    vocabulary = Vocabulary((b"c", b"a"))
-    corpus = encode(lines, vocabulary)
-    assert nested(corpus) == [[vocabulary.encode(s) for s in d] for d in documents_of(lines)]
-    assert corpus.n_unknown == sum(s.count(0) for d in nested(corpus) for s in d)
+def spelled(words: list[bytes], corpus: Corpus) -> list[list[list[bytes]]]:
+    return [[[words[i] for i in s] for s in d] for d in nested(corpus)]
 
 
 @given(text, st.integers(0, 4))
-def test_a_built_vocabulary_has_the_words_that_a_counter_finds_most_common(
-    lines: list[bytes], size: int
-) -> None:
+def test_blank_lines_part_documents_and_lines_are_sentences(lines: list[bytes], size: int) -> None:
     words, corpus = intern(lines)
+    assert spelled(words, corpus) == documents_of(lines)
+    assert len(set(words)) == len(words)
+    vocabulary = Vocabulary((b"c", b"a"))
+    found = encode(lines, vocabulary)
+    assert nested(found) == [[vocabulary.encode(s) for s in d] for d in documents_of(lines)]
+    assert found.n_unknown == sum(s.count(0) for d in nested(found) for s in d)
     counter = Counter(w for line in lines for w in line.split() if w != b"<unk>")
     expected = tuple(w for w, _ in counter.most_common(size))
     assert build_vocabulary(words, corpus, size).words == expected
 
 
-def test_paragraphs_are_documents_where_they_are_parted_so() -> None:
+def test_documents_may_be_parted_otherwise() -> None:
+    """By paragraphs, or by lines that begin with `=`; then a blank line is a sentence."""
     lines = [b"<p>", b"a b", b"c <p>", b"<p>", b"<p> ", b"a", b"", b"b", b"<p>"]
-    words, corpus = intern(lines, "paragraphs")
-    assert words == [b"a", b"b", b"c", b"<p>", b"<p>"][:4]
-    assert nested(corpus) == [[[0, 1], [2, 3]], [[0]], [[1]]]
-    assert b"<p>" in intern(lines)[0]
-
-
-def test_lines_that_begin_with_an_equals_sign_close_documents_where_these_are_parted_so() -> None:
-    """As in the data files of Ji et al.: a blank line is a sentence without words."""
+    assert spelled(*intern(lines, "paragraphs")) == [
+        [[b"a", b"b"], [b"c", b"<p>"]],
+        [[b"a"]],
+        [[b"b"]],
+    ]
     lines = [b"a = b", b"= Title =", b"==", b"c", b"", b"b a", b"=", b"a"]
-    words, corpus = intern(lines, "equals")
-    spelled = [[[words[i] for i in s] for s in d] for d in nested(corpus)]
-    assert spelled == [[[b"a", b"=", b"b"]], [[b"c"], [], [b"b", b"a"]], [[b"a"]]]
-    assert nested(encode(lines, Vocabulary((b"c",)), "equals"))[1] == [[3], [], [0, 0]]
-    _, parted = intern(lines)  # by blank lines, the signs are words
-    assert (parted.n_documents, parted.n_sentences) == (2, 7)
+    expected = [[[b"a", b"=", b"b"]], [[b"c"], [], [b"b", b"a"]], [[b"a"]]]
+    assert spelled(*intern(lines, "equals")) == expected
+    assert (intern(lines)[1].n_documents, intern(lines)[1].n_sentences) == (2, 7)
 
 
 def test_a_word_that_stands_for_unknown_words_is_not_in_the_vocabulary() -> None:
@@ -83,79 +82,202 @@ def test_a_word_that_stands_for_unknown_words_is_not_in_the_vocabulary() -> None
     assert nested(encode([b"UNK a never"], vocabulary)) == [[[0, 4, 0]]]
 
 
-@given(text)
-def test_last_words_read_twice_are_words_of_their_own(lines: list[bytes]) -> None:
-    _, corpus = intern(lines, "equals")
-    again = with_last_words_twice(corpus)
-    doubled = [[s + s[-1:] for s in d] for d in nested(corpus)]
-    assert nested(again) == doubled
-    assert again.tokens.dtype == np.int32
-
-
 def test_long_texts_lose_nothing_where_their_columns_are_joined() -> None:
-    rng = np.random.default_rng(0)
-    ids = rng.integers(0, 50, size=200_000)
-    lines = [b" ".join(b"w%d" % i for i in part) for part in np.split(ids, 1000)]
-    words, corpus = intern(lines)
+    ids = np.random.default_rng(0).integers(0, 50, size=200_000)
+    words, corpus = intern([b" ".join(b"w%d" % i for i in part) for part in np.split(ids, 1000)])
     assert [words[i] for i in corpus.tokens] == [b"w%d" % i for i in ids]
-    assert corpus.tokens.dtype == np.int32
     assert corpus.sentences.tolist() == list(range(0, 200_001, 200))
 
 
-def test_the_digest_tells_words_and_divisions_apart() -> None:
+def test_the_digest_tells_words_divisions_and_side_information_apart() -> None:
     texts = [b"a b,c", b"a b,d", b"a,b c", b"a b,,c", b"a b c", b""]
     vocabulary = Vocabulary((b"a", b"b", b"c", b"d"))
     digests = [encode(t.split(b","), vocabulary).digest() for t in texts]
-    assert len(set(digests)) == len(texts)
+    plain = Corpus.of([[[3], [4]]])
+    for side in ([[5], [6]], [[5, 6], []], [[6], [5]]):
+        digests.append(replace(plain, side={"source": side_text(side)}).digest())
+    digests.append(replace(plain, predicted=np.array([True, False])).digest())
+    assert len({*digests, plain.digest()}) == len(digests) + 1
     assert digests[0] == encode([b"", b"a  b", b"c "], vocabulary).digest()
 
 
-def test_columns_of_nested_lists_may_have_empty_documents_and_sentences() -> None:
-    documents = [[[3, 4], []], [], [[5]]]
-    corpus = Corpus.of(documents)
-    assert nested(corpus) == documents
-    assert corpus.tokens.dtype == np.int32
-    assert (corpus.n_documents, corpus.n_sentences) == (3, 3)
-    assert nested(Corpus.of([])) == []
-
-
-@given(text, st.integers(0, 5))
-def test_longer_sentences_are_left_out_and_documents_without_any_other(
-    lines: list[bytes], most: int
+@given(ids, st.integers(0, 5), st.integers(1, 5), st.data())
+def test_sentences_are_left_out_joined_and_rearranged(
+    documents: list[list[list[int]]], most: int, number: int, data: st.DataObject
 ) -> None:
-    _, corpus = intern(lines)
-    short = [[s for s in document if len(s) <= most] for document in nested(corpus)]
+    corpus, flat = Corpus.of(documents), [sentence for own in documents for sentence in own]
+    assert nested(corpus) == documents
+    short = [[s for s in document if len(s) <= most] for document in documents]
     assert nested(corpus.without_longer(most)) == [document for document in short if document]
-
-
-@given(text, st.integers(1, 5))
-def test_stretches_hold_the_text_in_parts_of_equal_length(lines: list[bytes], number: int) -> None:
-    _, corpus = intern(lines)
     found = nested(corpus.in_stretches(number))
-    assert [s for part in found for s in part] == [s for part in nested(corpus) for s in part]
-    assert len(found) == min(number, corpus.n_sentences)
-    sizes = list(map(len, found))
-    assert not sizes or max(sizes) - min(sizes) <= 1
-
-
-def test_documents_may_be_made_of_any_sentences_of_a_corpus() -> None:
-    documents = [[[3, 4], [5]], [[], [6, 7, 8]]]
-    flat = [sentence for document in documents for sentence in document]
-    chosen = [[3, 0], [], [1, 1, 2]]
-    found = Corpus.of(documents).rearranged([np.array(own, dtype=np.int64) for own in chosen])
-    assert nested(found) == [[flat[s] for s in own] for own in chosen]
-    assert nested(Corpus.of(documents).rearranged([])) == []
+    assert [s for part in found for s in part] == flat
+    assert len(found) == min(number, len(flat))
+    assert max(map(len, found), default=0) - min(map(len, found), default=0) <= 1
+    places = st.lists(st.integers(0, len(flat) - 1), max_size=4) if flat else st.just([])
+    chosen = data.draw(st.lists(places, max_size=3))
+    rearranged = corpus.rearranged([np.array(own, dtype=np.int64) for own in chosen])
+    assert nested(rearranged) == [[flat[s] for s in own] for own in chosen]
+    doubled = [[s + s[-1:] for s in d] for d in documents]
+    assert nested(with_last_words_twice(corpus)) == doubled
+    turned = reversed_sentences(corpus)
+    assert nested(turned) == [own[::-1] for own in documents]
+    lists = Candidates.of([flat])
+    tokens = reversed_words(lists.tokens, lists.offsets)
+    assert tokens.tolist() == [word for sentence in flat for word in sentence[::-1]]
 
 
 def test_passages_are_cut_from_each_document_and_only_their_last_sentence_is_predicted() -> None:
     text = Corpus.of([[[3], [4, 5], [6], [7], [8]], [[9]], [[3, 4], []]])
     text = replace(text, side={"topics": SideText(np.arange(8, dtype=np.int32), np.arange(9))})
     found = text.in_passages(2)
-    expected = Corpus.of([[[3], [4, 5]], [[6], [7]], [[3, 4], []]])
-    for name in ("tokens", "sentences", "documents"):
-        assert np.array_equal(getattr(found, name), getattr(expected, name))
+    assert nested(found) == [[[3], [4, 5]], [[6], [7]], [[3, 4], []]]
     assert found.predicted is not None
     assert found.predicted.tolist() == [False, True] * 3
     assert found.side["topics"].tokens.tolist() == [0, 1, 2, 3, 6, 7]
-    assert found.digest() != replace(found, predicted=None).digest()
     assert text.in_passages(6).n_sentences == 0
+
+
+# Vocabularies
+
+spelling = st.binary(min_size=1, max_size=4).filter(lambda w: b" " not in w and w not in SPECIAL)
+
+
+@given(st.lists(spelling, unique=True, max_size=8), st.lists(spelling, max_size=8))
+def test_known_words_have_an_id_each_and_all_others_share_one(
+    words: list[bytes], others: list[bytes]
+) -> None:
+    vocabulary = Vocabulary(tuple(words))
+    assert vocabulary.encode(words) == list(range(3, len(vocabulary)))
+    back = dict(enumerate(words, start=3))
+    for own, i in zip(others, vocabulary.encode(others), strict=True):
+        assert back.get(i) == own if own in words else i == UNKNOWN
+    assert vocabulary.decode(vocabulary.encode(words)) == words
+
+
+def test_words_are_split_on_ascii_space_and_control_words_are_unknown() -> None:
+    line = "a  b\tc\u00a0d\u3000e\u2028f ".encode()
+    assert words_of_line(line) == [b"a", "b\tc\u00a0d\u3000e\u2028f".encode()]
+    assert words_of_line(b"") == words_of_line(b"   ") == []
+    assert (UNKNOWN, START, END) == (0, 1, 2)
+    vocabulary = Vocabulary((b"a", b"b"))
+    assert vocabulary.encode([b"<s>", b"a", b"</s>", b"<unk>"]) == [0, 3, 0, 0]
+    assert vocabulary.decode([4, 0, 3, 2, 1]) == [b"b", b"<unk>", b"a", b"</s>", b"<s>"]
+
+
+def test_the_most_frequent_words_are_kept_and_equal_counts_keep_their_order() -> None:
+    words, counts = [b"d", b"c", b"<unk>", b"b", b"a"], [2, 5, 9, 2, 2]
+    for size, kept in ((3, (b"c", b"d", b"b")), (0, ()), (99, (b"c", b"d", b"b", b"a"))):
+        assert Vocabulary.most_frequent(words, counts, size).words == kept
+
+
+@given(st.lists(st.text("ab <>\x00é", max_size=8)))
+def test_lines_are_encoded_as_each_of_them_alone(lines: list[str]) -> None:
+    vocabulary, raw = Vocabulary((b"a", b"b", "é".encode())), [line.encode() for line in lines]
+    tokens, offsets = vocabulary.encode_lines(b"".join(line + b"\n" for line in raw))
+    rows = [tokens[a:b].tolist() for a, b in pairwise(offsets)]
+    assert rows == [vocabulary.encode(words_of_line(line)) for line in raw]
+
+
+# Side information
+
+
+def side_text(found: list[list[int]]) -> SideText:
+    corpus = Corpus.of([found])
+    return SideText(corpus.tokens, corpus.sentences)
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6), st.data())
+def test_rows_hold_the_words_of_the_chosen_sentences(
+    found: list[list[int]], data: st.DataObject
+) -> None:
+    """Sentences that a corpus leaves out take theirs along."""
+    chosen = data.draw(st.lists(st.integers(0, len(found) - 1), max_size=5))
+    rows = side_text(found).rows(np.array(chosen, dtype=np.int64))
+    own, mask = words_of(rows)
+    assert [w[m].tolist() for w, m in zip(own, mask, strict=True)] == [found[n] for n in chosen]
+    assert all(sorted(m.tolist()) == m.tolist() for m in mask)  # padding at the beginning
+    assert not own[~mask].any()
+    lengths = data.draw(st.lists(st.integers(1, 4), min_size=len(found), max_size=len(found)))
+    corpus = replace(Corpus.of([[[3] * n for n in lengths]]), side={"source": side_text(found)})
+    kept = corpus.without_longer(2)
+    rows = kept.side["source"].rows(np.arange(kept.n_sentences))
+    truth = [own for own, n in zip(found, lengths, strict=True) if n <= 2]
+    assert [[n - 1 for n in row if n] for row in rows.tolist()] == truth
+
+
+def other_source(corpus: Corpus, kind: str) -> list[int]:
+    """The only source word of the other sentence of each one, -1 for none."""
+    (rows,) = corpus.side_rows([kind], np.arange(corpus.n_sentences), torch.device("cpu")).tensors
+    return [max(row, default=0) - 1 for row in rows.tolist()]
+
+
+def test_other_source_sentences_follow_theirs_where_some_are_left_out() -> None:
+    """Sentence 1, of two words, is left out; a sentence whose parent it was has none."""
+    side: dict[str, Any] = {"source": side_text([[10], [11], [12], [13]])}
+    side["parents"] = SentenceNumbers.of(np.array([2, 3, 1, 0]))
+    corpus = replace(Corpus.of([[[3], [3, 4], [5]], [[6]]]), side=side)
+    assert other_source(corpus, "parent-source") == [12, 13, 11, 10]
+    assert other_source(corpus, "next-source") == [11, 12, -1, -1]
+    kept = corpus.without_longer(1)
+    assert other_source(kept, "parent-source") == [12, -1, 10]
+    assert other_source(kept.in_stretches(1), "parent-source") == [12, -1, 10]
+    assert kept.digest() != corpus.digest()
+
+
+def test_what_is_given_for_derived_kinds_is_what_they_follow_from() -> None:
+    class Both(Context):
+        side_information = ("next-source", "parent-source")
+        training_information = ("relations",)
+
+    class Target(Context):
+        side_information = ("source", "next-target")
+
+    assert information_of(Both) == ("source", "parents", "relations")
+    assert information_of(Both, training=False) == ("source", "parents")
+    assert information_of(Target) == ("source",)
+    assert (is_causal(Target), is_causal(Context)) == (False, True)
+
+
+# Directions
+
+TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
+VOCABULARY = Vocabulary((b"a", b"b", b"c"))
+
+
+def saved(folder: Path, **options: bool) -> SavedModel:
+    """A model of these directions and the same weights, saved and read back."""
+    config = Config("ccdclm", len(VOCABULARY), 4, 5, **options)  # type: ignore[arg-type]
+    save_model(folder, DocumentLM.seeded(config, 1), VOCABULARY, {})
+    return load_model(folder)
+
+
+def turned(lines: list[bytes], backward: bool, documents: bool) -> list[bytes]:
+    own = [b" ".join(line.split()[:: -1 if backward else 1]) for line in lines]
+    parts = [
+        part.split(b"\n")[:: -1 if documents else 1] for part in b"\n".join(own).split(b"\n\n")
+    ]
+    return b"\n\n".join(map(b"\n".join, parts)).split(b"\n")
+
+
+@pytest.mark.parametrize(("backward", "documents"), [(True, False), (False, True), (True, True)])
+def test_a_reversed_model_reads_what_a_forward_one_reads_in_a_reversed_text(
+    tmp_path: Path, backward: bool, documents: bool
+) -> None:
+    forward = saved(tmp_path / "forward")
+    other = saved(tmp_path / "other", backward=backward, reverse_documents=documents)
+    assert other.digest != forward.digest
+    assert not {"backward", "reverse_documents"} & forward.model.config.as_json().keys()
+    lines = turned(TEXT, backward, documents)
+    truth = perplexity_by_document(forward.model, forward.encode(lines))
+    assert perplexity_by_document(other.model, other.encode(TEXT)) == truth
+    assert perplexity(forward.model, forward.encode(TEXT)).nats != pytest.approx(truth.nats)
+    raw, mirrored = (
+        b"".join(line + b"\n" for line in own) for own in (TEXT, turned(TEXT, backward, False))
+    )
+    for ours, theirs in zip(other.encode_lines(raw), forward.encode_lines(mirrored), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert other.sentence_order([[1], [2, 3]]) == ([[2, 3], [1]] if documents else [[1], [2, 3]])
+    if documents:
+        whole = [line for line in turned(TEXT, backward, False) if line][::-1]
+        across = perplexity(other.model, other.encode(TEXT, across_documents=True))
+        assert across == perplexity(forward.model, forward.encode(whole))

@@ -1,238 +1,256 @@
-"""Perplexity: what is counted, in closed form and by hand; its sum over sentences is checked
-against the scoring engine in `test_scoring.py`."""
+"""Perplexity, of tags and documents too, and document caches, in closed form and word by word."""
 
 import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from support.models import beside, config_of
+from support.models import beside, config_of, enlarged, entered
 
+from lm.batches import PackedBatch
 from lm.corpus import Corpus, encode
+from lm.document_cache import CachedWords, WithDocumentCache
+from lm.engine import ScoringEngine
 from lm.evaluation import Perplexity, Tags, perplexity, perplexity_by_document
+from lm.laws import check_batches, check_keys, check_order, check_unroll
 from lm.model import DocumentLM
-from lm.scoring import ScoreError
-from lm.tiny_models import tiny_model
-from lm.vocabulary import END, Vocabulary
+from lm.rows import Rows
+from lm.scoring import ScoreError, after, independent
+from lm.tiny_models import context_after, read_by_words
+from lm.trie import Candidates
+from lm.vocabulary import END, UNKNOWN, Vocabulary
 from lm.zoo import ZOO
 
 TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
 VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
+every_model = pytest.mark.parametrize("name", sorted(ZOO))
 
 
 def text() -> Corpus:
     return beside(encode(TEXT, VOCABULARY))
 
 
-def model_of(name: str = "ccdclm") -> DocumentLM:
-    torch.manual_seed(0)
-    return DocumentLM(config_of(name, len(VOCABULARY), 4, 5))
+def model_of(name: str = "ccdclm", seed: int = 3, **others: Any) -> DocumentLM:
+    config = config_of(name, len(VOCABULARY), 4, 5, **others)
+    return enlarged(DocumentLM.seeded(config, seed), 2.0).eval()
 
 
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(name: str) -> None:
+def blank(name: str = "ccdclm", bias: dict[int, float] | None = None) -> DocumentLM:
+    """A model whose logits are these biases alone, where the head has any."""
     model = model_of(name)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
+        for word, value in (bias or {}).items():
+            if "bias" in dict(model.head.named_parameters()):
+                model.head.get_parameter("bias")[word] = value
+    return model
+
+
+@every_model
+def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(name: str) -> None:
+    model = blank(name)
     result = perplexity(model, text())
     ends = model.head.predicts_end  # else </s> has no probability, and is not counted
+    assert (result.sentences, result.tokens, result.oov, result.predicts_end) == (6, 14, 2, ends)
     assert result.perplexity == pytest.approx(6 + ends, rel=1e-6)
     assert result.perplexity_without_eos == pytest.approx(6 + ends, rel=1e-6)
     assert result.nats == pytest.approx((14 + 6 * ends) * math.log(6 + ends), rel=1e-6)
-
-
-def test_without_the_end_of_sentences_there_are_nats_per_word_of_a_bag_alone() -> None:
-    result = perplexity(model_of("rnnslm"), text())
-    assert not result.predicts_end
-    assert result.nats == result.word_nats
-    assert result.as_json() == {
-        "sentences": 6,
-        "tokens": 14,
-        "oov": 2,
-        "nats": result.nats,
-        "nats_per_word_of_a_bag": result.nats / 14,
-    }
+    figures = result.as_json()
+    if ends and model.causal:
+        assert figures["perplexity"] == result.perplexity
+        assert figures["perplexity_without_eos"] == result.perplexity_without_eos
+    elif not ends:
+        assert figures["nats_per_word_of_a_bag"] == result.nats / 14
+        assert "perplexity" not in figures
 
 
 def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
     """Logits are a bias alone: p(</s>) = 1/2, every word 1/12."""
-    model = model_of()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.head.get_parameter("bias")[END] = math.log(6)
-    result = perplexity(model, text())
+    result = perplexity(blank(bias={END: math.log(6)}), text())
     assert result.perplexity_without_eos == pytest.approx(12, rel=1e-5)
     assert result.nats == pytest.approx(14 * math.log(12) + 6 * math.log(2), rel=1e-6)
     assert result.nats_per_token == pytest.approx(result.nats / 20)
-    assert result.perplexity == pytest.approx(math.exp(result.nats / 20))
-
-
-def test_sentences_words_and_unknown_words_are_counted() -> None:
-    result = perplexity(model_of(), text())
-    assert (result.sentences, result.tokens, result.oov) == (6, 14, 2)
-    figures = result.as_json()
-    assert figures["perplexity"] == result.perplexity
-    assert figures["perplexity_without_eos"] == result.perplexity_without_eos
-
-
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_streams_and_segments_change_nothing(name: str) -> None:
-    model = model_of(name)
-    whole = perplexity(model, text(), streams=1, length=100)
-    for streams, length in ((1, 1), (2, 2), (32, 8)):
-        other = perplexity(model, text(), streams=streams, length=length)
-        assert other.nats == pytest.approx(whole.nats, rel=1e-6)
-        assert other.word_nats == pytest.approx(whole.word_nats, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm", "hrnnlm"])
-def test_sentences_are_read_in_the_context_of_their_document(name: str) -> None:
-    lines = [line for line in TEXT if line]
-    alone = encode([part for line in lines for part in (line, b"")], VOCABULARY)
-    assert alone.n_documents == 6
-    model = model_of(name)
-    assert perplexity(model, alone).nats != pytest.approx(perplexity(model, text()).nats, rel=1e-6)
-
-
-@pytest.mark.parametrize("training", [True, False])
-def test_a_model_is_left_as_it_was_found(training: bool) -> None:
-    model = model_of().train(training)
-    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    perplexity(model, text())
-    assert model.training == training
-    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_nothing_but_words_and_ends_enters_the_mean() -> None:
     figures = Perplexity(sentences=2, tokens=8, oov=1, nats=20.0, word_nats=16.0)
-    assert figures.nats_per_token == 2.0
-    assert figures.perplexity == math.exp(2.0)
+    assert (figures.nats_per_token, figures.perplexity) == (2.0, math.exp(2.0))
     assert figures.perplexity_without_eos == math.exp(2.0)
 
 
 @pytest.mark.parametrize("head", [None, "self-normalised"])
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_documents_have_the_perplexity_of_each_alone_and_add_up_to_the_text(
+@every_model
+def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_read(
     name: str, head: str | None
 ) -> None:
-    model = DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5, head=head), 3)
-    found = perplexity_by_document(model, text(), streams=2, length=2)
-    assert found.documents is not None
-    assert replace(found, documents=None) == perplexity(model, text(), streams=2, length=2)
-    documents = b"\n".join(TEXT).split(b"\n\n")
-    for document, own in zip(documents, found.documents, strict=True):
-        alone = perplexity(model, beside(encode(document.split(b"\n"), VOCABULARY)))
-        assert own.documents is None
-        assert (own.sentences, own.tokens, own.oov) == (alone.sentences, alone.tokens, alone.oov)
-        assert own.nats == pytest.approx(alone.nats, rel=1e-6)
-        assert own.word_nats == pytest.approx(alone.word_nats, rel=1e-6)
-        assert own.predicts_end == alone.predicts_end
-        assert (own.log_z is None) == model.head.normalised
-        if own.log_z is not None and alone.log_z is not None:
-            assert own.log_z.mean == pytest.approx(alone.log_z.mean, abs=1e-5)
-            assert own.log_z.sd == pytest.approx(alone.log_z.sd, abs=1e-5)
-    for figure in ("sentences", "tokens", "oov", "nats", "word_nats"):
-        total = sum(getattr(own, figure) for own in found.documents)
-        assert total == pytest.approx(getattr(found, figure), rel=1e-12)
-
-
-def test_a_single_document_without_probability_is_an_error_even_if_the_text_has_some() -> None:
-    model = model_of()
+    """Of each document as of a text of its own; the model is left as it was found."""
+    model, corpus = model_of(name, head=head), text()
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    totals = []
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.head.get_parameter("bias")[5] = -1500.0  # the word c
-    lines = [*[b"a b"] * 20, b"", b"c"]
-    assert perplexity(model, encode(lines, VOCABULARY)).perplexity > 1e9
-    with pytest.raises(ScoreError, match="no probability left"):
-        perplexity_by_document(model, encode(lines, VOCABULARY))
+        for first, stop in zip(corpus.documents, corpus.documents[1:], strict=False):
+            context, total = model.context.start(1), 0.0
+            for s in range(first, stop):
+                context = entered(model, corpus, context, s)
+                batch = PackedBatch.of(corpus, np.array([s]))
+                read = model.unroll(batch, context)
+                total += float(model.head.nll(model.features(read, context), batch.targets).sum())
+                context = model.context.advance(context, model.context.summary(read))
+            totals.append(total)
+    for streams, length in ((1, 100), (1, 1), (2, 2), (32, 8)):
+        found = perplexity_by_document(model, corpus, streams=streams, length=length)
+        assert found.documents is not None
+        assert [own.nats for own in found.documents] == pytest.approx(totals, rel=1e-5)
+        assert found.nats == pytest.approx(sum(totals), rel=1e-5)
+        documents = found.documents
+        assert replace(found, documents=None) == perplexity(
+            model, corpus, streams=streams, length=length
+        )
+    for figure, values in (("sentences", [2, 3, 1]), ("tokens", [5, 8, 1]), ("oov", [1, 1, 0])):
+        assert [getattr(own, figure) for own in documents] == values
+    assert sum(own.word_nats for own in documents) == pytest.approx(found.word_nats)
+    normalised = model.head.normalised
+    assert [own.log_z is None for own in (found, *documents)] == [normalised] * 4
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert not model.training
 
 
-@pytest.mark.parametrize("streams", [1, 3])
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_the_nats_of_a_tag_are_those_of_its_words(name: str, streams: int) -> None:
-    """Logits are a bias alone where the head has one, else 0: −log p of a word in closed form."""
-    model, logits = model_of(name), torch.zeros(len(VOCABULARY))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        if "bias" in dict(model.head.named_parameters()):
-            logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
-            model.head.get_parameter("bias")[:] = logits
+@every_model
+def test_the_nats_of_a_tag_are_those_of_its_words(name: str) -> None:
+    """−log p of a word in closed form: logits are a bias alone where the head has one, else 0."""
+    model, corpus, logits = blank(name, {3: 1.0, 4: -1.0, 5: 2.0}), text(), torch.zeros(7)
+    if "bias" in dict(model.head.named_parameters()):
+        logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
     if not model.head.predicts_end:
         logits[END] = -math.inf
-    nats = -logits.log_softmax(0)
-    corpus = text()
-    ids = np.arange(len(corpus.tokens)) % 3
+    nats, ids = -logits.log_softmax(0), np.arange(len(corpus.tokens)) % 3
     tags = Tags(ids, ["x", "y", "z", "absent"])
-    found = perplexity(model, corpus, tags=tags, streams=streams, length=2)
-    assert replace(found, tags=None) == perplexity(model, corpus, streams=streams, length=2)
-    of_tags = dict(found.tags or {})
-    assert list(of_tags) == ["x", "y", "z"]
-    for i, own in enumerate(of_tags.values()):
-        words = corpus.tokens[ids == i]
-        assert (own.tokens, own.oov) == (len(words), int((words == 0).sum()))
-        assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
-    by_document = perplexity_by_document(model, corpus, tags=tags, streams=streams, length=2)
-    assert by_document.tags == found.tags
-    assert sum(own.nats for own in of_tags.values()) == pytest.approx(found.word_nats, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "adclm", "drnnlm"])
-def test_each_word_has_what_it_adds_to_the_nats_of_the_text_up_to_it(name: str) -> None:
-    model = DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5), 3)
-    sentences = [[3, 4, 5], [4, 0], [3], [3, 5, 4]]
-    words = [(s, i) for s, sentence in enumerate(sentences) for i in range(len(sentence))]
-    names = [f"{s} {i}" for s, i in words]
-    corpus = Corpus.of([sentences, [[5, 5], [3]]])
-    tags = Tags(np.array([*range(len(words)), *[len(words)] * 3]), [*names, "other"])
-    found = perplexity(model, corpus, tags=tags, length=2).tags
-    assert found is not None
-    before = 0.0
-    for (s, i), tag in zip(words, names, strict=True):
-        prefix = [*sentences[:s], sentences[s][: i + 1]]
-        nats = perplexity(model, Corpus.of([prefix])).word_nats
-        assert found[tag].nats == pytest.approx(nats - before, abs=1e-5)
-        before = nats
-
-
-def test_a_tag_without_probability_is_an_error() -> None:
-    model = model_of()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.head.get_parameter("bias")[5] = -1500.0  # the word c
-    corpus = encode([*[b"a b"] * 20, b"c"], VOCABULARY)
-    tags = Tags((corpus.tokens == 5).astype(np.int64), ["other", "odd"])
-    with pytest.raises(ScoreError, match="no probability left for words of tag 'odd'"):
-        perplexity(model, corpus, tags=tags)
+    for streams in (1, 3):
+        found = perplexity(model, corpus, tags=tags, streams=streams, length=2)
+        assert [tag for tag in found.tags or {}] == ["x", "y", "z"]
+        for i, own in enumerate((found.tags or {}).values()):
+            words = corpus.tokens[ids == i]
+            assert (own.tokens, own.oov) == (len(words), int((words == 0).sum()))
+            assert own.nats_per_token == pytest.approx(float(nats[words].mean()), rel=1e-5)
+        by_document = perplexity_by_document(model, corpus, tags=tags, streams=streams, length=2)
+        assert by_document.tags == found.tags
 
 
 @pytest.mark.parametrize("name", ["drnnlm", "codclm", "rnnlm"])
 def test_of_passages_the_last_sentence_is_counted_given_the_others(name: str) -> None:
     """−log p of each last sentence is that of the passage less that of the passage without it."""
-    model = tiny_model(ZOO[name])
-    rng = np.random.default_rng(4)
-    text = Corpus.of([[rng.integers(3, 10, n).tolist() for n in (3, 1, 2, 4, 2, 5)]])
-    found = perplexity_by_document(model, text.in_passages(3))
-    whole = [Corpus.of([sentences_of(text)[k : k + 3]]) for k in (0, 3)]
-    before = [Corpus.of([sentences_of(text)[k : k + 2]]) for k in (0, 3)]
+    model, sentences = model_of(name), [[3, 4, 5], [4], [3, 3], [5, 4, 3, 3], [4, 5], [3] * 5]
+    corpus = Corpus.of([sentences]).in_passages(3)
     expected = [
-        perplexity(model, a).nats - perplexity(model, b).nats
-        for a, b in zip(whole, before, strict=True)
+        perplexity(model, Corpus.of([sentences[k : k + 3]])).nats
+        - perplexity(model, Corpus.of([sentences[k : k + 2]])).nats
+        for k in (0, 3)
     ]
+    found = perplexity_by_document(model, corpus)
     assert found.documents is not None
     assert [own.nats for own in found.documents] == pytest.approx(expected, rel=1e-5)
-    assert found.nats == pytest.approx(sum(expected), rel=1e-5)
-    assert (found.sentences, found.tokens) == (2, 2 + 5)
     assert [own.tokens for own in found.documents] == [2, 5]
-    assert perplexity(model, text.in_passages(3)).nats == found.nats
+    assert (found.sentences, found.tokens) == (2, 7)
+    assert perplexity(model, corpus).nats == found.nats == pytest.approx(sum(expected), rel=1e-5)
 
 
-def sentences_of(text: Corpus) -> list[list[int]]:
-    """The sentences of a corpus, as lists of ids."""
-    return [words.tolist() for words in np.split(text.tokens, text.sentences[1:-1])]
+def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_has_some() -> None:
+    model = blank(bias={5: -1500.0})  # the word c
+    corpus = encode([*[b"a b"] * 20, b"", b"c"], VOCABULARY)
+    assert perplexity(model, corpus).perplexity > 1e9
+    with pytest.raises(ScoreError, match="no probability left"):
+        perplexity_by_document(model, corpus)
+    tags = Tags((corpus.tokens == 5).astype(np.int64), ["other", "odd"])
+    with pytest.raises(ScoreError, match="no probability left for words of tag 'odd'"):
+        perplexity(model, corpus, tags=tags)
+
+
+# Document caches, against counts and probabilities taken one by one
+
+V, SHARE = 10, 0.3
+CACHED = ("rnnlm", "codclm", "adclm", "drnnlm", "rnnslm", "hrnnlm-lin", "clstm-paraseg")
+DOCUMENT = [[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]]
+LIST = [[4, 3, 8], [], [UNKNOWN, 4, 4], [7]]
+
+
+def plain_model(name: str, head: str | None = None) -> DocumentLM:
+    return enlarged(DocumentLM.seeded(config_of(name, V, 5, 4, head=head), 1), 2.0).eval()
+
+
+@torch.no_grad()
+def truth(model: DocumentLM, before: Sequence[Sequence[int]], words: Sequence[int]) -> float:
+    """Log p of a sentence after others: the plain model's probabilities, mixed word by word."""
+    context = context_after(model, [list(sentence) for sentence in before])
+    features = model.features(read_by_words(model, words, context), context)
+    plain = -model.head.nll(features, torch.tensor([*words, END])).double()
+    counts = Counter(w for sentence in before for w in sentence if w != UNKNOWN)
+    n, total = sum(counts.values()), 0.0
+    for word, log_p in zip([*words, END], plain.tolist(), strict=True):
+        if word != END or model.head.predicts_end:
+            p = (1 - SHARE) * math.exp(log_p) + SHARE * counts[word] / max(1, n)
+            total += math.log(p) if n else log_p
+    return total
+
+
+@pytest.mark.parametrize("name", CACHED)
+def test_every_word_is_mixed_with_the_words_of_the_document_so_far(name: str) -> None:
+    """`<unk>` and `</s>` are never in the cache; an empty one changes no bit; the laws hold."""
+    model = plain_model(name)
+    cached = WithDocumentCache(model, SHARE)
+    for n in range(len(DOCUMENT) + 1):
+        request = Candidates.of([LIST]), context_after(cached, DOCUMENT[:n])
+        ((scores, _),) = after(ScoringEngine.of(cached), [request])
+        expected = [truth(model, DOCUMENT[:n], words) for words in LIST]
+        np.testing.assert_allclose(scores[0], expected, atol=1e-4)
+    corpus = Corpus.of([DOCUMENT, [[4]]])
+    total = sum(
+        truth(model, own[:n], words) for own in (DOCUMENT, [[4]]) for n, words in enumerate(own)
+    )
+    for streams, length in ((1, 1), (2, 3)):
+        found = perplexity(cached, corpus, streams=streams, length=length)
+        assert found.nats == pytest.approx(-total, rel=1e-5)
+        assert (found.nats > found.word_nats) == model.head.predicts_end
+    lists = Candidates.of([LIST, LIST[:2]])
+    ours, theirs = (independent(ScoringEngine.of(one), lists) for one in (model, cached))
+    assert all(np.array_equal(*both) for both in zip(ours, theirs, strict=True))
+    assert (cached.order, cached.additive) == (None, False)
+    assert {*map(id, cached.parameters())} == {*map(id, model.parameters())}
+    for check in (check_unroll, check_batches, check_order, check_keys):
+        check(cached)
+
+
+@pytest.mark.parametrize("head", ["softmax", "classes"])
+@torch.no_grad()
+def test_probabilities_of_all_words_sum_to_one_in_caches_of_all_sizes(head: str) -> None:
+    cached = WithDocumentCache(plain_model("ccdclm", head), SHARE)
+    contexts = Rows.cat([context_after(cached, DOCUMENT[:n]) for n in range(5)])
+    features = cached.features(
+        read_by_words(cached, [3], contexts.take(slice(4, 5))), contexts.take(slice(4, 5))
+    )
+    words = torch.arange(V)
+    plain = -cached.head.nll(features[1:].expand(V, -1), words)
+    for n in range(5):
+        counts = np.bincount([w for s in DOCUMENT[:n] for w in s if w], minlength=V)
+        found = cached.interpolated(plain, words, torch.full((V,), n), contexts).exp().numpy()
+        expected = (1 - SHARE) * plain.exp().numpy() + SHARE * counts / max(1, counts.sum())
+        np.testing.assert_allclose(found, expected if counts.any() else plain.exp(), atol=1e-6)
+        assert found.sum() == pytest.approx(1, abs=1e-6)
+
+
+def test_what_a_context_trains_and_merges_is_that_of_the_other_context() -> None:
+    own = plain_model("hrnnlm-lin").context
+    cached, ordered = CachedWords(own), CachedWords(plain_model("ccdclm").context)
+    assert {*map(id, cached.auxiliary_parameters())} == {*map(id, own.auxiliary_parameters())}
+    assert (cached.end_to_end, cached.averaged, cached.merges_sentences) == (False, True, True)
+    keys = [cached.sentence_key(np.array(words, np.int32)) for words in ([3, 4], [4, 3], [4, 4])]
+    assert keys[0] == keys[1] != keys[2]
+    keys = [ordered.sentence_key(np.array(words, np.int32)) for words in ([3, 4], [4, 3])]
+    assert keys[0] != keys[1]
+    model = plain_model("rnnlm", "self-normalised")
+    corpus = Corpus.of([[[3, 4, 3], [4, 3]]])
+    plain, mixed = perplexity(model, corpus), perplexity(WithDocumentCache(model, SHARE), corpus)
+    assert plain.log_z == mixed.log_z  # of the head
+    assert plain.nats != mixed.nats

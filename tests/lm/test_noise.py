@@ -1,4 +1,4 @@
-"""Dropout of numbers, of columns of a sentence and of whole words."""
+"""Noise of training: dropout of numbers, words and weights, and corrupted copies of sentences."""
 
 import math
 
@@ -6,67 +6,62 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.func import functional_call
 
+from lm import corruption
 from lm.batches import PackedBatch
+from lm.composition import RECURRENCES, load
 from lm.corpus import Corpus
+from lm.corruption import DROPPED, REPLACED, SWAPPED, Copies, Corruption
+from lm.model import Config, DocumentLM
 from lm.noise import Noise, word_factors
+from lm.recurrences import Recurrence
 from lm.sentences import Positions
+from lm.training.weight_dropout import dropped_weights
 from lm.vocabulary import START
 
-V = 9
+V, WORDS = 9, 40_000
+
+
+def rate(found: float, expected: float, of: int) -> bool:
+    """Whether a count is within four standard deviations of a binomial's mean."""
+    return abs(found - expected * of) < 4 * math.sqrt(expected * (1 - expected) * of)
 
 
 def positions() -> Positions:
     """300 sentences of 0 to 6 words."""
     rng = np.random.default_rng(0)
-    lengths = rng.integers(0, 7, 300)
-    tokens = rng.integers(3, V, lengths.sum()).astype(np.int32)
-    text = Corpus(tokens, np.concatenate([[0], np.cumsum(lengths)]), np.array([0, 300]))
+    text = Corpus.of([[rng.integers(3, V, n).tolist() for n in rng.integers(0, 7, 300)]])
     return PackedBatch.of(text, np.arange(300)).positions
 
 
-def noise(
-    seed: int = 0, *, dropout: float = 0.0, locked_dropout: float = 0.0, words: float = 0.0
-) -> Noise:
+def noise(seed: int = 0, *, dropout: float = 0.0, locked: float = 0.0, words: float = 0.0) -> Noise:
     generator = torch.Generator().manual_seed(seed)
     factors = word_factors(V, words, generator)
-    return Noise(dropout, 0.0, generator, locked_dropout=locked_dropout, words=factors)
-
-
-def sentence_of(at: Positions, values: Tensor) -> list[Tensor]:
-    return [values[at.context == n] for n in range(len(at.last))]
-
-
-@pytest.mark.parametrize("place", ["inputs", "features"])
-def test_a_locked_mask_is_one_for_all_words_of_a_sentence(place: str) -> None:
-    at = positions()
-    ones = torch.ones(len(at.words), 16)
-    found = sentence_of(at, getattr(noise(locked_dropout=0.5), place)(ones, at))
-    assert all((rows == rows[0]).all() for rows in found)
-    assert len({tuple(rows[0].tolist()) for rows in found}) > 250  # of 300 sentences
-
-
-def test_locked_masks_of_inputs_and_features_are_not_alike() -> None:
-    at, one = positions(), noise(locked_dropout=0.5)
-    ones = torch.ones(len(at.words), 16)
-    assert not torch.equal(one.inputs(ones, at), one.features(ones, at))
+    return Noise(dropout, 0.0, generator, locked_dropout=locked, words=factors)
 
 
 @pytest.mark.parametrize(
-    "one", [noise(dropout=0.25), noise(locked_dropout=0.25)], ids=["single", "locked"]
+    ("dropout", "locked"), [(0.25, 0.0), (0.0, 0.25)], ids=["single", "locked"]
 )
-def test_dropout_keeps_the_expected_value(one: Noise) -> None:
-    at = positions()
-    found = one.features(torch.ones(len(at.words), 64), at)
-    assert set(found.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.75))}
-    of_sentences = torch.stack([rows.mean(dim=0) for rows in sentence_of(at, found)])
-    bound = 4 * math.sqrt(0.25 / 0.75 / of_sentences.numel())
-    assert abs(float(of_sentences.mean()) - 1) < bound
+def test_dropout_keeps_the_expected_value_and_a_locked_mask_is_one_for_a_sentence(
+    dropout: float, locked: float
+) -> None:
+    at, one = positions(), noise(dropout=dropout, locked=locked)
+    ones = torch.ones(len(at.words), 64)
+    for found in (one.inputs(ones, at), one.features(ones, at)):
+        assert set(found.flatten().tolist()) == {0.0, float(torch.tensor(1 / 0.75))}
+        rows = [found[at.context == n] for n in range(300)]
+        alike = [bool((own == own[0]).all()) for own in rows if len(own) > 1]
+        assert set(alike) == {locked > 0}
+        means = torch.stack([own.mean(dim=0) for own in rows])
+        assert abs(float(means.mean()) - 1) < 4 * math.sqrt(0.25 / 0.75 / means.numel())
+        assert len({tuple(own[0].tolist()) for own in rows}) > 250  # of 300 sentences
+    assert not torch.equal(one.inputs(ones, at), one.features(ones, at))
 
 
 def test_word_dropout_drops_all_occurrences_of_a_word_and_never_the_start() -> None:
-    at = positions()
-    dropped = set()
+    at, dropped = positions(), set()
     for seed in range(40):
         found = noise(seed, words=0.5).inputs(torch.ones(len(at.words), 4), at)
         for word in range(V):
@@ -75,26 +70,145 @@ def test_word_dropout_drops_all_occurrences_of_a_word_and_never_the_start() -> N
             assert values <= ({1.0} if word == START else {0.0, 2.0})
             dropped |= {word} if values == {0.0} else set()
     assert dropped == set(range(3, V))
-
-
-def test_word_factors_keep_the_expected_value() -> None:
-    factors = word_factors(40_000, 0.2, torch.Generator().manual_seed(3))
+    factors = word_factors(WORDS, 0.2, torch.Generator().manual_seed(3))
     assert factors is not None
     assert set(factors.tolist()) == {0.0, 1.0, 1.25}
-    assert abs(float(factors.mean()) - 1) < 4 * math.sqrt(0.2 / 0.8 / 40_000)
-
-
-def test_single_numbers_are_dropped_one_by_one() -> None:
-    at = positions()
-    found = noise(dropout=0.5).features(torch.ones(len(at.words), 16), at)
-    long = max(sentence_of(at, found), key=len)
-    assert len({tuple(row) for row in long.tolist()}) == len(long)
+    assert rate(float((factors == 0).sum()), 0.2, WORDS)
 
 
 def test_rates_of_zero_draw_nothing_and_change_nothing() -> None:
-    """A run without the new kinds of noise makes the updates that it made before they existed."""
-    at, silent = positions(), noise()
-    before, x = silent.generator.get_state(), torch.randn(len(at.words), 4)
-    assert silent.inputs(x, at) is x
-    assert silent.features(x, at) is x
+    at, silent, generator = positions(), noise(), torch.Generator().manual_seed(1)
+    before, drawn, x = (
+        silent.generator.get_state(),
+        generator.get_state(),
+        torch.randn(len(at.words), 4),
+    )
+    assert silent.inputs(x, at) is silent.features(x, at) is x
     assert torch.equal(silent.generator.get_state(), before)
+    with dropped_weights(load(RECURRENCES["lstm"])(4, 4, 1), 0.0, generator):
+        assert torch.equal(generator.get_state(), drawn)
+
+
+# Dropout of recurrent weights
+
+SIZES = (5, 4, 3, 3, 1, 1)
+
+
+@pytest.mark.parametrize("name", sorted(RECURRENCES))
+def test_gradients_are_those_of_autograd_through_the_masked_matrices(name: str) -> None:
+    torch.manual_seed(0)
+    cells: Recurrence = load(RECURRENCES[name])(5, 7, 2)
+    inputs, direction = torch.randn(sum(SIZES), 5), torch.randn(sum(SIZES), 7)
+    whole = {n: p.detach().clone() for n, p in cells.named_parameters()}
+
+    def loss(unroll: object) -> Tensor:
+        states = unroll(cells, cells.project(inputs), cells.start(5), SIZES)  # type: ignore[operator]
+        return (cells.output(states) * direction).sum()
+
+    with dropped_weights(cells, 0.4, torch.Generator().manual_seed(1)):
+        masks = {
+            n: torch.where(p == 0, 0.0, 1 / 0.6)
+            for n, p in cells.named_parameters()
+            if "recurrent." in n
+        }
+        torch.autograd.backward(loss(type(cells).unroll))
+    assert len(masks) == 2
+    assert all(0.2 < float((mask == 0).float().mean()) < 0.6 for mask in masks.values())
+    leaves = {n: p.clone().requires_grad_() for n, p in whole.items()}
+    masked = {n: p * masks.get(n, torch.ones(())) for n, p in leaves.items()}
+
+    class Unrolled(torch.nn.Module):
+        """The unrolling by steps, without any gradient written out."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells = cells
+
+        def forward(self) -> Tensor:
+            return loss(Recurrence.unroll)
+
+    truth = functional_call(Unrolled(), {f"cells.{n}": p for n, p in masked.items()}, ())
+    gradients = torch.autograd.grad(truth, list(leaves.values()))
+    for (n, leaf), expected in zip(leaves.items(), gradients, strict=True):
+        ours = cells.get_parameter(n)
+        assert torch.equal(ours.detach(), leaf.detach()), f"{n} is not what it was"
+        assert ours.grad is not None
+        torch.testing.assert_close(ours.grad, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_only_recurrent_matrices_are_masked_and_they_are_whole_again_after_an_error() -> None:
+    model = DocumentLM.seeded(Config("hrnnlm", 12, 16, 64), 1)
+    whole = {n: p.detach().clone() for n, p in model.named_parameters()}
+    changed = {}
+
+    def fail() -> None:
+        with dropped_weights(model, 0.25, torch.Generator().manual_seed(1)):
+            found = {n: p.detach() / whole[n] for n, p in model.named_parameters()}
+            changed.update({n: r.clone() for n, r in found.items() if (r == 0).any()})
+            raise RuntimeError("in the update")
+
+    with pytest.raises(RuntimeError, match="in the update"):
+        fail()
+    assert {*changed} == {"recurrence.recurrent.0", "context.upper.recurrent.0"}
+    for ratio in changed.values():
+        assert {round(value, 4) for value in ratio.flatten().tolist()} == {0.0, 1.3333}
+        assert rate(float((ratio == 0).sum()), 0.25, ratio.numel())
+    assert all(torch.equal(p.detach(), whole[n]) for n, p in model.named_parameters())
+
+
+# Corrupted copies
+
+
+def counting(words: int, length: int) -> Corpus:
+    """Sentences of `length` distinct words: 0, 1, 2, … through the text."""
+    offsets = np.arange(0, words + 1, length)
+    return Corpus(np.arange(words, dtype=np.int32), offsets, np.array([0, len(offsets) - 1]))
+
+
+def copies(corpus: Corpus, share: float = 1.0, seed: int = 0) -> Copies:
+    return Corruption(share, np.random.default_rng(seed)).copies(
+        corpus, np.arange(corpus.n_sentences)
+    )
+
+
+def sentences(corpus: Corpus) -> list[list[int]]:
+    return [words.tolist() for words in np.split(corpus.tokens, corpus.sentences[1:-1])]
+
+
+def test_clean_sentences_come_first_and_copies_stand_for_some_of_them() -> None:
+    text, chosen = counting(3000, 3), np.array([7, 2, 2, 9, 400, 31])
+    made = Corruption(0.5, np.random.default_rng(4)).copies(text, chosen)
+    clean = sentences(text)
+    assert sentences(made.text)[:6] == [clean[n] for n in chosen]
+    copied = [n for n in range(6) if made.left[n] != n]
+    assert 0 < len(copied) < 6
+    assert made.sources.tolist() == [*range(6), *copied]
+    assert made.left[copied].tolist() == list(range(6, 6 + len(copied)))
+    text = counting(WORDS, 4)
+    assert rate(len(copies(text, 0.3).sources) - text.n_sentences, 0.3, text.n_sentences)
+    assert len(copies(text, 0.0).sources) == text.n_sentences
+    one, same, other = (copies(text, 0.5, seed).text.tokens.tolist() for seed in (1, 1, 2))
+    assert one == same != other
+    assert sentences(copies(Corpus.of([[[], [], []]])).text) == [[]] * 6
+
+
+@pytest.mark.parametrize("kind", ["DROPPED", "REPLACED", "SWAPPED"])
+def test_words_are_corrupted_at_the_stated_rates(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long sentence of distinct words, corrupted in one way only."""
+    for other in {"DROPPED", "REPLACED", "SWAPPED"} - {kind}:
+        monkeypatch.setattr(corruption, other, 0.0)
+    found = np.array(sentences(copies(counting(WORDS, WORDS)).text)[1])
+    if kind == "DROPPED":
+        assert (np.diff(found) > 0).all()
+        assert rate(WORDS - len(found), DROPPED, WORDS)
+    elif kind == "REPLACED":
+        assert rate(int((found != np.arange(WORDS)).sum()), REPLACED, WORDS)
+    else:  # a word goes behind its right neighbour if that one does not go behind its own
+        assert sorted(found.tolist()) == list(range(WORDS))
+        assert set((found - np.arange(WORDS)).tolist()) == {-1, 0, 1}
+        assert rate(int((np.diff(found) < 0).sum()), SWAPPED * (1 - SWAPPED), WORDS)
+        text = counting(WORDS, 4)  # and never into another sentence
+        own = sentences(copies(text).text)[text.n_sentences :]
+        assert [sorted(sentence) for sentence in own] == sentences(text) != own

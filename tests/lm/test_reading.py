@@ -1,51 +1,43 @@
-"""The walk over documents against one sentence, one word at a time."""
+"""The walk over documents in segments of many streams, against one word at a time."""
 
-import math
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.models import beside, config_of, enlarged, entered, without_padding
 
-from lm.batches import Segment, segments
-from lm.composition import Composition
-from lm.contexts.bag import BagOfWords
+from lm.batches import SEGMENTS, PackedBatch, epoch_order, segments
 from lm.corpus import Corpus
 from lm.corruption import Copies, Corruption
-from lm.model import Config, DocumentLM
+from lm.model import DocumentLM
 from lm.noise import Noise
 from lm.reading import read
 from lm.rows import Rows
 from lm.tiny_models import read_by_words
-from lm.vocabulary import END
+from lm.vocabulary import END, START
 from lm.zoo import ZOO
 
 V = 13
-LENGTHS = [4, 1, 6, 2, 3]  # sentences of each document
-LARGER = ["rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
-RIGHT = [
-    "dclm-right",
-    "dclm-right-target",
-    "dclm-rst",
-]  # of other sentences, their side information is not dropped
-every_model = pytest.mark.parametrize("name", [*sorted(ZOO), *LARGER])
+RIGHT = ("dclm-right", "dclm-right-target", "dclm-rst")  # their side information is not dropped
+MODELS = [*sorted(ZOO), "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
+every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def corpus() -> Corpus:
+    """Documents of 4, 1, 6, 2 and 3 sentences with side information."""
     rng = np.random.default_rng(0)
-    words = rng.integers(1, 6, size=sum(LENGTHS))
-    tokens = rng.integers(3, V, size=words.sum()).astype(np.int32)
-    bounds = [np.concatenate([[0], np.cumsum(column)]) for column in (words, LENGTHS)]
-    sentences, documents = bounds
-    return beside(Corpus(tokens, sentences, documents))
+    sizes = [rng.integers(1, 6, size=n) for n in (4, 1, 6, 2, 3)]
+    return beside(Corpus.of([[rng.integers(3, V, n).tolist() for n in own] for own in sizes]))
 
 
-def as_documents_of_one_sentence(text: Corpus) -> Corpus:
-    return replace(text, documents=np.arange(text.n_sentences + 1))
+def sentences_of(text: Corpus) -> list[list[int]]:
+    return [words.tolist() for words in np.split(text.tokens, text.sentences[1:-1])]
 
 
 def model_of(name: str) -> DocumentLM:
@@ -53,11 +45,13 @@ def model_of(name: str) -> DocumentLM:
     return enlarged(DocumentLM(config_of(name, V, 4, 5, layers=2)), 2.0).eval()
 
 
+Found = tuple[list[float], list[Rows]]  # −log p of all words, sorted; last contexts of documents
+
+
 @torch.no_grad()
-def losses(
+def walked(
     model: DocumentLM, text: Corpus, streams: int, length: int, noise: Noise | None = None
-) -> tuple[list[float], list[Rows]]:
-    """−log p of all words, sorted, and the context with which each document ends."""
+) -> Found:
     contexts = model.context.start(streams)
     nll, ends = [], {}
     for part in segments(text, range(text.n_documents), streams=streams, length=length):
@@ -71,94 +65,34 @@ def losses(
 
 
 @torch.no_grad()
-def by_hand(model: DocumentLM, text: Corpus) -> tuple[list[float], list[Rows]]:
-    """−log p of all words, sorted, and last contexts, word by word."""
+def by_hand(model: DocumentLM, text: Corpus, left: Sequence[list[int]]) -> Found:
+    """Word by word; left: what stands for each sentence in the contexts after it."""
     nll, ends = [], []
     for first, stop in zip(text.documents, text.documents[1:], strict=False):
         context = model.context.start(1)
         for s in range(first, stop):
-            words = text.tokens[text.sentences[s] : text.sentences[s + 1]].tolist()
+            words = sentences_of(text)[s]
             context = entered(model, text, context, s)
-            sentence = read_by_words(model, words, context)
-            targets = torch.tensor([*words, END])
-            nll.extend(model.head.nll(model.features(sentence, context), targets).tolist())
-            context = model.context.advance(context, model.context.summary(sentence))
+            features = model.features(read_by_words(model, words, context), context)
+            nll.extend(model.head.nll(features, torch.tensor([*words, END])).tolist())
+            summary = model.context.summary(read_by_words(model, left[s], context))
+            context = model.context.advance(context, summary)
         ends.append(context)
     return sorted(nll), ends
 
 
-@pytest.mark.parametrize("streams", [1, 3, 5])
-@pytest.mark.parametrize("length", [1, 2, 9])
-@every_model
-def test_segments_and_streams_change_nothing_of_one_long_walk(
-    name: str, streams: int, length: int
-) -> None:
-    model, text = model_of(name), corpus()
-    ours, our_ends = losses(model, text, streams, length)
-    truth, true_ends = by_hand(model, text)
-    np.testing.assert_allclose(ours, truth, rtol=1e-4, atol=1e-5)
-    for a, b in zip(our_ends, true_ends, strict=True):
+def check_equal(found: Found, truth: Found) -> None:
+    np.testing.assert_allclose(found[0], truth[0], rtol=1e-4, atol=1e-5)
+    for a, b in zip(found[1], truth[1], strict=True):
         torch.testing.assert_close(without_padding(a), without_padding(b), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in [*sorted(ZOO), *LARGER] if name not in RIGHT])
-def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name: str) -> None:
-    model, text = model_of(name), corpus()
-    noise = Noise(0.0, 1.0, torch.Generator().manual_seed(0))
-    dropped, _ = losses(model, text, 2, 3, noise)
-    single, _ = losses(model, as_documents_of_one_sentence(text), 2, 3)
-    np.testing.assert_allclose(dropped, single, rtol=1e-5, atol=1e-6)
-    kept, _ = losses(model, text, 2, 3)
-    of_its_own_label = name == "clstm-given-topic"  # given, whatever context is dropped
-    alone = model.order == 0 and (of_its_own_label or not model.context.side_information)
-    assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == alone
-
-
-@pytest.mark.parametrize(
-    ("name", "context"),
-    [("hrnnlm", None), ("bag", partial(BagOfWords, sentences=2))],
-    ids=["sentence recurrence", "bags"],
-)
-def test_a_dropped_context_does_not_end_the_history_that_needs_no_hidden_states(
-    name: str, context: partial[BagOfWords] | None
-) -> None:
-    """All contexts dropped, documents end in the contexts in which they end without noise."""
-    zoo = ZOO if context is None else {name: Composition(context, "lm.fusions:Output", "", "")}
-    torch.manual_seed(1)
-    model, text = DocumentLM(Config(name, V, 4, 5, "lstm", 2), zoo).eval(), corpus()
-    noise = Noise(0.0, 1.0, torch.Generator().manual_seed(0))
-    _, dropped = losses(model, text, 2, 3, noise)
-    _, kept = losses(model, text, 2, 3)
-    for a, b in zip(dropped, kept, strict=True):
-        torch.testing.assert_close(a.tensors, b.tensors)
-
-
-def test_the_sentence_level_is_taught_with_its_true_history_where_contexts_are_dropped() -> None:
-    model, text = model_of("hrnnlm"), corpus()
-    part = next(segments(text, range(5), streams=5, length=6))
-    noises = (Noise(0.0, 1.0, torch.Generator()), None)
-    one, two = (read(model, text, part, model.context.start(5), noise) for noise in noises)
-    torch.testing.assert_close(one.auxiliary_loss, two.auxiliary_loss)
-    assert not torch.allclose(one.features, two.features)
-
-
-def test_dropped_contexts_are_as_many_as_asked_for() -> None:
-    noise = Noise(0.0, 0.3, torch.Generator().manual_seed(1))
-    contexts, null = Rows.of(torch.ones(10_000, 3)), Rows.of(torch.zeros(10_000, 3))
-    (kept,) = noise.forget(contexts, null).tensors
-    assert set(kept.sum(dim=1).tolist()) == {0.0, 3.0}  # whole rows
-    share = 1 - float(kept.mean())
-    assert abs(share - 0.3) < 4 * math.sqrt(0.3 * 0.7 / 10_000)
-
-
 @every_model
-def test_noise_is_a_function_of_its_generator(name: str) -> None:
+def test_segments_and_streams_change_nothing_of_one_long_walk(name: str) -> None:
     model, text = model_of(name), corpus()
-    seeds = (3, 3, 4)
-    noises = [Noise(0.4, 0.4, torch.Generator().manual_seed(seed)) for seed in seeds]
-    one, same, other = (losses(model, text, 2, 3, noise)[0] for noise in noises)
-    assert one == same
-    assert one != other
+    truth = by_hand(model, text, sentences_of(text))
+    for streams, length in ((1, 1), (3, 2), (5, 9)):
+        check_equal(walked(model, text, streams, length), truth)
 
 
 class Recorded(Corruption):
@@ -168,129 +102,121 @@ class Recorded(Corruption):
 
     def copies(self, corpus: Corpus, chosen: NDArray[np.int64]) -> Copies:
         made = Corruption.copies(self, corpus, chosen)
-        bounds = made.text.sentences
-        self.left.extend(made.text.tokens[bounds[n] : bounds[n + 1]].tolist() for n in made.left)
+        self.left.extend(sentences_of(made.text)[n] for n in made.left)
         return made
 
 
-@pytest.mark.parametrize("share", [0.5, 1.0])
-@pytest.mark.parametrize("length", [1, 3, 9])
 @every_model
 def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_else(
-    name: str, length: int, share: float
-) -> None:
-    """Against each sentence, and the copy that is left of it, read word by word in one context."""
-    model, text = model_of(name), corpus()
-    Recorded.left.clear()
-    corruption = Recorded(share, np.random.default_rng(7))
-    noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
-    ours, our_ends = losses(model, text, 1, length, noise)
-    truth, ends, left = [], [], iter(Recorded.left or sentences_of(text))
-    with torch.no_grad():
-        for first, stop in zip(text.documents, text.documents[1:], strict=False):
-            context = model.context.start(1)
-            for s, words in enumerate(sentences_of(text)[first:stop], first):
-                context = entered(model, text, context, s)
-                sentence = read_by_words(model, words, context)
-                targets = torch.tensor([*words, END])
-                features = model.features(sentence, context)
-                truth.extend(model.head.nll(features, targets).tolist())
-                summary = model.context.summary(read_by_words(model, next(left), context))
-                context = model.context.advance(context, summary)
-            ends.append(context)
-    assert next(left, None) is None
-    np.testing.assert_allclose(ours, sorted(truth), rtol=1e-4, atol=1e-5)
-    for a, b in zip(our_ends, ends, strict=True):
-        torch.testing.assert_close(without_padding(a), without_padding(b), rtol=1e-4, atol=1e-5)
-    assert (Recorded.left == []) == (model.order == 0)
-
-
-def sentences_of(text: Corpus) -> list[list[int]]:
-    bounds = zip(text.sentences, text.sentences[1:], strict=False)
-    return [text.tokens[a:b].tolist() for a, b in bounds]
-
-
-@every_model
-def test_corrupted_contexts_leave_targets_and_the_loss_between_sentences_alone(name: str) -> None:
-    """Targets are the words of the text, in the order in which they stand without corruption."""
-    model, text = model_of(name), corpus()
-    part = next(segments(text, [0, 2], streams=2, length=4))
-    found = []
-    for share, seed in ((0.0, 7), *((1.0, seed) for seed in range(7, 15))):
-        corruption = Corruption(share, np.random.default_rng(seed))
-        noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
-        found.append(read(model, text, part, model.context.start(2), noise))
-    clean = read(model, text, part, model.context.start(2))
-    assert all(torch.equal(reading.targets, clean.targets) for reading in found)
-    assert torch.equal(found[0].features, clean.features)
-    assert torch.equal(found[0].auxiliary_loss, clean.auxiliary_loss)
-    changed = [not torch.equal(reading.features, clean.features) for reading in found[1:]]
-    assert any(changed) == (model.fusion.uses_context and model.context.sentences != 0)
-
-
-@pytest.mark.parametrize("name", ["codclm", "ccdclm", "drnnlm"])
-def test_the_loss_of_a_sentence_teaches_the_one_before_it_within_a_segment(name: str) -> None:
-    """Two sentences in a document; the second alone is asked, the first's first word moves."""
-    model = DocumentLM(Config(name, V, 4, 5, tied=False))
-    text = Corpus(np.array([3, 4, 5, 6], dtype=np.int32), np.array([0, 1, 4]), np.array([0, 2]))
-    (part,) = segments(text, [0], streams=1, length=2)
-    reading = read(model, text, part, model.context.start(1))
-    nll = model.head.loss(reading.features, reading.targets, None, torch.Generator())
-    loss = nll[(reading.targets == 5) | (reading.targets == 6)].sum()
-    (gradient,) = torch.autograd.grad(loss, model.embedding.weight)
-    assert gradient[3].any()  # word 3 stands in the first sentence only
-
-
-@pytest.mark.parametrize("length", [1, 3])
-def test_the_sentence_level_is_asked_for_every_word_after_the_first_sentence(length: int) -> None:
-    """There is no sentence before the first one: nothing from which to predict its words."""
-    model, text = model_of("hrnnlm"), corpus()
-    context = model.context
-    expected, asked = 0.0, 0.0
-    with torch.no_grad():
-        for first, stop in zip(text.documents, text.documents[1:], strict=False):
-            state = context.start(1)
-            for s in range(first, stop):
-                words = torch.from_numpy(text.tokens[text.sentences[s] : text.sentences[s + 1]])
-                if s > first:
-                    logits = context.next_word_logits(state)  # type: ignore[operator]
-                    expected -= float(torch.log_softmax(logits, dim=1)[0, words.long()].sum())
-                state = context.advance(state, Rows.of(model.embedding(words).sum(0)[None]))
-        contexts = context.start(2)
-        for part in segments(text, range(text.n_documents), streams=2, length=length):
-            reading = read(model, text, part, contexts)
-            contexts = reading.contexts
-            asked += float(reading.auxiliary_loss)
-    assert asked == pytest.approx(expected, rel=1e-5)
-
-
-@every_model
-def test_models_without_a_sentence_level_have_no_loss_of_their_own_between_sentences(
     name: str,
 ) -> None:
     model, text = model_of(name), corpus()
-    part = next(segments(text, [0], streams=1, length=4))
-    reading = read(model, text, part, model.context.start(1))
-    found = float(reading.auxiliary_loss.detach()), float(reading.auxiliary_nats)
-    assert (found == (0.0, 0.0)) == (not model.context.auxiliary_parameters())
+    for share, length in ((0.5, 1), (1.0, 3), (0.5, 9)):
+        Recorded.left.clear()
+        corruption = Recorded(share, np.random.default_rng(7))
+        noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
+        found = walked(model, text, 1, length, noise)
+        check_equal(found, by_hand(model, text, Recorded.left or sentences_of(text)))
+        assert (Recorded.left == []) == (model.order == 0)
 
 
-@pytest.mark.parametrize("name", ["hrnnlm", "hrnnlm-lin"])
-def test_nats_of_a_sentence_level_are_summed_also_where_training_takes_means(name: str) -> None:
+@every_model
+def test_with_every_context_dropped_each_sentence_is_a_document_of_its_own(name: str) -> None:
+    """And noise is a function of its generator."""
     model, text = model_of(name), corpus()
-    for s in range(1, 3):  # of the first document
-        part = next(segments(text, [0], streams=1, length=s + 1))
-        until, before = (
-            read(model, text, Segment(part.sentences[:n], part.begins), model.context.start(1))
-            for n in (s + 1, s)
-        )
-        words = int(text.sentences[s + 1] - text.sentences[s])
-        loss, own = (
-            float((one - other).detach())
-            for one, other in (
-                (until.auxiliary_loss, before.auxiliary_loss),
-                (until.auxiliary_nats, before.auxiliary_nats),
-            )
-        )
-        assert own > 0
-        assert loss == pytest.approx(own / (words if name == "hrnnlm-lin" else 1), rel=1e-4)
+    dropped, _ = walked(model, text, 2, 3, Noise(0.0, 1.0, torch.Generator()))
+    if name not in RIGHT:
+        apart = replace(text, documents=np.arange(text.n_sentences + 1))
+        np.testing.assert_allclose(dropped, walked(model, apart, 2, 3)[0], rtol=1e-5, atol=1e-6)
+        of_its_own_label = name == "clstm-given-topic"  # given, whatever context is dropped
+        alone = model.order == 0 and (of_its_own_label or not model.context.side_information)
+        kept = walked(model, text, 2, 3)[0]
+        assert np.allclose(dropped, kept, rtol=1e-5, atol=1e-6) == alone
+    noises = [Noise(0.4, 0.4, torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)]
+    one, same, other = (walked(model, text, 2, 3, noise)[0] for noise in noises)
+    assert one == same != other
+
+
+# Batches and segments
+
+sizes = st.lists(st.integers(1, 7), min_size=1, max_size=8)
+
+
+@given(st.lists(st.lists(st.integers(3, 9), max_size=5), min_size=1, max_size=7), st.data())
+def test_a_packed_batch_holds_every_sentence_longest_first(
+    text: list[list[int]], data: st.DataObject
+) -> None:
+    chosen = np.array(data.draw(st.lists(st.integers(0, len(text) - 1), max_size=9)), np.int64)
+    batch = PackedBatch.of(Corpus.of([text]), chosen)
+    lengths = [len(text[chosen[place]]) for place in batch.order.tolist()]
+    stable = sorted(range(len(chosen)), key=lambda place: -len(text[chosen[place]]))
+    assert batch.order.tolist() == stable
+    for row, place in enumerate(batch.order.tolist()):
+        positions = (batch.rows == row).nonzero()[:, 0]
+        assert batch.inputs[positions].tolist() == [START, *text[chosen[place]]]
+        assert batch.targets[positions].tolist() == [*text[chosen[place]], END]
+        assert int(batch.last[row]) == int(positions[-1])
+    steps = torch.split(batch.rows, list(batch.sizes))
+    assert len(steps) == max((n + 1 for n in lengths), default=0)
+    for n, rows in enumerate(steps):
+        assert rows.tolist() == [row for row, length in enumerate(lengths) if length >= n]
+
+
+def of_sizes(lengths: Sequence[int]) -> Corpus:
+    """Documents of so many sentences of one word each."""
+    return Corpus.of([[[3]] * n for n in lengths])
+
+
+@given(sizes, st.integers(1, 4), st.integers(1, 4), st.randoms())
+def test_streams_read_every_document_once_from_its_first_sentence_to_its_last(
+    lengths: list[int], streams: int, length: int, random: Any
+) -> None:
+    text, order = of_sizes(lengths), list(range(len(lengths)))
+    random.shuffle(order)
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    reading: dict[int, list[int]] = {}
+    documents: list[list[int]] = []
+    for part in segments(text, order, streams=streams, length=length):
+        assert part.sentences.shape == (length, streams)
+        assert (part.sentences >= 0).any()
+        for stream, column in enumerate(part.sentences.T):
+            present = column[column >= 0]
+            assert (column[: len(present)] == present).all()
+            assert len(set(owner[present])) <= 1
+            if part.begins[stream]:
+                documents.append(reading.setdefault(stream, []))
+                documents[-1] = reading[stream] = []
+            reading.get(stream, []).extend(present.tolist())
+    assert documents == [list(range(*text.documents[d : d + 2])) for d in order]
+
+
+@given(sizes, st.integers(1, 4), st.integers(1, 8))
+def test_independent_segments_are_the_stretches_of_documents_in_a_random_order(
+    lengths: list[int], streams: int, length: int
+) -> None:
+    text, make = of_sizes(lengths), SEGMENTS["independent"]
+    expected = [
+        tuple(range(begin, min(begin + length, end)))
+        for first, end in zip(text.documents, text.documents[1:], strict=False)
+        for begin in range(first, end, length)
+    ]
+    found = []
+    for seed, epoch in ((1, 0), (1, 0), (1, 1)):
+        parts = list(make(text, streams=streams, length=length, seed=seed, epoch=epoch))
+        found.append([tuple(c[c >= 0].tolist()) for part in parts for c in part.sentences.T])
+        assert sorted(filter(None, found[-1])) == expected
+        assert all(part.begins.all() for part in parts)
+        assert len(parts) == -(-len(expected) // streams)
+    assert found[0] == found[1]
+
+
+def test_the_order_of_an_epoch_is_a_permutation_that_seed_and_epoch_decide() -> None:
+    orders = {(s, e): tuple(epoch_order(30, s, e)) for s in range(3) for e in range(3)}
+    assert all(sorted(order) == list(range(30)) for order in orders.values())
+    assert len(set(orders.values())) == len(orders)
+    assert tuple(epoch_order(30, 1, 2)) == orders[1, 2]
+    text, firsts = of_sizes([3] * 40), set()
+    for seed, epoch in ((1, 0), (1, 1), (2, 0)):
+        parts = SEGMENTS["independent"](text, streams=1, length=2, seed=seed, epoch=epoch)
+        firsts.add(tuple(int(part.sentences[0, 0]) for part in parts))
+    assert len(firsts) == 3

@@ -1,50 +1,86 @@
-"""The published models: their parameter counts, their orders, and the laws they obey."""
+"""The published models: laws, orders, parameter counts; and how parts are named and composed."""
 
 import re
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import torch
 from support.models import config_of
 
-from lm.composition import FUSIONS, HEADS, fact, load
+from lm import composition as parts
+from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, LastSentences, fact, load
+from lm.contexts.bag import BagOfWords
+from lm.contexts.previous_words import PreviousWords
+from lm.fusions import Fusion, Input, Output
 from lm.laws import check_composition
-from lm.model import DocumentLM, n_parameters
+from lm.model import Config, DocumentLM, n_parameters
+from lm.recurrences import Recurrence
 from lm.tiny_models import DOCUMENT, last_score, tiny_model
 from lm.zoo import ZOO
 
-sizes = st.integers(1, 12)
-ORDERS = {"rnnlm": 0, "codclm": 1, "ccdclm": None, "drnnlm": None, "hrnnlm": None, "rlm": 0}
-ORDERS |= {"adclm": None, "dam": None, "rnnslm": None, "rnnlm-lin": 0}
-ORDERS |= {"hrnnlm-lin": None, "hrnnlm-lin-dual": None}
-ORDERS |= {"dclm": None, "dclm-decoupled": 1, "dclm-two-sentence": 2}
-ORDERS |= {"dclm-bilingual": 0, "dclm-bilingual-decoupled": 1}
-ORDERS |= {"dclm-projection": None, "dclm-projection-decoupled": 1, "dclm-recurrence": None}
-ORDERS |= {"dclm-auxiliary": None, "dclm-right": 0, "dclm-rst": 0, "dclm-right-target": None}
-ADDITIVE = {"codclm", "dclm", "dclm-decoupled", "dclm-two-sentence"}
-ADDITIVE |= {"dclm-bilingual", "dclm-bilingual-decoupled"}
-ORDERS |= {"clstm-prevsent": 1, "clstm-sentseg": 0, "clstm-paraseg": None}
-ORDERS |= {"clstm-prevsent-sentseg": 1, "clstm-sentseg-paraseg": None}
-ORDERS |= {
-    "clstm-given-topic": 0,
-    "clstm-given-topic-carried": None,
-    "clstm-thought": None,
-    "hlstm": None,
+ORDERS = {  # None: unbounded; from the equations of the papers
+    **dict.fromkeys(("rnnlm", "rlm", "rnnlm-lin", "dclm-bilingual", "dclm-right", "dclm-rst"), 0),
+    **dict.fromkeys(("clstm-sentseg", "clstm-given-topic"), 0),
+    **dict.fromkeys(("codclm", "dclm-decoupled", "dclm-bilingual-decoupled"), 1),
+    **dict.fromkeys(("dclm-projection-decoupled", "clstm-prevsent", "clstm-prevsent-sentseg"), 1),
+    "dclm-two-sentence": 2,
 }
-ADDITIVE |= {"dclm-projection", "dclm-projection-decoupled", "dclm-recurrence", "dclm-auxiliary"}
-ADDITIVE |= {"dclm-right", "dclm-rst", "dclm-right-target"}
+ADDITIVE = {"codclm", "dclm", *(name for name in ZOO if name.startswith("dclm-"))}
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
-NUMBERS = (2, 1, 3, 2, 5, 2)
-MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, NUMBERS, strict=True)]
+MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, (2, 1, 3, 2, 5, 2), strict=True)]
+LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts, shape
+    *((name, {}, {"recurrence": "lstm", "tied": True}) for name in FREE),
+    *((name, {}, {"recurrence": "cifg", "layers": 2, "tied": False}) for name in FREE),
+    *((name, {}, {"layers": 1 + n % 2}) for n, name in enumerate(sorted({*ZOO} - {*FREE}))),
+    *((name, {}, {"tied": False}) for name in MEMBERS),
+    *((name, {}, {"recurrence": "htanh", "layers": 2}) for name in ("ccdclm", "dam", "drnnlm")),
+    ("rlm-seqbow-att-lf-1", {}, {"recurrence": "cifg", "layers": 2}),
+    # small weights of a sigmoid cell let the influence of a sentence fade in float32
+    *(
+        (name, {}, {"recurrence": cell, "scale": 8.0 if cell == "rnn" else 2.0})
+        for name in ("adclm", "dam", "drnnlm")
+        for cell in ("cifg-2015", "gru", "rnn")
+    ),
+    *(
+        (name, {"fusion": FUSIONS[fusion]}, {"layers": 2})
+        for name, fusion in [
+            *(("codclm", "merge"), ("adclm", "merge"), ("dam", "output"), ("hrnnlm", "input-sum")),
+            *(("drnnlm", "input-residual"), ("drnnlm", "input-initial"), ("hrnnlm-lin", "output")),
+            *(("hrnnlm-lin-dual", "input-merge"), ("clstm-prevsent", "output")),
+            *(("clstm-sentseg-paraseg", "output"), ("clstm-paraseg", "gate")),
+        ]
+    ),
+    *(
+        (name, {"head": HEADS[head]}, {})
+        for name in ("rnnlm", "codclm", "ccdclm", "hrnnlm", "dclm", "clstm-sentseg", "hrnnlm-lin")
+        for head in ("classes", "self-normalised", "hashed")
+    ),
+    *(
+        (
+            "dclm",
+            {"context": partial(load(ZOO["dclm"].context), encoder=g, sentence_recurrence=f)},
+            {},
+        )
+        for g, f in (("bag", "gru"), ("sum", "tanh"), ("rnn", "cifg"))
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "shape"), LAWS, ids=[f"{n}-{name}" for n, (name, *_) in enumerate(LAWS)]
+)
+def test_compositions_obey_the_laws(
+    name: str, others: dict[str, Any], shape: dict[str, Any]
+) -> None:
+    check_composition(replace(ZOO[name], **others), **shape)
 
 
 def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     """Parameters of a model as published: layers of its paper, a separate output matrix.
 
-    Tables of hashed features have 2V numbers, there are 2V topics, and thought vectors
-    have 2V.
+    Tables of hashed features have 2V numbers, there are 2V topics, and thought vectors have 2V.
     """
     attention = A if "attention" in (fact(load(ZOO[name].context), "options") or ()) else None
     recurrence, layers = ZOO[name].shape
@@ -53,132 +89,132 @@ def counted(name: str, V: int, K: int, H: int, A: int) -> int:
     return n_parameters(DocumentLM.without_memory(config))
 
 
-def printed(formula: str, **sizes: int) -> int:
-    """The value of a formula as it stands in the table."""
-    python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", formula.replace("²", "**2"))
-    return int(eval(python, dict(sizes)))
-
-
 @pytest.mark.parametrize("name", [*sorted(ZOO), *MEMBERS])
-@given(V=st.integers(3, 40), K=sizes, H=sizes, A=sizes)
-@settings(max_examples=15)
-def test_models_have_as_many_parameters_as_their_formula_says(
-    name: str, V: int, K: int, H: int, A: int
-) -> None:
-    sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
-    found = printed(ZOO[name].parameters, V=V, K=K, H=H, A=A, **sizes)
-    assert counted(name, V, K, H, A) == found
+def test_models_have_as_many_parameters_as_their_formula_says(name: str) -> None:
+    python = ZOO[name].parameters.replace("²", "**2")
+    python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", python)
+    for V, K, H, A in ((3, 1, 1, 1), (40, 5, 7, 3), (11, 12, 9, 8)):
+        sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
+        found = eval(python, {"V": V, "K": K, "H": H, "A": A, **sizes})
+        assert counted(name, V, K, H, A) == found
 
 
 @pytest.mark.parametrize(
     ("name", "number"),
     [
-        ("ccdclm", 1_014_403),
-        ("codclm", 1_487_635),
-        ("adclm", 1_013_664),
-        ("dam", 1_037_443),
-        ("hrnnlm", 1_541_702),
+        *(("ccdclm", 1_014_403), ("codclm", 1_487_635), ("adclm", 1_013_664)),
+        *(("dam", 1_037_443), ("hrnnlm", 1_541_702)),
     ],
 )
 def test_models_of_the_published_size_have_the_published_number(name: str, number: int) -> None:
     """V = 10,003, K = H = A = 48: Ji et al.'s formulas, c_0 included; the sizes of the tensors in
-    their code for hrnnlm and dam, and in their equations for adclm.
+    their code for hrnnlm and dam, and in their equations for adclm. §2.2.1: VH − 3H².
     """
     assert counted(name, 10_003, 48, 48, 48) == number
-
-
-@given(V=st.integers(3, 40), K=sizes, H=sizes)
-@settings(max_examples=15)
-def test_context_to_output_and_context_to_context_differ_as_published(
-    V: int, K: int, H: int
-) -> None:
-    """Ji et al. 2016, §2.2.1: VH − 3H²."""
-    difference = counted("codclm", V, K, H, 1) - counted("ccdclm", V, K, H, 1)
-    assert difference == V * H - 3 * H * H
-
-
-def test_the_table_holds_the_models_whose_orders_are_known() -> None:
-    assert ORDERS.keys() == ZOO.keys()
+    assert counted("codclm", 20, 5, 7, 1) - counted("ccdclm", 20, 5, 7, 1) == 20 * 7 - 3 * 7 * 7
 
 
 @pytest.mark.parametrize("head", [None, *HEADS])
-@pytest.mark.parametrize("recurrence", ["lstm", "cifg"])
 @pytest.mark.parametrize("name", sorted(ZOO))
-def test_orders_follow_from_the_compositions(name: str, recurrence: str, head: str | None) -> None:
-    model = DocumentLM(config_of(name, 9, 3, 4, recurrence=recurrence, head=head))
-    assert model.order == ORDERS[name] == ZOO[name].order
+def test_orders_follow_from_the_compositions(name: str, head: str | None) -> None:
+    model = DocumentLM(config_of(name, 9, 3, 4, head=head))
+    assert model.order == ORDERS.get(name) == ZOO[name].order
     assert model.causal == ZOO[name].causal == (name != "dclm-right-target")
     assert model.additive == (name in ADDITIVE and head != "hashed")
 
 
-@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-@pytest.mark.parametrize(("recurrence", "layers"), [("lstm", 1), ("cifg", 2)])
-@pytest.mark.parametrize("name", FREE)
-def test_published_models_obey_the_laws(
-    name: str, recurrence: str, layers: int, tied: bool
-) -> None:
-    check_composition(ZOO[name], recurrence=recurrence, layers=layers, tied=tied)
-
-
-@pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("name", sorted(set(ZOO) - set(FREE)))
-def test_published_models_with_a_recurrence_of_their_own_obey_the_laws(
-    name: str, layers: int
-) -> None:
-    check_composition(ZOO[name], layers=layers)
-
-
-@pytest.mark.parametrize(("recurrence", "scale"), [("cifg-2015", 2.0), ("gru", 2.0), ("rnn", 8.0)])
-@pytest.mark.parametrize("name", ["adclm", "dam", "drnnlm"])
-def test_published_models_obey_the_laws_with_every_cell(
-    name: str, recurrence: str, scale: float
-) -> None:
-    """Small weights of a sigmoid cell let the influence of a sentence fade in float32."""
-    check_composition(ZOO[name], recurrence=recurrence, scale=scale)
-
-
 @pytest.mark.parametrize(
-    ("name", "fusion"),
+    ("name", "fusion", "order", "additive"),
     [
-        ("codclm", "merge"),
-        ("adclm", "merge"),
-        ("dam", "output"),
-        ("drnnlm", "input-residual"),
-        ("hrnnlm", "input-sum"),
-        ("hrnnlm-lin", "input-sum"),
-        ("hrnnlm-lin-dual", "input-merge"),
-        ("hrnnlm-lin", "output"),
-        ("clstm-prevsent", "output"),
-        ("clstm-sentseg-paraseg", "output"),
-        ("clstm-prevsent-sentseg", "input-merge"),
-        ("clstm-paraseg", "gate"),
-        ("drnnlm", "input-initial"),
+        *(("codclm", None, 1, True), ("codclm", "merge", 1, False), ("ccdclm", "output", 1, True)),
+        *(("codclm", "input-sum", None, False), ("codclm", "input-merge", None, False)),
+        *(
+            ("adclm", "merge", 1, False),
+            ("dam", "merge", None, False),
+            ("drnnlm", "output", 1, True),
+        ),
     ],
 )
-def test_models_obey_the_laws_with_other_fusions(name: str, fusion: str) -> None:
-    check_composition(replace(ZOO[name], fusion=FUSIONS[fusion]), layers=2)
-
-
-@pytest.mark.parametrize("head", ["classes", "self-normalised", "hashed"])
-@pytest.mark.parametrize("name", sorted(name for name in ZOO if not ZOO[name].fixed))
-def test_published_models_obey_the_laws_with_every_head(name: str, head: str) -> None:
-    check_composition(replace(ZOO[name], head=HEADS[head]))
+def test_the_order_follows_from_the_fusion_that_is_named(
+    name: str, fusion: str | None, order: int | None, additive: bool
+) -> None:
+    found = DocumentLM(Config(name, 9, 3, 4, fusion=fusion))
+    assert (found.order, found.additive) == (order, additive)
+    assert type(found.fusion) is load(FUSIONS[fusion] if fusion else ZOO[name].fusion)
 
 
 @pytest.mark.parametrize("name", sorted(ZOO))
-def test_a_score_depends_on_the_sentence_itself(name: str) -> None:
+def test_a_seed_decides_the_weights_and_a_score_depends_on_the_sentence(name: str) -> None:
+    config = config_of(name, 10, 3, 4, recurrence="cifg", layers=2)
+    state = torch.get_rng_state()
+    one, two, other = (DocumentLM.seeded(config, seed).state_dict() for seed in (7, 7, 8))
+    assert torch.equal(torch.get_rng_state(), state)  # the global generator is left alone
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert not all(torch.equal(one[key], other[key]) for key in one)
     model = tiny_model(ZOO[name])
     assert last_score(model, DOCUMENT) != last_score(model, [*DOCUMENT[:-1], [7, 9]])
 
 
-@pytest.mark.parametrize("name", MEMBERS)
-def test_members_of_families_obey_the_laws(name: str) -> None:
-    model = tiny_model(ZOO[name])
-    assert model.order == int(name[-1])
-    assert not model.additive
-    check_composition(ZOO[name], tied=False)
+def test_models_without_memory_have_shapes_on_no_device() -> None:
+    """The largest has 6e14 numbers, as the formula of a tied LSTM counts them."""
+    v, k, h, layers = (1 << 31) - 1, 1 << 16, 1 << 16, 64
+    model = DocumentLM.without_memory(Config("rnnlm", v, k, h, layers=layers))
+    widths = [k, *[h] * (layers - 1)]
+    assert n_parameters(model) == v * k + v + k * h + sum(4 * h * (d + h + 1) for d in widths)
+    assert {tensor.device.type for tensor in model.state_dict().values()} == {"meta"}
 
 
-@pytest.mark.parametrize("name", ["rlm-seqbow-att-lf-1", "rlm-seqbow-lf-2"])
-def test_members_of_families_obey_the_laws_over_the_cells_of_ji_et_al(name: str) -> None:
-    check_composition(ZOO[name], recurrence="cifg", layers=2)
+# Parts by name
+
+
+def test_every_address_of_a_part_leads_to_its_maker() -> None:
+    tables = (RECURRENCES, parts.ENCODERS, parts.RELATION_CLASSIFIERS, FUSIONS, HEADS)
+    named = [part for table in (*tables, parts.TOPIC_MODELS) for part in table.values()]
+    own = [
+        (one.context, one.fusion, one.head, one.recurrence or "lm.model:Config")
+        for one in ZOO.values()
+    ]
+    assert all(callable(load(part)) for row in [named, *own] for part in row)
+    assert fact(partial(BagOfWords, sentences=2), "options") == BagOfWords.options
+    bags = load(LastSentences("lm.contexts.bag:BagOfWords", 3))
+    assert (bags.func, bags.keywords) == (BagOfWords, {"sentences": 3})
+
+
+def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
+    for number in (1, 4, 100):
+        found = ZOO[f"rlm-bow-lf-{number}"]
+        assert found.context == LastSentences("lm.contexts.bag:WordFrequencies", number)
+        assert DocumentLM(Config(f"rlm-bow-lf-{number}", 9, 3, 4)).order == found.order == number
+    for end in ("0", "04", "101", "-1", "1.0", "\N{FULLWIDTH DIGIT FOUR}", "N", ""):
+        assert f"rlm-bow-lf-{end}" not in ZOO
+        with pytest.raises(KeyError, match="rlm-bow-lf"):
+            ZOO[f"rlm-bow-lf-{end}"]
+    assert not {*ZOO} & {*ZOO.families, "rlm-bow-lf-4"}
+    assert len(ZOO) == len([*ZOO])
+
+
+class Sized(Fusion):
+    """Knows the sizes of the embeddings and of the hidden layers."""
+
+    def __init__(self, width: int, recurrence: Recurrence) -> None:
+        super().__init__(width, recurrence)
+        self.sizes = width, recurrence.inputs, recurrence.hidden, recurrence.layers
+
+
+def test_parts_are_made_for_the_sizes_that_the_configuration_names() -> None:
+    zoo = {
+        "sized": Composition(ZOO["codclm"].context, Sized, "", ""),
+        "attention": Composition(partial(PreviousWords), Output, "", ""),
+        "bags": Composition(partial(BagOfWords, sentences=2), Input, "", ""),
+    }
+    fusion = DocumentLM(Config("sized", 9, 3, 4, layers=2), zoo).fusion
+    assert isinstance(fusion, Sized)
+    assert fusion.sizes == (4, 3, 4, 2)
+    context = DocumentLM(Config("attention", 9, 3, 4, attention=2), zoo).context
+    assert context.get_parameter("query.weight").shape == (2, 4)
+    with pytest.raises(ValueError, match="'bags' has no attention, found a size 2"):
+        DocumentLM(Config("bags", 9, 3, 4, attention=2), zoo)
+    sizes = [("adclm", 1, None, (4, 4)), ("adclm", 1, 6, (6, 4)), ("dam", 2, 6, (6, 2 * 4))]
+    for name, layers, attention, shape in sizes:
+        context = DocumentLM(Config(name, 9, 3, 4, layers=layers, attention=attention)).context
+        assert context.get_parameter("memory.weight").shape == shape

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.lists import kbest
 from support.models import enlarged
-from support.scalar import clstm_names
+from support.scalar import models as scalar
 
 from decoders.search import Options, decode
 from lm.checkpoint import SavedModel
@@ -25,7 +25,7 @@ LISTS = [
 
 def saved(name: str) -> SavedModel:
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
-    topics = 4 if name in clstm_names.TOPICS else None
+    topics = 4 if name in scalar.FEATURES else None
     config = Config(name, len(vocabulary), 6, 8, "peephole", topics_number=topics)
     model = enlarged(DocumentLM.seeded(config, 1)).eval()
     return SavedModel(model, vocabulary, name, {})
@@ -36,9 +36,7 @@ def all_paths(own: SavedModel) -> dict[tuple[int, ...], float]:
     found = {}
     for path in product(*(range(len(texts)) for texts in LISTS)):
         document = [texts[k] for texts, k in zip(ids, path, strict=True)]
-        topics = own.model.config.model in clstm_names.TOPICS
-        scores = clstm_names.scores if topics else clstm_names.thought_scores
-        found[path] = sum(map(sum, scores(own.model, document)))
+        found[path] = sum(map(sum, scalar.scores(own.model, document)))
     return found
 
 

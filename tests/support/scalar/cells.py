@@ -10,16 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from support.scalar.algebra import (
-    Vector,
-    htanh,
-    one_minus,
-    plus,
-    product,
-    sigmoid,
-    tanh,
-    times,
-)
+from support.scalar.algebra import Vector, htanh, one_minus, plus, product, sigmoid, tanh, times
 
 Parameters: TypeAlias = Mapping[str, Any]  # vectors and matrices by their names
 State: TypeAlias = tuple[Vector, ...]

@@ -55,6 +55,13 @@ def given_topic(p: Parameters, document: Document, i: int, j: int) -> Vector:
     return row
 
 
+TABLES: dict[Features, str] = {
+    previous_topic: "T_prev",
+    sentence_topic: "T_sent",
+    paragraph_topic: "T_para",
+}
+
+
 def clstm(p: Parameters, document: Document, *features: Features) -> Scores:
     """Eq. 1 as eq. 3 writes it: the input of the cell is [x_t T]; each sentence begins anew."""
     scores = []

@@ -81,7 +81,7 @@ def codclm(p: Parameters, document: Document) -> Scores:
 
 
 def adclm(p: Parameters, document: Document) -> Scores:
-    """Eqs. 8–12, of w_a, W_a1, W_a2, W_h, W_c, W_o and b (H).
+    """Eqs. 8–12, of w_a, W_a1, W_a2, W_h (here W_m), W_c, W_o and b (H).
 
     As printed, a_n needs h_{t,n}, which needs c_{t−1,n}, which needs a_n: here the query is
     h_{t,n−1}, and there is none at n = 0. Without words to attend to, in the first sentence
@@ -95,7 +95,7 @@ def adclm(p: Parameters, document: Document) -> Scores:
         for x in _inputs(p, words):
             c = _attention(p, memory, state) if memory else [0.0] * len(p["b"])
             state = p["g"]([*c, *x], state)  # eq. 11
-            merged = plus(product(p["W_h"], top(state)), product(p["W_c"], c), p["b"])
+            merged = plus(product(p["W_m"], top(state)), product(p["W_c"], c), p["b"])
             logits.append(product(p["W_o"], tanh(merged)))  # eq. 12
             hidden.append(top(state))
         scores.append(log_probs(logits, words))
@@ -117,7 +117,7 @@ def dam(p: Parameters, document: Document) -> Scores:
     Without a sentence c = 0, after one sentence c is its state, and later
     c = Σ α_s f_s, α = softmax(v_a · tanh(W_a q + U_a f_s)), where q is the hidden states at the
     word before, of all layers, and W_a q is absent at n = 0. Then h = LSTM([x; c]),
-    r = tanh(h + Q c + P x) and p = softmax(R r + b).
+    r = tanh(h + Q c + P x) and p = softmax(R r + b), where R is W_o.
     """
     scores = []
     memory: list[Vector] = []
@@ -128,7 +128,7 @@ def dam(p: Parameters, document: Document) -> Scores:
             c = _final_states_attention(p, memory, state)
             state = p["g"]([*x, *c], state)
             r = tanh(plus(top(state), product(p["Q"], c), product(p["P"], x)))
-            logits.append(plus(product(p["R"], r), p["b"]))
+            logits.append(plus(product(p["W_o"], r), p["b"]))
         scores.append(log_probs(logits, words))
         memory.append(_all_layers(state or []))
     return scores

@@ -2,9 +2,10 @@
 
 Each function gives log p of the words and of `</s>` of every sentence of a document, in nats.
 Parameters by their names in the memo: X, rows of word embeddings; R, a matrix for each relation;
-f_w, the recurrence of eq. 1, a `Stack`; V_s, V_d and, where the memo has only the words "condition
-also on", V_1 and V_2, and b, a bias of the softmax; f, the recurrence of eq. 5, a `Stack`; h_0. g,
-the representation function of eq. 4, is one of the functions below, with its parameters at "g".
+g, the recurrence of eq. 1, a `Stack`; V_s, V_d and, where the memo has only the words "condition
+also on", V_1 and V_2, and b, a bias of the softmax; f, the recurrence of eq. 5, a `Stack`; h_0. The
+representation function of eq. 4 is one of the functions below: W and f_b are a convolution's,
+reader is a `Stack` over words, of so many units.
 Inputs of a sentence are `<s> w_1 … w_M`; its latent state at the end is that after w_M.
 """
 
@@ -34,7 +35,7 @@ def cnn(p: Parameters, words: Sentence) -> Vector:
 
     A window around each word, with zeros beyond the ends; zero without words.
     """
-    W, b = p["g"]["W"], p["g"]["b"]
+    W, b = p["W"], p["f_b"]
     zero = [0.0] * len(p["X"][0])
     x = [zero, *(p["X"][word] for word in words), zero]
     windows = [[*x[n - 1], *x[n], *x[n + 1]] for n in range(1, len(words) + 1)]
@@ -44,8 +45,8 @@ def cnn(p: Parameters, words: Sentence) -> Vector:
 
 def rnn(p: Parameters, words: Sentence) -> Vector:
     """The last state of a recurrence of its own over the words; zero without words."""
-    states = p["g"]["reader"].read([p["X"][word] for word in words])
-    return top(states[-1]) if states else [0.0] * p["g"]["units"]
+    states = p["reader"].read([p["X"][word] for word in words])
+    return top(states[-1]) if states else [0.0] * p["units"]
 
 
 def dclm(p: Parameters, document: Document, g: Representation) -> Scores:
@@ -187,7 +188,7 @@ def _transformed(p: Parameters, relation: int, h: Vector) -> Vector:
 
 def _latent_states(p: Parameters, words: Sentence) -> list[list[State]]:
     """a_n of eq. 1."""
-    states: list[list[State]] = p["f_w"].read([p["X"][word] for word in [START, *words]])
+    states: list[list[State]] = p["g"].read([p["X"][word] for word in [START, *words]])
     return states
 
 

@@ -2,9 +2,10 @@
 
 `larger_context_lm` gives log p of the words and of `</s>` of every sentence of a document, in
 nats, with one of three contexts (§3.1) and one of two fusions (§3.2). Parameters by their names
-in the paper: E, rows of word embeddings; W_i, U_i, b_i, …, of the LSTM, eqs. 6–9; g, the W_o and
-b_o of the output after eq. 5, which eq. 7 uses for others; P, W_p; W_r, V_r and b_r, where the
-paper writes W_r for two matrices, of which V_r is that of c.
+in the paper, but for X, rows of word embeddings (E), and W_o and b of the output after eq. 5, which
+eq. 7 uses for others: g, a `Stack` of one layer with W_i, U_i, b_i, …, of the LSTM, eqs. 6–9; P,
+W_p; W_r, V_r and b_r, where the paper writes W_r for two matrices, of which V_r is that of c;
+context and reverse, layers of LSTMs over sentences.
 """
 
 from collections import Counter
@@ -36,15 +37,15 @@ def larger_context_lm(
     p: Parameters, document: Document, n: int, representation: Representation, fusion: Fusion
 ) -> Scores:
     """Eqs. 10–11: each sentence given the n sentences before it, fewer at the beginning."""
-    scores, g = [], p["g"]
+    scores, q = [], p["g"].layers[0]
     for t, words in enumerate(document):
         context = representation(p, document[max(0, t - n) : t])
-        size = len(p["b_i"])
+        size = len(q["b_i"])
         state: State = [0.0] * size, [0.0] * size  # h_0 = 0
         logits = []
         for word in [START, *words]:
-            state = fusion(p, p["E"][word], context(state[0]), state)
-            logits.append(plus(product(g["W_o"], state[0]), g["b_o"]))  # after eq. 5
+            state = fusion(p, p["X"][word], context(state[0]), state)
+            logits.append(plus(product(p["W_o"], state[0]), p["b"]))  # after eq. 5
         scores.append(log_probs(logits, words))
     return scores
 
@@ -62,7 +63,7 @@ def frequencies(words: Sentence, size: int) -> Vector:
 
 def bow(p: Parameters, sentences: Document) -> ContextVector:
     """BoW, §3.1: p = P s of all words of the context's sentences."""
-    s = frequencies([word for words in sentences for word in words], len(p["E"]))
+    s = frequencies([word for words in sentences for word in words], len(p["X"]))
     vector = product(p["P"], s)
     return lambda h: vector
 
@@ -78,21 +79,20 @@ def seqbow_att(p: Parameters, sentences: Document) -> ContextVector:
     """SeqBoW-ATT, §3.1: p_t = Σ α_{t,l′} z_{l′} of a bidirectional LSTM's annotations.
 
     z = [→z; ←z]; α is the softmax of score(z_{l′}, h), which the paper leaves open: here
-    v · tanh(W_z z + W_h h + b) of Bahdanau et al. 2015. h is h_{t−1}, since h_t depends on p_t.
+    v · tanh(W_z z + W_q h) of Bahdanau et al. 2015. h is h_{t−1}, since h_t depends on p_t.
     Without sentences, 0.
     """
     bags = _bags(p, sentences)
     forward = _context_states(p["context"], bags)
     backward = _context_states(p["reverse"], bags[::-1])[::-1]
     annotations = [[*f, *b] for f, b in zip(forward, backward, strict=True)]
-    score = p["score"]
     zero = [0.0] * len(p["context"]["b_i"] + p["reverse"]["b_i"])
 
     def vector(h: Vector) -> Vector:
         if not annotations:
             return zero
-        query = plus(product(score["W_h"], h), score["b"])
-        scores = [dot(score["v"], tanh(plus(product(score["W_z"], z), query))) for z in annotations]
+        query = product(p["W_q"], h)
+        scores = [dot(p["v"], tanh(plus(product(p["W_z"], z), query))) for z in annotations]
         return weighted_sum(softmax(scores), annotations)
 
     return vector
@@ -104,7 +104,7 @@ def _bags(p: Parameters, sentences: Document) -> list[Vector]:
     The paper has no sentence without words. Here it is none of the sequence's, though one of
     the n: φ would make a state of its biases.
     """
-    return [frequencies(words, len(p["E"])) for words in sentences if words]
+    return [frequencies(words, len(p["X"])) for words in sentences if words]
 
 
 def _context_states(p: Parameters, bags: list[Vector]) -> list[Vector]:
@@ -118,12 +118,12 @@ def _context_states(p: Parameters, bags: list[Vector]) -> list[Vector]:
 
 def no_fusion(p: Parameters, x: Vector, context: Vector, before: State) -> State:
     """Of the model without context."""
-    return lstm(p, x, before)
+    return lstm(p["g"].layers[0], x, before)
 
 
 def early_fusion(p: Parameters, x: Vector, context: Vector, before: State) -> State:
     """Early fusion, §3.2: x = Eᵀ w_t + W_p p is the input of the LSTM."""
-    return lstm(p, plus(x, product(p["W_p"], context)), before)
+    return lstm(p["g"].layers[0], plus(x, product(p["W_p"], context)), before)
 
 
 def late_fusion(p: Parameters, x: Vector, context: Vector, before: State) -> State:
@@ -131,8 +131,8 @@ def late_fusion(p: Parameters, x: Vector, context: Vector, before: State) -> Sta
 
     r_t = σ(W_r (W_p p) + V_r c_t + b_r).
     """
-    c = lstm(p, x, before)[1]
-    o = sigmoid(gate(p, "o", x, before[0]))  # eq. 7
+    c = lstm(p["g"].layers[0], x, before)[1]
+    o = sigmoid(gate(p["g"].layers[0], "o", x, before[0]))  # eq. 7
     share = product(p["W_p"], context)
     r = sigmoid(plus(product(p["W_r"], share), product(p["V_r"], c), p["b_r"]))
     return times(o, tanh(plus(c, times(r, share)))), c

@@ -1,0 +1,285 @@
+"""Every published model, its cells included, against scalar code written from its paper."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.models import entered
+from support.scalar import models as scalar
+from support.scalar.ji import Document, Scores
+from support.scalar.models import CELLS, SIDE, V, stack
+from torch import Tensor
+
+from lm.batches import PackedBatch, segments
+from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS, load
+from lm.corpus import Corpus
+from lm.engine import ScoringEngine
+from lm.model import Config, DocumentLM
+from lm.reading import read
+from lm.recurrences import State
+from lm.scoring import after
+from lm.side_information import SentenceNumbers, SideText
+from lm.trie import Candidates
+from lm.zoo import ZOO
+
+DOCUMENT = [[3, 4, 5, 3], [], [6], [8, 3, 0, 4], [5, 7]]
+SHORT = [[[3, 4, 6], [5, 8, 4], [6, 3], [], [7, 3]], [[7]]]
+CANDIDATES = [[], [3, 4], [3, 4, 8]]
+LSTM, TIED, TWO = ("lstm", 1, False), ("lstm", 1, True), ("lstm", 2, True)
+CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
+    # Ji et al. 2016: model, (recurrence, layers, tied), other fields of the configuration
+    ("rnnlm", TIED, {}),
+    ("rnnlm", ("cifg-2015", 3, False), {}),
+    ("drnnlm", ("cifg", 2, False), {}),
+    ("drnnlm", ("gru", 2, False), {}),
+    ("codclm", ("cifg-2015", 2, False), {}),
+    ("codclm", TIED, {}),
+    ("ccdclm", ("cifg", 2, True), {}),
+    ("ccdclm", ("rnn", 2, False), {}),
+    ("adclm", TIED, {"attention": 5}),
+    ("adclm", ("cifg", 2, False), {"attention": 5}),
+    ("dam", ("cifg", 3, False), {"attention": 5}),
+    ("dam", ("rnn", 1, True), {"attention": 5}),
+    ("hrnnlm", ("cifg", 2, False), {}),
+    ("hrnnlm", ("gru", 1, True), {}),
+    # Wang & Cho 2015
+    ("rlm", LSTM, {}),
+    ("rlm-bow-ef-1", LSTM, {}),
+    ("rlm-bow-ef-3", TIED, {}),
+    ("rlm-bow-lf-3", LSTM, {}),
+    ("rlm-seqbow-ef-3", LSTM, {}),
+    ("rlm-seqbow-lf-1", TIED, {}),
+    ("rlm-seqbow-lf-3", LSTM, {}),
+    ("rlm-seqbow-att-ef-2", TIED, {}),
+    ("rlm-seqbow-att-ef-4", LSTM, {"attention": 5}),
+    ("rlm-seqbow-att-lf-1", LSTM, {}),
+    ("rlm-seqbow-att-lf-3", TIED, {"attention": 5}),
+    # Lin et al. 2015: a table whose gradient is sparse, and one whose pairs share their slots
+    *(
+        (name, (None, 1, None), {"embed": 4, "hash_size": slots})
+        for name in ("rnnslm", "rnnlm-lin", "hrnnlm-lin", "hrnnlm-lin-dual")
+        for slots in (2000, 13)
+    ),
+    ("rnnlm", LSTM, {"head": "hashed", "hash_size": 2000, "hash_order": 2}),
+    ("rnnlm", LSTM, {"head": "hashed", "hash_size": 13, "hash_order": 3}),
+    # Eisenstein's memo
+    ("dclm", ("rnn", 1, False), {"encoder": "bag", "sentence_recurrence": "tanh"}),
+    ("dclm", TWO, {"encoder": "sum", "sentence_recurrence": "gru"}),
+    ("dclm", TIED, {"encoder": "cnn"}),
+    ("dclm", ("gru", 1, False), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
+    ("dclm-decoupled", ("cifg", 2, False), {"encoder": "cnn"}),
+    ("dclm-decoupled", ("tanh", 1, False), {"encoder": "sum"}),
+    ("dclm-decoupled", TWO, {"encoder": "rnn"}),
+    ("dclm-two-sentence", ("rnn", 1, False), {}),
+    ("dclm-two-sentence", TWO, {}),
+    *(
+        (name, shape, {"encoder": g, "sentence_recurrence": level, "relation_labels": 6})
+        for name, g, level, shape in [
+            ("dclm-projection", "bag", "tanh", ("rnn", 1, False)),
+            ("dclm-projection", "cnn", "lstm", ("gru", 2, True)),
+            ("dclm-projection-decoupled", "cnn", None, TIED),
+            ("dclm-recurrence", "bag", "tanh", ("rnn", 1, False)),
+            ("dclm-recurrence", "rnn", "cifg", TWO),
+        ]
+    ),
+    *(
+        (name, shape, {"encoder": g, "source_words": 8, "source_context": chosen})
+        for name, g, chosen, shape in [
+            ("dclm-bilingual", "sum", "current", ("rnn", 1, False)),
+            ("dclm-right", "bag", "previous", ("rnn", 1, False)),
+            ("dclm-right", "rnn", None, TWO),
+            ("dclm-rst", "cnn", None, TIED),
+            ("dclm-rst", "sum", "current", ("gru", 1, False)),
+        ]
+    ),
+    ("dclm-right-target", ("rnn", 1, False), {"encoder": "bag", "sentence_recurrence": "tanh"}),
+    ("dclm-right-target", ("gru", 2, True), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
+    ("dclm-auxiliary", TWO, {"encoder": "bag", "relation_labels": 6}),
+    (
+        "dclm-auxiliary",
+        ("rnn", 1, False),
+        {"encoder": "bag", "relation_labels": 6, "relation_classifier": "mlp"},
+    ),
+    # Ghosh et al. 2016
+    *(
+        (name, ("peephole", 1 + n % 2, n % 2 == 0), {"topics_number": 5})
+        for n, name in enumerate(scalar.FEATURES)
+    ),
+    ("clstm-thought", ("peephole", 2, False), {"thought": 2}),
+    ("hlstm", ("peephole", 2, False), {}),
+    ("clstm-given-topic", ("peephole", 1, True), {"topic_labels": 6}),
+    ("clstm-given-topic-carried", ("peephole", 2, False), {"topic_labels": 6}),
+]
+every_case = pytest.mark.parametrize(
+    ("name", "shape", "others"), CASES, ids=[f"{n}-{name}" for n, (name, *_) in enumerate(CASES)]
+)
+Shape = tuple[str | None, int, bool | None]
+# a sequence of one sentence has no transition, and nothing to choose from
+IDLE = ("reader.recurrent.0", "query.weight", "annotation.weight", "weight.weight")
+
+
+def model_of(name: str, shape: Shape, others: dict[str, Any]) -> DocumentLM:
+    """A model with weights large enough for every term to matter, biases included."""
+    sizes = {"embed": 3, "hidden": 4, **others}
+    recurrence, layers, tied = shape
+    config = Config(name, V, recurrence=recurrence, layers=layers, tied=tied, **sizes)
+    model = DocumentLM.seeded(config, 5).eval()
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.mul_(1.5).add_(0.4 * noise)
+    return model
+
+
+def side_text(kind: str, documents: Sequence[Document]) -> SideText:
+    """Side information of documents: that of sentence i of each is entry i of its kind."""
+    rows = [(row, len(document)) for document in documents for row in SIDE[kind][: len(document)]]
+    if kind == "parents":
+        begins = np.repeat(
+            [*accumulate(map(len, documents[:-1]), initial=0)], list(map(len, documents))
+        )
+        found = [
+            b + row[0] if row and row[0] < n else -1
+            for (row, n), b in zip(rows, begins, strict=True)
+        ]
+        return SentenceNumbers.of(np.array(found))
+    text = Corpus.of([[row for row, _ in rows]])
+    return SideText(text.tokens, text.sentences)
+
+
+def corpus(documents: Sequence[Document]) -> Corpus:
+    """Documents as the trainer reads them."""
+    text = Corpus.of(documents)
+    side = {kind: side_text(kind, documents) for kind in SIDE}
+    return Corpus(text.tokens, text.sentences, text.documents, side)
+
+
+@contextmanager
+def float64() -> Iterator[None]:
+    """Models in float64 stay so: `Tensor.float`, by which parts leave bfloat16, is `double`.
+
+    Without it the losses, the unrolled LSTM and the attention would round to float32.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tensor, "float", Tensor.double)
+        yield
+
+
+@torch.no_grad()
+def training_scores(model: DocumentLM, document: Document) -> Scores:
+    """log p of the words and of `</s>` of each sentence, read alone."""
+    text, context, found = corpus([document]), model.context.start(1), []
+    for t in range(len(document)):
+        batch = PackedBatch.of(text, np.array([t]))
+        context = entered(model, text, context, t)
+        sentences = model.unroll(batch, context)
+        nll = model.head.nll(model.features(sentences, context), batch.targets)
+        found.append((-nll).tolist())
+        context = model.context.advance(context, model.context.summary(sentences))
+    return found
+
+
+@every_case
+def test_words_have_the_scalar_log_probabilities_in_training(
+    name: str, shape: Shape, others: dict[str, Any]
+) -> None:
+    model = model_of(name, shape, others).double()
+    with float64():
+        found = training_scores(model, DOCUMENT)
+    for own, true in zip(found, scalar.scores(model, DOCUMENT), strict=True):
+        assert own == pytest.approx(true, rel=0, abs=1e-10)
+
+
+@every_case
+def test_the_engine_gives_candidates_the_scalar_sums(
+    name: str, shape: Shape, others: dict[str, Any]
+) -> None:
+    """Candidates after each sentence, over a trie, in float32."""
+    model = model_of(name, shape, others)
+    engine, context = ScoringEngine.of(model), model.context.start(1)
+    for t, words in enumerate(DOCUMENT):
+        context = entered(model, corpus([DOCUMENT]), context, t)
+        candidates = [*CANDIDATES, words]
+        ((scores, summary),) = after(engine, [(Candidates.of([candidates]), context)])
+        texts = [[*DOCUMENT[:t], candidate, *DOCUMENT[t + 1 :]] for candidate in candidates]
+        expected = [sum(scalar.scores(model, text)[t]) for text in texts]
+        assert scores[0].tolist() == pytest.approx(expected, rel=0, abs=1e-5)
+        context = model.context.advance(context, summary.take(slice(len(CANDIDATES), None)))
+
+
+@every_case
+def test_gradients_are_those_of_finite_differences(
+    name: str, shape: Shape, others: dict[str, Any]
+) -> None:
+    """The gradient of training's loss against central differences of the scalar loss.
+
+    Two documents side by side. Each parameter is moved along one random direction in which every
+    entry takes part, so that two scalar losses test all of its entries.
+    """
+    model, before = (model_of(name, shape, others).double() for _ in range(2))
+    text = corpus(SHORT)
+    (segment,) = segments(text, range(2), streams=2, length=5)
+    with float64():
+        reading = read(model, text, segment, model.context.start(2))
+        nll = model.head.loss(reading.features, reading.targets, None, torch.Generator())
+        torch.autograd.backward(nll.sum() + reading.auxiliary_loss)
+    generator = torch.Generator().manual_seed(1)
+    for place, parameter in model.named_parameters():
+        kept = parameter.detach().clone()
+        along = torch.randn(kept.shape, generator=generator, dtype=kept.dtype)
+        losses = []
+        for sign in (1, -1):
+            parameter.data.copy_(kept + sign * 1e-5 * along)
+            losses.append(sum(scalar.loss(model, before, document) for document in SHORT))
+        parameter.data.copy_(kept)
+        expected = (losses[0] - losses[1]) / 2e-5
+        assert parameter.grad is not None, f"{place} has no gradient"
+        idle = name.endswith("-1") and place.startswith("context.") and place.endswith(IDLE)
+        assert abs(expected) > 1e-6 or idle, (
+            f"{place} does not matter in the documents of this test"
+        )
+        found = float((parameter.grad.to_dense() * along).sum())
+        assert found == pytest.approx(expected, rel=1e-7, abs=1e-8), place
+
+
+def test_every_part_that_can_be_chosen_has_scalar_code() -> None:
+    assert RECURRENCES.keys() <= CELLS.keys()
+    assert ENCODERS.keys() == scalar.ENCODERS.keys()
+    classifiers = {more.get("relation_classifier", "bilinear") for _, _, more in CASES}
+    assert classifiers == RELATION_CLASSIFIERS.keys()
+    named = {
+        name.rpartition("-")[0] + "-N" if name.startswith("rlm-") else name for name, *_ in CASES
+    }
+    assert named >= {*ZOO, *ZOO.families} - {"dclm-bilingual-decoupled"}  # of two other contexts
+
+
+@pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_two_layers_of_a_cell_equal_a_scalar_computation(name: str, carried: bool) -> None:
+    """From the first input on, and from a state that was carried over."""
+    torch.manual_seed(0)
+    cell = load(RECURRENCES[name])(3, 4, 2).double()
+    for vector in (own for own in cell.parameters() if own.ndim == 1):  # some start at zero
+        torch.nn.init.normal_(vector)
+    state = cell.start(1)
+    if carried:
+        state = tuple(map(torch.randn_like, state))
+    states = by_layers(state, cell.tensors) if carried else None
+    truth = stack(cell.state_dict(), name)
+    for x in 2 * torch.randn(4, 1, 3, dtype=torch.double):  # so large that some units clip
+        state = cell.step(cell.project(x), state)
+        states = truth(x[0].tolist(), states)
+        for found, expected in zip(by_layers(state, cell.tensors), states, strict=True):
+            for own, true in zip(found, expected, strict=True):
+                assert own == pytest.approx(true, rel=0, abs=1e-12)
+
+
+def by_layers(state: State, tensors: int) -> list[tuple[list[float], ...]]:
+    """A state of one row as the scalar code holds it."""
+    rows = [tensor[0].tolist() for tensor in state]
+    return [tuple(rows[n : n + tensors]) for n in range(0, len(rows), tensors)]

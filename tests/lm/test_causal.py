@@ -1,0 +1,199 @@
+"""Causal transformers of Hugging Face against one forward pass in float64 for each candidate."""
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from support import causal
+
+from lm.backend import Backend
+from lm.causal.engine import CausalContext, CausalEngine
+from lm.causal.folder import CausalFolderError, CausalModel, open_causal_model
+from lm.causal.trees import Tree, path_of, trees_of
+from lm.trie import Candidates
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    kinds = ("gpt2", "llama", "qwen2", "gemma2", "mamba")
+    return {kind: causal.save(tmp_path_factory.mktemp(kind), kind) for kind in kinds}
+
+
+@pytest.fixture(scope="module")
+def models(folders: dict[str, Path]) -> dict[str, CausalModel]:
+    return {kind: open_causal_model(folder) for kind, folder in folders.items()}
+
+
+def sentences(n: int, seed: int = 2) -> list[list[int]]:
+    """Sentences of three different tokens, so that many prefixes are shared."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(40, 43, rng.integers(1, 6)).tolist() for _ in range(n)]
+
+
+def contexts() -> list[CausalContext]:
+    """Contexts of up to three sentences, some of them beginnings of others or of equal tokens."""
+    found = [CausalContext((0,))]
+    for n, sentence in enumerate(sentences(7, 3)):
+        found.append(found[n // 2].after(sentence))
+    start = CausalContext((0,))
+    return [*found, start.after([40, 41]).after([42]), start.after([40]).after([41]).after([42])]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "qwen2"])
+@pytest.mark.parametrize("deterministic", [False, True], ids=["batched", "deterministic"])
+def test_scores_are_those_of_single_forward_passes(
+    models: dict[str, CausalModel], kind: str, deterministic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, backend = models[kind], Backend(deterministic=deterministic)
+    engine = CausalEngine(model, backend)
+    engine.check()
+    lists = [sentences(7), [*sentences(5, 4), []]]
+    trees = [trees_of(Candidates.of([own]), most=8) for own in lists]
+    requests = [(context, n % 2) for n, context in enumerate(contexts())]
+    found = engine.scores([(context, trees[n]) for context, n in requests])
+    for (context, n), scores in zip(requests, found, strict=True):
+        expected = [causal.obvious(model, context.ids, one) for one in lists[n]]
+        np.testing.assert_allclose(scores, expected, atol=1e-4)
+    tokens = sum(len(one) for _, n in requests for one in lists[n])
+    assert engine.counts.tokens == tokens
+    assert 0 < engine.counts.nodes < tokens + sum(len(c.ids) for c, _ in requests)
+    monkeypatch.setattr("lm.causal.engine.STORED", 0)  # stored contexts may be dropped
+    again = [engine.scores([(context, trees[n])])[0] for context, n in requests]
+    np.testing.assert_allclose(np.concatenate(again), np.concatenate(found), atol=1e-5)
+    assert len(engine._stored) <= 2
+    if deterministic:  # scores do not depend on what was scored before
+        for (context, n), own in zip(requests, found, strict=True):
+            (alone,) = CausalEngine(model, backend).scores([(context, trees[n])])
+            np.testing.assert_array_equal(alone, own)
+
+
+def test_a_context_that_grows_is_read_from_where_it_ended(models: dict[str, CausalModel]) -> None:
+    engine = CausalEngine(models["gpt2"], Backend())
+    trees = trees_of(Candidates.of([[[40, 41], [40, 42]]]))
+    context = CausalContext((0,)).after([40, 41, 42]).after([43, 44])
+    engine.scores([(context, trees)])
+    assert engine.counts.nodes == 5 + 2  # all but the last token, then root and prefix
+    engine.scores([(context.after([45, 46]), trees)])
+    assert engine.counts.nodes == 7 + 2 + 2
+    assert engine._size == sum(t.numel() for pairs in engine._stored.values() for t in pairs)
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "mamba"])
+def test_architectures_that_read_a_tree_otherwise_are_refused(
+    models: dict[str, CausalModel], kind: str
+) -> None:
+    with pytest.raises(ValueError, match="scores a prefix tree otherwise than single texts"):
+        CausalEngine(models[kind], Backend()).check()
+
+
+# Folders
+
+
+def test_a_model_is_opened_with_its_positions_and_the_token_that_texts_begin_with(
+    models: dict[str, CausalModel], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    opened = models["gpt2"]
+    assert (opened.positions, opened.begin) == (64, 0)
+    lamp, end, empty = opened.encode(["the lamp\n", "\n", ""])
+    assert (lamp[-1:], empty) == (end, [])
+    assert 0 not in opened.encode(["<|endoftext|>"])[0]  # special only where we put it
+    assert opened.digest == open_causal_model(causal.save(tmp_path / "again")).digest
+    words = json.loads((tmp_path / "again" / "tokenizer.json").read_text())
+    (tmp_path / "again" / "tokenizer.json").write_text(
+        json.dumps({**words, "truncation": None}, indent=1)
+    )
+    digests = {opened.digest, models["llama"].digest, open_causal_model(tmp_path / "again").digest}
+    assert len(digests) == 3
+
+
+def of_own_code(folder: Path) -> None:
+    causal.save(folder)
+    config = json.loads((folder / "config.json").read_text())
+    config["auto_map"] = {"AutoModelForCausalLM": "own.Model"}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text("raise SystemExit('it was run')")
+
+
+def of_files(**files: bytes) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        for name, content in files.items():
+            (folder / name.replace("__", ".")).write_bytes(content)
+
+    return make
+
+
+REFUSED: list[tuple[Callable[[Path], object], str]] = [
+    (lambda folder: None, "expected a folder written by save_pretrained, found none"),
+    (Path.touch, "found a file"),
+    (Path.mkdir, "expected config.json"),
+    (of_files(config__json=b"{}"), "found none"),
+    (
+        of_files(config__json=b"{}", pytorch_model__bin=b"\x80\x04."),
+        "found only pytorch_model.bin, a pickle",
+    ),
+    (of_files(config__json=b"{", model__safetensors=b""), "expected JSON"),
+    (
+        of_files(config__json=b'{"model_type": "gpt2"}', model__safetensors=b"no tensors"),
+        "cannot load it as a causal language model",
+    ),
+    (of_own_code, "code of its own"),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_what_is_no_folder_of_a_model_is_refused_in_a_line(
+    tmp_path: Path, make: Callable[[Path], object], message: str
+) -> None:
+    make(tmp_path / "m")
+    with pytest.raises(CausalFolderError, match=message) as fault:
+        open_causal_model(tmp_path / "m")
+    assert "\n" not in str(fault.value)
+
+
+def test_a_missing_package_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_files(config__json=b"{}", model__safetensors=b"")(tmp_path / "m")
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(CausalFolderError, match=r"pip install 'rerank-mt\[hf\]'"):
+        open_causal_model(tmp_path / "m")
+
+
+# Prefix trees against the prefixes of their candidates, taken as sets
+
+LISTS = [[3, 4, 5], [3, 4, 6, 7], [], [3], [8, 4], [3, 4, 5]]
+
+
+def prefixes(tree: Tree) -> list[tuple[int, ...]]:
+    """The tokens on the way to each read node, by its ancestors alone."""
+    return [
+        tuple(tree.tokens[sorted(np.flatnonzero(row), key=lambda n: tree.depths[n])][1:].tolist())
+        for row in tree.ancestors
+    ]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_every_proper_prefix_is_read_once_and_sums_along_paths_are_the_candidates(
+    most: int,
+) -> None:
+    def log_p(prefix: Sequence[int], word: int) -> float:
+        return -float(hash((tuple(prefix), word)) % 64) / 8
+
+    sums, trees = np.full(len(LISTS), np.nan), trees_of(Candidates.of([LISTS]), most)
+    for tree in trees:
+        assert len(tree) <= most or len(tree.rows) == 1
+        read, own = prefixes(tree), [LISTS[row] for row in tree.rows]
+        assert sorted(read) == sorted({tuple(o[:n]) for o in own for n in range(len(o))} | {()})
+        assert tree.depths.tolist() == [len(prefix) for prefix in read]
+        assert tree.n_tokens == sum(map(len, own))
+        pairs = zip(tree.parents.tolist(), tree.words.tolist(), strict=True)
+        sums[tree.rows] = tree.sums(torch.tensor([log_p(read[p], w) for p, w in pairs]))
+    assert sums.tolist() == [sum(log_p(o[:n], o[n]) for n in range(len(o))) for o in LISTS]
+    tokens, depths, ancestors = path_of([5, 6, 5])  # a sequence is a tree of one branch
+    assert (tokens.tolist(), depths.tolist()) == ([5, 6, 5], [0, 1, 2])
+    assert ancestors.tolist() == [[True, False, False], [True, True, False], [True, True, True]]

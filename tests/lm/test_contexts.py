@@ -1,0 +1,357 @@
+"""Contexts, the fusions by which they enter, and encoders of their sentences.
+
+Whole models are compared with scalar code in `test_against_scalar.py`; the laws of every context
+(batches, keys, orders, gradients) are checked over the zoo in `test_zoo.py`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.models import config_of
+from torch import Tensor, nn
+
+from lm.attention import Memory
+from lm.batches import PackedBatch, segments
+from lm.composition import ENCODERS, FUSIONS, Composition, LastSentences
+from lm.contexts import Context
+from lm.contexts.attention import Attention
+from lm.contexts.bag import BagOfWords, WordFrequencies
+from lm.contexts.bag_attention import BagAttention
+from lm.contexts.bag_sequence import BagSequence
+from lm.contexts.final_states import FinalStates
+from lm.contexts.previous_words import PreviousWords
+from lm.contexts.source_and_previous import SourceAndPrevious
+from lm.contexts.thought import STEPS, ThoughtVector
+from lm.corpus import Corpus
+from lm.direction import reversed_sentences
+from lm.encoders import Encoder, encoder_of
+from lm.fusions import Fusion, Input, InputSum, Output
+from lm.laws import check_composition
+from lm.model import Config, DocumentLM
+from lm.reading import read
+from lm.recurrences import LSTM
+from lm.rows import Rows
+from lm.tiny_models import context_after, read_by_words, tiny_model
+from lm.zoo import ZOO
+
+TEXT = [[3, 4, 3], [], [5], [6, 4]]
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+def composed(context: Any, fusion: Any = Output, **options: Any) -> DocumentLM:
+    return tiny_model(Composition(context, fusion, "", ""), **options)
+
+
+def key(context: Context, words: Sequence[int]) -> bytes:
+    return context.sentence_key(np.array(words, dtype=np.int32))
+
+
+# Attention
+
+
+@pytest.mark.parametrize("kind", [PreviousWords, FinalStates])
+def test_values_of_attention_do_not_depend_on_rows_blocks_or_padding(
+    kind: type[Attention], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = composed(kind, layers=2)
+    documents = [[[3, 5]], [[4], [6, 7, 3]], [], [[5, 5], [], [8]]]
+    contexts = Rows.cat([context_after(model, document) for document in documents])
+    prepared = model.context.prepared(contexts)
+    query = torch.randn(4, model.context.width, requires_grad=True)
+    aligned = model.context.row_values(prepared, query)
+    (gradient,) = torch.autograd.grad(aligned.square().sum(), query, retain_graph=True)
+    assert gradient.isfinite().all()
+    assert not aligned[2].any()  # nothing to attend to
+    assert not gradient[2].any()
+    order = torch.tensor([2, 0, 3, 1, 0])
+    for entries in (1 << 20, 1):
+        monkeypatch.setattr("lm.contexts.attention.MOST_ENTRIES", entries)
+        found = model.context.word_values(prepared, order, query[order])
+        torch.testing.assert_close(found, aligned[order])
+    if kind is FinalStates:  # a single state is the value whatever the query
+        torch.testing.assert_close(aligned[0], contexts.tensors[0][0, 0])
+
+
+B, M, A, D = 4, 3, 5, 2
+PENALTIES = torch.zeros(B, M).index_put(
+    (torch.tensor([1, 1]), torch.tensor([1, 2])), torch.tensor(-1e30)
+)
+
+
+def leaves() -> tuple[Tensor, ...]:
+    """Keys, states, queries of two steps of 4 and 3 contexts, and the weight."""
+    torch.manual_seed(0)
+    shapes = ((B, M, A), (B, M, D), (B + 3, A), (A,))
+    return tuple(torch.randn(s, requires_grad=True) for s in shapes)
+
+
+def plain(keys: Tensor, states: Tensor, queries: Tensor, weight: Tensor) -> Tensor:
+    """Σ softmax(w · tanh(k + q)) f, step after step."""
+    steps = []
+    for own in torch.split(queries, [B, 3]):
+        n = len(own)
+        energies = torch.tanh(keys[:n] + own[:, None]) @ weight + PENALTIES[:n]
+        steps.append((torch.softmax(energies, dim=1)[:, :, None] * states[:n]).sum(dim=1))
+    return torch.cat(steps)
+
+
+def by_memory(keys: Tensor, states: Tensor, queries: Tensor, weight: Tensor) -> Tensor:
+    memory = Memory.of(keys, states, PENALTIES, weight)
+    return torch.cat([memory.attend(own) for own in torch.split(queries, [B, 3])])
+
+
+def by_taken_rows(keys: Tensor, states: Tensor, queries: Tensor, weight: Tensor) -> Tensor:
+    memory, order = Memory.of(keys, states, PENALTIES, weight), torch.tensor([3, 2, 0, 1])
+    first = memory.take(order).attend(queries[order])
+    return torch.cat([first[order.argsort()], memory.attend(queries[B:])])
+
+
+@pytest.mark.parametrize("way", [by_memory, by_taken_rows])
+def test_values_and_gradients_of_a_memory_are_those_of_the_plain_formula(
+    way: Callable[..., Tensor],
+) -> None:
+    """Also after a pass that stopped at the queries, and of a graph that is gone through twice."""
+    dice = torch.randn(B + 3, D, generator=torch.Generator().manual_seed(1))
+    found, truth = leaves(), leaves()
+    values, expected = way(*found), plain(*truth)
+    torch.testing.assert_close(values, expected)
+    torch.autograd.grad(values.square().sum(), found[2], retain_graph=True)
+    gradients = torch.autograd.grad((expected * dice).sum(), truth)
+    for _ in range(2):
+        again = torch.autograd.grad((values * dice).sum(), found, retain_graph=True)
+        torch.testing.assert_close(again, gradients)
+
+
+# Bags of words
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_bag_is_the_sum_of_the_embeddings_of_the_last_sentences(n: int) -> None:
+    """Or the mean over all of their words; equal bags have equal bits however they are divided."""
+    for kind in (BagOfWords, WordFrequencies):
+        model = composed(partial(kind, sentences=n))
+        table = model.context.get_parameter("table")
+        for end in range(len(TEXT) + 1):
+            words = [word for sentence in TEXT[max(0, end - n) : end] for word in sentence]
+            value = model.context.value(context_after(model, TEXT[:end]))[0]
+            total = table[words].sum(dim=0)
+            mean = total / max(1, len(words))
+            torch.testing.assert_close(value, total if kind is BagOfWords else mean)
+        divided = [[[3, 4, 5], [6, 7]], [[7, 6], [5, 3, 4]], [[], [4, 7, 3, 6, 5]]][: n + 1]
+        values = [model.context.value(context_after(model, own[-n:])) for own in divided]
+        assert n == 1 or all(torch.equal(value, values[0]) for value in values)
+
+
+def test_keys_tell_bags_apart_and_sequences_their_order_but_not_that_of_words() -> None:
+    bag, sequence = (
+        kind(nn.Embedding(9, 2), LSTM(1, 2), sentences=2) for kind in (BagOfWords, BagSequence)
+    )
+    for context in (bag, sequence):
+        a, b, c = (key(context, s) for s in ([3, 4], [4, 3], [3]))
+        assert a == b != c
+        assert context.history_key([a, c]) == context.history_key([b, c])
+        assert context.history_key([a, c]) != context.history_key([c, c])
+        ordered = context.history_key([a, c]) != context.history_key([c, a])
+        assert ordered == (context is sequence)
+
+
+@torch.no_grad()
+def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_annotation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = composed(LastSentences(BagAttention, 3), InputSum)
+    query, rows = torch.randn(7, 8), torch.zeros(7, dtype=torch.long)
+    contexts = context_after(model, TEXT)
+    whole = model.context.word_values(model.context.prepared(contexts), rows, query)
+    assert not torch.allclose(whole[0], whole[1])
+    monkeypatch.setattr("lm.contexts.bag_attention.MOST_ENTRIES", 1)
+    parts = model.context.word_values(model.context.prepared(contexts), rows, query)
+    torch.testing.assert_close(parts, whole)
+    prepared = model.context.prepared(context_after(model, [[], [3, 4], []]))
+    annotations, _, mask = prepared.tensors
+    assert mask.tolist() == [[False, True, False]]
+    found = model.context.word_values(prepared, rows, query)
+    torch.testing.assert_close(found, annotations[0, 1].expand(7, -1))
+
+
+# Sentence levels of Lin et al. 2015
+
+
+def test_weights_of_lin_et_al_start_as_in_the_paper() -> None:
+    """§4.3: hs_0 = 0.1, U(±1/V) for inputs, U(±1/H) for outputs, D = 0."""
+    wide, hidden = 500, 40
+    model = DocumentLM.seeded(Config("hrnnlm-lin", wide, hidden, hidden, hash_size=600), 1)
+    state, bags = model.context.start(2).tensors
+    assert torch.equal(state, torch.full((2, hidden), 0.1))
+    assert bags.shape == (2, 0)
+    for name, parameter in model.named_parameters():
+        largest = float(parameter.detach().abs().max())
+        bound = 1 / hidden if name.endswith("output") else 1 / wide
+        expected = (
+            largest == 0 if name.endswith("hashes.weight") else 0.9 * bound < largest <= bound
+        )
+        assert expected, name
+
+
+# Source and next target sentences
+
+
+@torch.no_grad()
+def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
+    model = DocumentLM.seeded(Config("dclm-bilingual-decoupled", 9, 3, 4, source_words=8), 2)
+    context = model.context
+    assert isinstance(context, SourceAndPrevious)
+    both, source, previous = (one.start(1) for one in (context, context.source, context.previous))
+    for source_words, words in (([3, 4], [5, 6]), ([5], [3]), ([4, 4], [7, 8, 3])):
+        side = Rows.of(torch.tensor([source_words]) + 1)
+        both = context.enter(both, context.encoded(side))
+        source = context.source.enter(source, context.source.encoded(side))
+        halves = [context.source.value(source), context.previous.value(previous)]
+        assert torch.equal(context.value(both), torch.cat(halves, dim=1))
+        summary = context.summary(read_by_words(model, words, both))
+        both = context.advance(both, summary)
+        previous = context.previous.advance(previous, summary)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("fusion", [None, "input", "gate"])
+@pytest.mark.parametrize(("streams", "length"), [(1, 1), (2, 2), (3, 5)])
+def test_scores_change_with_the_next_target_sentence_of_the_document_and_with_no_later_one(
+    fusion: str | None, streams: int, length: int
+) -> None:
+    """Also where the next sentence is in the next segment; never across the ends of documents."""
+    config = Config("dclm-right-target", 9, 4, 5, "lstm", 1, tied=False, fusion=fusion)
+    model = DocumentLM.seeded(config, 3).eval()
+    for parameter in model.parameters():
+        parameter.mul_(3.0)
+
+    def scores(text: Corpus) -> Tensor:
+        found, contexts = torch.zeros(text.n_sentences), model.context.start(streams)
+        for part in segments(text, range(text.n_documents), streams=streams, length=length):
+            reading = read(model, text, part, contexts)
+            contexts = reading.contexts
+            nll = model.head.nll(reading.features, reading.targets)
+            found.index_add_(0, reading.sentences, -nll)
+        return found
+
+    text = Corpus.of([[[3, 4, 5], [6, 7], [8, 3]], [[4, 8], [5, 5, 6]], [[7]]])
+    followed, before = [1, 2, -1, 4, -1, -1], scores(text)
+    for s in range(text.n_sentences):
+        tokens, (begin, end) = text.tokens.copy(), text.sentences[s : s + 2]
+        tokens[begin:end] = 3 + (tokens[begin:end] - 2) % 6
+        found = scores(replace(text, tokens=tokens))
+        changed = torch.nonzero((found - before)[:s].abs() > 1e-5).flatten().tolist()
+        assert changed == [t for t in range(s) if followed[t] == s]
+    (rows,) = (
+        reversed_sentences(text)
+        .side_rows(["next-target"], np.arange(3), torch.device("cpu"))
+        .tensors
+    )
+    assert [[n - 1 for n in row if n] for row in rows.tolist()] == [[6, 7], [3, 4, 5], []]
+    # after a document stands the vector of no words
+    alone, blank = (scores(Corpus.of([own])) for own in ([[3, 4], [5, 6]], [[3, 4], [5, 6], []]))
+    torch.testing.assert_close(blank[:2], alone)
+
+
+# Laws of compositions that are not in the zoo
+
+
+@pytest.mark.parametrize(
+    ("context", "fusion", "order", "options"),
+    [
+        (BagOfWords, Input, 1, {}),
+        (partial(BagOfWords, sentences=2), Output, 2, {}),
+        (PreviousWords, Output, 1, {"recurrence": "lstm"}),
+        (PreviousWords, Input, None, {"recurrence": "cifg", "layers": 2}),
+        (ZOO["dclm-right-target"].context, FUSIONS["input"], None, {"scale": 4.0}),
+        (ZOO["dclm-right-target"].context, FUSIONS["merge"], None, {"scale": 4.0}),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_other_compositions_obey_the_laws_at_the_order_of_their_sentences(
+    context: Any, fusion: type[Fusion], order: int | None, options: dict[str, Any]
+) -> None:
+    assert composed(context, fusion).order == order
+    check_composition(Composition(context, fusion, "", ""), **options)
+
+
+# Thought vectors
+
+
+def test_thought_vectors_are_rounded_in_training_alone_with_the_gradient_of_exact_ones() -> None:
+    vector, hidden = ThoughtVector(9, None), torch.randn(5, 9)
+    exact = torch.tanh(hidden @ vector.projection.weight.T)
+    assert vector.width == exact.shape[1] == 2
+    assert torch.equal(vector.eval()(hidden), exact)
+    rounded = vector.train()(hidden)
+    torch.testing.assert_close(rounded, torch.round(exact * STEPS) / STEPS)
+    assert 0 < float((rounded - exact).detach().abs().max()) <= 0.5 / STEPS + 1e-6
+    gradients = [
+        torch.autograd.grad(own.sum(), vector.projection.weight) for own in (rounded, exact)
+    ]
+    torch.testing.assert_close(*gradients)
+    assert not vector(torch.zeros(2, 9)).any()  # no sentence leaves no thought
+
+
+# Fusions
+
+
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(name: str) -> None:
+    model = DocumentLM(config_of(name, 9, 3, 4)).eval()
+    batch = PackedBatch.of(Corpus.of([[[3, 7, 5]]]), np.zeros(1, dtype=np.int64))
+    contexts = (context_after(model, [[3, 8, word]]) for word in (5, 6))
+    one, other = (model.unroll(batch, context).hidden for context in contexts)
+    depends = model.fusion.hidden_depends_on_context and model.context.sentences != 0
+    assert depends == (not torch.equal(one, other))
+
+
+# Encoders
+
+V, K, H = 9, 3, 5
+SENTENCES = [[3, 4, 5, 3], [], [6], [5, 4, 3, 3]]
+every_encoder = pytest.mark.parametrize("name", ENCODERS)
+
+
+def encoder(name: str, *, layers: int = 1) -> Encoder:
+    torch.manual_seed(2)
+    return encoder_of(name, nn.Embedding(V, K), LSTM(1, H, layers))
+
+
+def padded(sentences: list[list[int]], columns: int = 0) -> tuple[Tensor, Tensor]:
+    """Words and mask, padded at the beginning with a word that is in no sentence."""
+    wide = max([columns, *map(len, sentences)])
+    words = torch.tensor([[8] * (wide - len(s)) + s for s in sentences], dtype=torch.long)
+    mask = torch.tensor([[False] * (wide - len(s)) + [True] * len(s) for s in sentences])
+    return words.view(len(sentences), wide), mask.view(len(sentences), wide).bool()
+
+
+@every_encoder
+def test_padding_and_neighbours_change_no_vector_and_no_words_have_zeros(name: str) -> None:
+    model = encoder(name, layers=2)
+    together = model.encode(*padded(SENTENCES, columns=7))
+    assert together.shape == (len(SENTENCES), model.width)
+    for n, sentence in enumerate(SENTENCES):
+        torch.testing.assert_close(model.encode(*padded([sentence]))[0], together[n])
+    assert together.any(dim=1).tolist() == [True, False, True, True]
+
+
+@every_encoder
+def test_sentences_of_equal_keys_have_vectors_of_equal_bits_and_others_have_other_vectors(
+    name: str,
+) -> None:
+    """Sentences 0 and 3 have the same words in another order."""
+    model = encoder(name)
+    first, *_, last = model.encode(*padded(SENTENCES))
+    keys = [model.sentence_key(np.array(SENTENCES[n], dtype=np.int32)) for n in (0, 3)]
+    assert (keys[0] == keys[1]) == model.merges_sentences == (name in ("bag", "sum"))
+    assert torch.equal(first, last) == model.merges_sentences

@@ -1,0 +1,196 @@
+"""Models on a CUDA device against the CPU: `pytest -m gpu`, where there is one."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from support.devices import DEVICE, on_device, without_tf32
+from support.models import beside, config_of, enlarged, entered
+from torch import Tensor
+
+from lm.backend import FEWEST, Backend
+from lm.composition import HEADS
+from lm.corpus import Corpus
+from lm.engine import ScoringEngine
+from lm.evaluation import perplexity_by_document
+from lm.model import DocumentLM
+from lm.sampling import sample
+from lm.scoring import after, independent, pairs
+from lm.training.optimisers import OPTIMISERS
+from lm.training.trainer import Report, Settings, Trainer
+from lm.trie import Candidates
+from lm.zoo import ZOO
+
+pytestmark = on_device
+V = 60
+MODELS: list[tuple[str, str | None]] = [
+    *((name, None) for name in [*sorted(ZOO), "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"])
+]
+MODELS += [("codclm", head) for head in HEADS]
+every_model = pytest.mark.parametrize(("name", "head"), MODELS)
+STILL: dict[str, Any] = {"dropout": 0.0, "context_dropout": 0.0, "negatives": 0}
+
+
+@pytest.fixture(autouse=True)
+def full_precision() -> None:
+    without_tf32()
+
+
+def model_of(name: str, head: str | None = None, device: str = "cpu") -> DocumentLM:
+    config = config_of(name, V, 12, 16, layers=2, head=head)
+    return enlarged(DocumentLM.seeded(config, 3), 2.0).eval().to(device)
+
+
+def text(documents: int = 8) -> Corpus:
+    rng = np.random.default_rng(2)
+    sizes = rng.integers(1, 9, (documents, 3))
+    return beside(Corpus.of([[rng.integers(3, V, n).tolist() for n in own] for own in sizes]))
+
+
+def lists(n: int = 3, k: int = 12) -> Candidates:
+    rng = np.random.default_rng(4)
+    return Candidates.of(
+        [[rng.integers(3, V, rng.integers(0, 9)).tolist() for _ in range(k)] for _ in range(n)]
+    )
+
+
+@torch.no_grad()
+def scores(model: DocumentLM, backend: Backend) -> NDArray[np.float64]:
+    """Scores of lists after each other, of all pairs where there are any, and of a text."""
+    engine, own, corpus = ScoringEngine.of(model, backend), lists(), text()
+    contexts, found = model.context.start(1), list[NDArray[Any]]()
+    for t in range(len(own)):
+        contexts = entered(model, corpus, contexts, t)
+        ((scored, summary),) = after(engine, [(own.part(t, t + 1), contexts)])
+        found.append(scored.ravel())
+        contexts = model.context.advance(contexts, summary.take(slice(scored.size - 1, None)))
+    if not model.context.side_information:
+        alone = independent(engine, own) if model.order == 0 else []
+        both = pairs(engine, own, np.array([True, False, True])) if model.order == 1 else []
+        found += [scored.ravel() for scored in (*alone, *both)]
+    documents = perplexity_by_document(model, corpus, streams=3, length=2).documents or ()
+    return np.concatenate([*found, [document.nats for document in documents]]).astype(np.float64)
+
+
+@every_model
+def test_scores_are_those_of_the_cpu(name: str, head: str | None) -> None:
+    """Within 1e-4 nats in float32; of a model that is moved, its tensors included."""
+    expected = scores(model_of(name, head), Backend())
+    found = scores(model_of(name, head, DEVICE), Backend(DEVICE))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+def trained(
+    name: str, head: str | None, device: str, **changes: Any
+) -> tuple[Report, dict[str, Tensor]]:
+    """One update, of a text as long as a segment."""
+    settings = Settings(
+        **{"epochs": 1, "streams": 8, "segment": 3, "validations": 1, **STILL, **changes}
+    )
+    trainer = Trainer(model_of(name, head, device), text(32), text(), settings=settings)
+    report = next(report for report in trainer.run() if report)
+    return report, {n: p.detach().cpu() for n, p in trainer.model.named_parameters()}
+
+
+@every_model
+def test_an_update_is_that_of_the_cpu(name: str, head: str | None) -> None:
+    changes = {"optimiser": "sgd", "learning_rate": 0.1, "weight_decay": 0.0}
+    (expected, weights), (found, own) = (trained(name, head, d, **changes) for d in ("cpu", DEVICE))
+    assert found.training_nats == pytest.approx(expected.training_nats, abs=1e-4)
+    assert found.valid_perplexity == pytest.approx(expected.valid_perplexity, rel=1e-4)
+    for place, weight in weights.items():
+        torch.testing.assert_close(own[place], weight, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+def test_every_optimiser_and_precision_trains_with_noise(optimiser: str, precision: str) -> None:
+    noise = {"dropout": 0.2, "context_dropout": 0.2, "word_dropout": 0.1, "weight_dropout": 0.2}
+    changes = {**noise, "negatives": 20, "optimiser": optimiser, "precision": precision}
+    report, weights = trained("hrnnlm", None, DEVICE, **changes)
+    assert report.valid_perplexity < 10 * V
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "dam", "hrnnlm-lin"])
+def test_deterministic_scores_have_the_same_bits_twice_and_beside_others(name: str) -> None:
+    model = model_of(name, device=DEVICE)
+    one, other = (scores(model, Backend(DEVICE, deterministic=True)) for _ in range(2))
+    np.testing.assert_array_equal(one, other)
+    engine, own = ScoringEngine.of(model, Backend(DEVICE, deterministic=True)), lists()
+    start = model.context.start(1)
+    (alone, _), *_ = after(engine, [(own.part(1, 2), start)])
+    together = after(engine, [(own.part(t, t + 1), start) for t in range(3)])
+    np.testing.assert_array_equal(alone, together[1][0])
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm"])
+def test_half_precision_stays_near_full_precision(name: str) -> None:
+    model = model_of(name, device=DEVICE)
+    expected, found = (scores(model, Backend(DEVICE, dtype=d)) for d in ("float32", "bfloat16"))
+    np.testing.assert_allclose(found, expected, atol=0.5, rtol=0.02)
+
+
+@pytest.fixture
+def scarce(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """Little memory, and a number of words whose logits do not fit: CUDA's own, or a hook's."""
+    if DEVICE.startswith("cuda"):
+        torch.cuda.empty_cache()
+        total = torch.cuda.get_device_properties(DEVICE).total_memory
+        held = torch.cuda.memory_reserved(DEVICE)
+        torch.cuda.set_per_process_memory_fraction((held + (400 << 20)) / total, DEVICE)
+        yield 60_000
+        torch.cuda.set_per_process_memory_fraction(1.0, DEVICE)
+    else:
+        buffer = Backend.buffer
+
+        def short(self: Backend, like: Tensor, words: int) -> Tensor:
+            if len(like) * words > 1 << 18:
+                raise torch.OutOfMemoryError("none left")
+            return buffer(self, like, words)
+
+        monkeypatch.setattr(Backend, "buffer", short)
+        yield 5_000
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm"])
+def test_out_of_memory_ends_in_smaller_batches_and_the_same_scores(name: str, scarce: int) -> None:
+    model = DocumentLM.seeded(config_of(name, scarce, 8, 16), 3).eval().to(DEVICE)
+    rng, backend = np.random.default_rng(1), Backend(DEVICE)
+    candidates = Candidates.of([rng.integers(3, scarce, (100, 30)).tolist() for _ in range(2)])
+    if DEVICE.startswith("cuda"):
+        backend.floats = 1 << 30  # 4 GB of logits, as if no other process held any
+    engine = ScoringEngine.of(model, backend)
+    first = np.array([True, True])
+    found = (
+        independent(engine, candidates) if model.order == 0 else pairs(engine, candidates, first)
+    )
+    assert backend.shortages > 0
+    few = Backend(DEVICE)
+    few.floats = FEWEST
+    engine = ScoringEngine.of(model, few)
+    truth = (
+        independent(engine, candidates) if model.order == 0 else pairs(engine, candidates, first)
+    )
+    assert few.shortages == 0
+    np.testing.assert_allclose(np.concatenate(found, None), np.concatenate(truth, None), atol=1e-3)
+
+
+def test_a_product_is_added_to_what_was_there_in_half_precision() -> None:
+    if DEVICE == "cpu":
+        pytest.skip("torch has no such product on a CPU")
+    a, b = (torch.randn(n, device=DEVICE).bfloat16() for n in ((5, 8), (8, 3)))
+    total = torch.randn(5, 3, device=DEVICE)
+    expected = total.double() + a.double() @ b.double()
+    Backend(DEVICE).add_product(total, a, b)
+    torch.testing.assert_close(total.double(), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_sampled_texts_are_of_the_vocabulary_and_a_function_of_the_seed() -> None:
+    model = model_of("ccdclm", device=DEVICE)
+    one, other = ([*sample(model, documents=5, sentences=3, seed=2, longest=9)] for _ in range(2))
+    assert one == other
+    assert all(3 <= word < V for document in one for s in document.sentences for word in s)

@@ -1,0 +1,290 @@
+"""Updates of weights against their formulas, and what says when and with which rate."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from lm.model import Config, DocumentLM
+from lm.products import fast_bfloat16
+from lm.training.averaging import WeightAverage
+from lm.training.initialisation import INITIALISATIONS
+from lm.training.optimisers import OPTIMISERS, clip, sparse_parameters
+from lm.training.recipes import FAMILIES, STRONG, recipe
+from lm.training.schedules import SCHEDULES, Position, fell
+from lm.training.settings import Settings
+from lm.training.sizes import SIZES
+from lm.zoo import ZOO
+
+RATE, DECAY = 0.1, 0.01
+GRADIENTS = torch.randn(3, 4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+
+def adagrad(weight: Tensor) -> Tensor:
+    """Duchi et al. 2011: θ ← θ − η g / √Σ g²."""
+    for n, g in enumerate(GRADIENTS, 1):
+        weight = weight - RATE * g / (GRADIENTS[:n] ** 2).sum(0).sqrt()
+    return weight
+
+
+def sgd(weight: Tensor) -> Tensor:
+    """Ji et al.'s program: θ ← θ − η g − λ θ with λ = η · decay."""
+    for g in GRADIENTS:
+        weight = weight - RATE * g - RATE * DECAY * weight
+    return weight
+
+
+def adadelta(weight: Tensor) -> Tensor:
+    """Zeiler 2012, algorithm 1, times the rate."""
+    squares, moves = torch.zeros_like(weight), torch.zeros_like(weight)
+    for g in GRADIENTS:
+        squares = 0.95 * squares + 0.05 * g**2
+        move = (moves + 1e-6).sqrt() / (squares + 1e-6).sqrt() * g
+        moves = 0.95 * moves + 0.05 * move**2
+        weight = weight - RATE * move
+    return weight
+
+
+def adamw(weight: Tensor) -> Tensor:
+    """Loshchilov & Hutter 2019, algorithm 2, with β = (0.9, 0.99)."""
+    first, second = torch.zeros_like(weight), torch.zeros_like(weight)
+    for t, g in enumerate(GRADIENTS, 1):
+        first, second = 0.9 * first + 0.1 * g, 0.99 * second + 0.01 * g**2
+        step = (first / (1 - 0.9**t)) / ((second / (1 - 0.99**t)).sqrt() + 1e-8)
+        weight = weight - RATE * step - RATE * DECAY * weight
+    return weight
+
+
+def orthogonal(matrix: Tensor) -> Tensor:
+    """Newton–Schulz iterations as Jordan et al. 2024 print them, in float64."""
+    x: Tensor = matrix / (matrix.norm() + 1e-7)
+    for _ in range(5):
+        square = x @ x.T
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square @ square) @ x
+    return x
+
+
+def by_muon(weight: Tensor) -> Tensor:
+    """Nesterov's form of momentum; an update has the size of AdamW's, 0.2."""
+    momentum = torch.zeros_like(weight)
+    for g in GRADIENTS:
+        momentum = 0.95 * momentum + 0.05 * g
+        update = orthogonal(0.05 * g + 0.95 * momentum)
+        weight = weight * (1 - RATE * DECAY) - RATE * 0.2 * 6**0.5 * update
+    return weight
+
+
+FORMULAS = {"adagrad": adagrad, "sgd": sgd, "adadelta": adadelta, "adamw": adamw, "muon": by_muon}
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_updates_follow_the_formula_of_the_optimiser(name: str) -> None:
+    weight = nn.Parameter(torch.randn(4, 6, generator=torch.Generator().manual_seed(2)))
+    unused = nn.Parameter(torch.ones(2, 3))
+    expected = FORMULAS[name](weight.detach().double())
+    decay = DECAY if name in ("sgd", "adamw", "muon") else 0.0
+    optimiser = OPTIMISERS[name].create([weight, unused], RATE, decay)
+    for gradient in GRADIENTS:
+        weight.grad = gradient.float()
+        optimiser.step()
+    # where the hardware is fast with bfloat16, of 8 bits, it is used; the updates are of size 0.02
+    rough = name == "muon" and fast_bfloat16(weight.device)
+    torch.testing.assert_close(
+        weight.detach().double(), expected, rtol=1e-5, atol=4e-3 if rough else 1e-6
+    )
+    assert bool((unused == 1).all())
+    group = next(g for g in optimiser.param_groups if any(p is weight for p in g["params"]))
+    shapes = OPTIMISERS[name].state_shapes(weight, group)
+    state = optimiser.state_dict()["state"].get(0, {})
+    assert {n: (t.shape, t.dtype) for n, t in state.items()} == {
+        n: (t.shape, t.dtype) for n, t in shapes.items()
+    }
+
+
+def test_muon_leaves_vectors_and_tables_of_words_to_adamw() -> None:
+    words, ended = 12, []
+    for name in ("muon", "adamw"):
+        torch.manual_seed(1)
+        own = [nn.Parameter(torch.randn(*s)) for s in ((5, 3), (words, 3), (7,), (words,))]
+        optimiser = OPTIMISERS[name].create(own, RATE, DECAY, words)
+        for parameter in own:
+            parameter.grad = torch.randn_like(parameter)
+        optimiser.step()
+        ended.append(own)
+    assert [torch.equal(a, b) for a, b in zip(*ended, strict=True)] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(("name", "shrinks"), [("adamw", False), ("sgd", True)])
+def test_vectors_shrink_as_in_the_recipes_origin(name: str, shrinks: bool) -> None:
+    bias = nn.Parameter(torch.ones(2))
+    bias.grad = torch.zeros(2)
+    OPTIMISERS[name].create([bias], RATE, DECAY).step()
+    assert bool((bias < 1).all()) == shrinks
+
+
+@pytest.mark.parametrize(("norm", "factor"), [(1.0, 0.2), (0.0, 1.0), (5.1, 1.0)])
+def test_clipping_scales_all_gradients_by_their_common_norm(norm: float, factor: float) -> None:
+    """The norm of (3, 0) and (0, 4) is 5; 0 is no bound."""
+    one, two, unused = (nn.Parameter(torch.zeros(2)) for _ in range(3))
+    one.grad, two.grad = torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0])
+    clip([one, two, unused], norm)
+    torch.testing.assert_close(one.grad, torch.tensor([3 * factor, 0.0]))
+    torch.testing.assert_close(two.grad, torch.tensor([0.0, 4 * factor]))
+
+
+# Tables of hashed features
+
+
+class Hashed(nn.Module):
+    """A sparse table beside a dense layer."""
+
+    sparse: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.layer = nn.Parameter(torch.zeros(5, 1)), nn.Linear(1, 1)
+
+
+def test_sparse_parameters_are_those_of_the_modules_that_say_so_and_keep_their_start() -> None:
+    model = nn.Sequential(Hashed(), nn.Linear(3, 1))
+    assert [id(p) for p in sparse_parameters(model)] == [id(model[0].table)]
+    for parameter in model.parameters():
+        nn.init.zeros_(parameter)
+    INITIALISATIONS["glorot"](model, 3)
+    assert [bool(parameter.any()) for parameter in model.parameters()] == [False, *[True] * 4]
+
+
+@pytest.mark.parametrize("layout", [Tensor.to_sparse, Tensor.to_dense])
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_tables_move_by_adagrad_with_a_start_or_beside_sgd_by_their_gradient(
+    name: str, layout: Any
+) -> None:
+    """The t-th step of a gradient g of a loss divided by d is rate · g / √(1/d² + t g²)."""
+    table, gradient = nn.Parameter(torch.zeros(5)), torch.tensor([0, 0.1, 0, 1e-7, 0])
+    optimiser, expected = OPTIMISERS[name].sparse([table], 0.3, 10), torch.zeros(5)
+    for t in (1, 2, 3):
+        table.grad = layout(gradient)
+        optimiser.step()
+        expected -= 0.3 * gradient / (1 if name == "sgd" else (0.01 + t * gradient**2).sqrt())
+    torch.testing.assert_close(table.detach(), expected, rtol=1e-4, atol=0)
+    assert bool(optimiser.state_dict()["state"]) == (name != "sgd")
+    usual = {"adamw": Settings().learning_rate, "muon": STRONG["learning_rate"], "adadelta": 1.0}
+    if name in usual:  # at which tables have the rate 0.3
+        assert OPTIMISERS[name].sparse_rate * float(usual[name]) == pytest.approx(0.3)
+
+
+# Schedules, initialisations, averages, recipes
+
+
+def test_rates_follow_their_schedules() -> None:
+    """Annealed: 2 % of the updates up, then down to zero, by the budget that runs out first."""
+
+    def rate(name: str, n: int, share: float, halvings: int = 0) -> float:
+        return SCHEDULES[name].rate(0.2, Position(n, 1000, share, halvings))
+
+    found = [rate("annealed", n, n / 1000) for n in range(1000)]
+    assert found.index(max(found)) == 20
+    assert found[9] == pytest.approx(0.2 * 10 / 21 * (1 - 0.009))
+    assert (found[500], found[-1]) == pytest.approx((0.1, 0.2 * 1e-3))
+    assert rate("annealed", 500, 0.75) == pytest.approx(0.05)
+    assert {rate("constant", n, n / 1000) for n in (0, 500, 999)} == {0.2}
+    assert [rate("halving", 5, 0.005, n) for n in range(3)] == [0.2, 0.1, 0.05]
+    assert [name for name, schedule in SCHEDULES.items() if schedule.halves] == ["halving"]
+    cases = [
+        (None, 5.0, True),
+        (5.0, 5.0 / 1.0031, True),
+        (5.0, 5.0 / 1.0029, False),
+        (5.0, 5.1, False),
+    ]
+    for before, now, expected in cases:
+        assert fell(before, now) == expected
+
+
+V, K, H = 40, 6, 5
+
+
+def model_of(tied: bool = False, seed: int = 1, recurrence: str = "cifg") -> DocumentLM:
+    return DocumentLM.seeded(Config("codclm", V, K, H, recurrence, 2, tied=tied), seed)
+
+
+@pytest.mark.parametrize("recurrence", ["cifg", "lstm"])
+def test_glorot_bounds_follow_the_shapes_of_single_matrices_and_vectors(recurrence: str) -> None:
+    model = model_of(recurrence=recurrence)
+    INITIALISATIONS["glorot"](model, 3)
+    cells, output = model.recurrence, model.head.weight()
+    for tensor, bound in (
+        *((gate, 6 / (H + K)) for gate in torch.split(cells.lower[0], H)),
+        (cells.get_parameter("recurrent.1"), 6 / (H + H)),
+        (torch.cat([*cells.bias]), 6 / H),  # each a vector of H
+        (model.embedding.weight, 6 / K),  # each row a vector of K
+        *((own, 6 / (V + H)) for own in torch.split(output, H, dim=1)),
+        *((model.head.bias, 6 / V), (model.context.get_parameter("first"), 6 / H)),
+    ):
+        assert 0.7 * bound**0.5 < float(tensor.detach().abs().max()) <= bound**0.5
+    weight = model.embedding.weight.detach()  # the variance of U(±b) is b² / 3
+    assert float(weight.var()) == pytest.approx(6 / K / 3, rel=0.2)
+    assert abs(float(weight.mean())) < 0.2
+
+
+def test_initial_weights_are_a_function_of_the_seed_and_stay_tied() -> None:
+    found = []
+    for seed in (3, 3, 4):
+        model = model_of(tied=True)
+        with torch.no_grad():
+            model.embedding.weight.fill_(float(seed))
+        torch.rand(seed)
+        INITIALISATIONS["glorot"](model, seed)
+        found.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+        assert model.head.weight() is model.embedding.weight
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
+    own = model_of()
+    INITIALISATIONS["own"](own, 3)
+    assert all(torch.equal(own.state_dict()[n], t) for n, t in model_of().state_dict().items())
+
+
+@pytest.mark.parametrize(("eta", "updates"), [(0, 1), (0, 7), (1, 2), (4, 7)])
+def test_the_average_has_the_closed_form_of_polynomial_decay(eta: int, updates: int) -> None:
+    """Shamir & Zhang 2013: shares proportional to s (s + 1) … (s + η − 1)."""
+    average, models = (
+        WeightAverage(model_of(True, 99), 1 / (eta + 1)),
+        [model_of(True, n) for n in range(updates)],
+    )
+    for t, model in enumerate(models, start=1):
+        average.add(model, t)
+    shares = torch.tensor([np.prod([s + k for k in range(eta)]) for s in range(1, updates + 1)])
+    for name, found in average.model.named_parameters():
+        stack = torch.stack([m.get_parameter(name).detach().double() for m in models])
+        expected = torch.einsum("s,s...->...", shares.double() / shares.sum(), stack)
+        torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-7)
+    assert average.model.head.weight() is average.model.embedding.weight
+    assert torch.equal(models[0].embedding.weight, model_of(True, 0).embedding.weight)
+    models[0].head.sparse = True  # type: ignore[assignment]  # a mark of the class, else
+    shared = WeightAverage(models[0], 0.5).model
+    assert shared.head.bias is models[0].head.bias
+    assert shared.recurrence.bias[0] is not models[0].recurrence.bias[0]
+
+
+def test_ji_et_al_train_as_their_section_on_implementation_says() -> None:
+    """arXiv:1511.03962, §3.1; the update is a sum over a segment because it has one stream."""
+    values, code = recipe("paper", "ji"), recipe("code", "ji")
+    expected = {
+        **{"layers": 2, "initialisation": "glorot", "optimiser": "adagrad", "learning_rate": 0.1},
+        **{"schedule": "constant", "clip": 5.0, "segment": 5, "segments": "independent"},
+        **{"streams": 1, "dropout": 0.0, "context_dropout": 0.0, "negatives": 0, "tied": False},
+    }
+    assert {name: values[name] for name in expected} == expected
+    assert code["optimiser"] == "sgd"
+    assert float(code["learning_rate"]) * float(code["weight_decay"]) == pytest.approx(1e-6)
+    assert {model.recipe for model in ZOO.values()} - {None} <= FAMILIES.keys()
+    for family in FAMILIES.values():
+        assert all(STRONG.keys() <= own.keys() for own in family.values())
+
+
+def test_the_small_size_is_that_of_a_model_by_default_and_others_are_larger() -> None:
+    small, medium, large = ((size.embed, size.hidden, size.layers) for size in SIZES.values())
+    assert small == (128, 256, 1)
+    assert all(a <= b <= c for a, b, c in zip(small, medium, large, strict=True))
+    assert small[:2] < medium[:2] < large[:2]

@@ -1,0 +1,158 @@
+"""Recurrent cells: torch's own, unrolling, written-out gradients, and sizes.
+
+Their equations are compared with scalar code in `test_against_scalar.py`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from lm.composition import RECURRENCES, load
+from lm.model import n_parameters
+from lm.recurrences import CIFG, CIFG2015, LSTM, Recurrence, select
+from lm.recurrences.htanh import HTanh, OneHotHTanh
+
+KINDS = {name: load(part) for name, part in RECURRENCES.items()}
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+def cell_of(kind: Any, inputs: int, layers: int = 1) -> Any:
+    """A cell of four units, its vectors not zero."""
+    torch.manual_seed(3)
+    cell = kind(inputs, 4, layers)
+    for vector in (own for own in cell.parameters() if own.ndim == 1):
+        torch.nn.init.normal_(vector)
+    return cell
+
+
+def test_the_lstm_equals_torchs_own() -> None:
+    ours, theirs = cell_of(LSTM, 3, 2), torch.nn.LSTM(3, 4, 2)
+    with torch.no_grad():
+        for layer in range(2):
+            for kind, source in (
+                ("weight_ih", "lower"),
+                ("weight_hh", "recurrent"),
+                ("bias_ih", "bias"),
+            ):
+                i, f, o, g = getattr(ours, source)[layer].chunk(4)  # torch's order is i, f, g, o
+                getattr(theirs, f"{kind}_l{layer}").copy_(torch.cat([i, f, g, o]))
+            getattr(theirs, f"bias_hh_l{layer}").zero_()
+    x, state = torch.randn(6, 2, 3), ours.start(2)
+    expected, (h, c) = theirs(x)
+    for n in range(6):
+        state = ours.step(ours.project(x[n]), state)
+        torch.testing.assert_close(ours.output(state), expected[n])
+    torch.testing.assert_close(torch.stack(state[0::2]), h)
+    torch.testing.assert_close(torch.stack(state[1::2]), c)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@every_kind
+def test_unrolled_states_and_gradients_are_those_of_single_steps(kind: Any, layers: int) -> None:
+    """Also where gradients are written out; five sentences of 6 to 1 words."""
+    cell = cell_of(kind, 5, layers)
+    sizes = (5, 4, 3, 3, 1, 1)
+    inputs, n = torch.randn(sum(sizes), 5), len(cell.start(1))
+    start, direction = torch.randn(n, 5, 4), torch.randn(n, sum(sizes), 4)
+
+    def run(unroll: Any) -> list[Tensor]:
+        first, data = start.clone().requires_grad_(), inputs.clone().requires_grad_()
+        states = torch.stack(unroll(cell, cell.project(data), tuple(first), sizes))
+        loss = (states * direction).sum()
+        return [states, *torch.autograd.grad(loss, [data, first, *cell.parameters()])]
+
+    def by_steps(cell: Any, words: Tensor, state: Any, sizes: Any) -> tuple[Tensor, ...]:
+        found = []
+        for own in torch.split(words, sizes):
+            state = cell.step(own, tuple(tensor[: len(own)] for tensor in state))
+            found.append(state)
+        return tuple(map(torch.cat, zip(*found, strict=True)))
+
+    truth = run(by_steps)
+    for own in (kind.unroll, Recurrence.unroll):
+        for found, expected in zip(run(own), truth, strict=True):
+            torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+
+
+@every_kind
+def test_projections_of_parts_and_of_sums_add_up(kind: Any) -> None:
+    cell, x = cell_of(kind, 7, 2), torch.randn(5, 7)
+    both = cell.project(x[:, :3]) + cell.project(x[:, 3:], first=3)
+    torch.testing.assert_close(both, cell.project(x))
+    x, vector = torch.randn(2, 5, 3)
+    torch.testing.assert_close(cell.project(x) + cell.project_sum(vector), cell.project(x + vector))
+
+
+def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -> None:
+    cell = cell_of(CIFG2015, 3, 2)
+    fresh, x = cell.start(1), cell.project(torch.randn(1, 3))
+    begun = cell.step(cell.project(torch.randn(1, 3)), fresh)
+    both = tuple(torch.cat(rows) for rows in zip(fresh, begun, strict=True))
+    together = cell.step(x.expand(2, -1), both)
+    for row, state in enumerate((fresh, begun)):
+        torch.testing.assert_close(select(together, torch.tensor([row])), cell.step(x, state))
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),  # of a layer with d inputs, from the equations
+    [
+        ("lstm", lambda d, H: 4 * H * (d + H + 1)),
+        ("cifg", lambda d, H: 3 * H * (d + H + 1) + 2 * H * H),
+        ("cifg-2015", lambda d, H: 3 * H * (d + H + 1) + 2 * H * H),
+        ("peephole", lambda d, H: 4 * H * (d + H + 1) + 3 * H),
+        ("gru", lambda d, H: 3 * H * (d + H + 1)),
+        *((name, lambda d, H: H * (d + H + 1)) for name in ("rnn", "tanh", "htanh")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_layers_have_the_published_numbers_of_parameters(name: str, weights: Any) -> None:
+    for d, H in ((7, 5), (1, 9), (4, 1)):
+        expected = weights(d, H) + 2 * weights(H, H)
+        assert n_parameters(KINDS[name](d, H, 3)) == expected
+
+
+def test_weights_start_in_the_ranges_that_their_papers_name() -> None:
+    torch.manual_seed(4)
+    d, H = 60, 40
+    cifg, lstm = CIFG(d, H, 2), LSTM(d, H, 2)
+    glorot = {n: math.sqrt(6 / (n + H)) for n in (d, H)}
+    drawn = [(cifg.lower[0], glorot[d]), (cifg.lower[1], glorot[H]), (cifg.bias[0], (6 / H) ** 0.5)]
+    drawn += [(cifg.recurrent[0], glorot[H]), (cifg.peephole[1], glorot[H])]
+    drawn += [(lstm.lower[0], d**-0.5), (lstm.recurrent[1], H**-0.5)]
+    for parameter, bound in drawn:
+        assert 0.95 * bound < float(parameter.detach().abs().max()) <= bound
+    expected = np.repeat([0.0, 1.0, 0.0, 0.0], H)  # forget gates start open
+    np.testing.assert_array_equal(lstm.bias[1].detach(), expected)
+    one_hot, embedding = OneHotHTanh(4, 4), torch.nn.Embedding(50, 4)
+    one_hot.initialise(embedding)  # within one over the vocabulary, Lin et al. §4.3
+    for weight in (*one_hot.parameters(), embedding.weight):
+        assert 0.01 < float(weight.detach().abs().max()) <= 0.02
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_words_and_other_inputs_enter_a_one_hot_layer_side_by_side(layers: int) -> None:
+    """An embedding is what W makes of a 1-of-V word; only other inputs have a matrix.
+
+    States begin with 0.1 (Lin et al., §4.3 and §5.2).
+    """
+    torch.manual_seed(1)
+    cell = OneHotHTanh(4 + 3, 4, layers)
+    words, others, state = torch.randn(2, 4), torch.randn(2, 3), cell.start(2)
+    assert cell.beside is not None
+    before = [torch.full((2, 4), 0.1) @ matrix.T for matrix in cell.recurrent]
+    h = F.hardtanh(words + others @ cell.beside.T + before[0])
+    if layers == 2:
+        h = F.hardtanh(h @ cell.lower[0].T + before[1])
+    projected = cell.project(words) + cell.project(others, first=4)
+    torch.testing.assert_close(cell.output(cell.step(projected, state)), h)
+    torch.testing.assert_close(
+        cell.project_sum(words), cell.project(2 * words) - cell.project(words)
+    )
+    assert n_parameters(cell) == 4 * 3 + 4 * 4 * (2 * layers - 1)
+    assert n_parameters(OneHotHTanh(4, 4, layers)) == 4 * 4 * (2 * layers - 1)
+    assert not torch.cat(HTanh(4, 4, 2).start(3)).any()

@@ -1,0 +1,578 @@
+"""Training: updates by their formulas, what is learned, and runs left anywhere and gone on with."""
+
+import json
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.models import beside, config_of, enlarged
+from support.training import (
+    TRAIN,
+    VALID,
+    VOCABULARY,
+    WORDS,
+    figures,
+    interrupted,
+    same,
+    tensors,
+    text,
+)
+from torch import Tensor, nn
+
+from lm.batches import SEGMENTS, Segment, segments
+from lm.corpus import Corpus, encode
+from lm.evaluation import perplexity
+from lm.model import DocumentLM
+from lm.reading import read
+from lm.rows import Rows
+from lm.training import trainer as training
+from lm.training.processes import ALONE, Processes
+from lm.training.recipes import FAMILIES
+from lm.training.stages import LEVELS
+from lm.training.state import load_training, save_training
+from lm.training.trainer import Report, Settings, Trainer
+from lm.zoo import ZOO
+
+FEW, MANY = text(4, 0), text(13, 0)
+QUIET: dict[str, Any] = {"dropout": 0.0, "context_dropout": 0.0, "negatives": 0}
+NOISY = Settings(
+    epochs=2, seed=5, streams=3, segment=2, learning_rate=1e-2, negatives=6, validations=2
+)
+NOISY = replace(NOISY, dropout=0.2, context_dropout=0.2)
+PLAIN = Settings(
+    epochs=1, seed=5, streams=1, segment=2, learning_rate=0.1, weight_decay=0.0, **QUIET
+)
+PLAIN = replace(PLAIN, validations=1, optimiser="sgd", schedule="constant", segments="independent")
+UPPER = ("context.upper.", "context.next_words.")
+
+
+def trainer_of(
+    name: str = "ccdclm",
+    settings: Settings = PLAIN,
+    train: Corpus = TRAIN,
+    *,
+    valid: Corpus = VALID,
+    processes: Processes = ALONE,
+    shape: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Trainer:
+    own = {"recurrence": "lstm", "tied": False, **(shape or {})}
+    model = DocumentLM.seeded(config_of(name, len(VOCABULARY), 4, 5, **own), 5)
+    settings = replace(settings, **changes)
+    return Trainer(model, train, valid, settings=settings, processes=processes)
+
+
+def finished(trainer: Trainer) -> list[Report]:
+    """The reports of a run."""
+    return [report for report in trainer.run() if report]
+
+
+def weights(trainer: Trainer) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+
+
+# One update
+
+
+def gradients(trainer: Trainer, *, first: int = 1) -> dict[str, Tensor]:
+    """Of −log p summed over the first segments of the epoch, each of which begins a document."""
+    model, settings = trainer.model, trainer.settings
+    parts = SEGMENTS["independent"](
+        trainer.train, streams=1, length=settings.segment, seed=settings.seed, epoch=0
+    )
+    model.zero_grad()
+    for _, part in zip(range(first), parts, strict=False):
+        reading = read(model, trainer.train, part, model.context.start(1))
+        logits = reading.features @ model.head.weight().T + model.head.bias
+        log_p = torch.log_softmax(logits, dim=1)[range(len(logits)), reading.targets]
+        torch.autograd.backward(reading.auxiliary_loss - log_p.sum())
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+def clipped(found: dict[str, Tensor], norm: float) -> dict[str, Tensor]:
+    total = math.sqrt(sum(float(g.square().sum()) for g in found.values()))
+    return {name: g * min(1.0, norm / total) for name, g in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("ccdclm", {"clip": 0.5, "weight_decay": 0.01}),
+        ("hrnnlm", {"clip": 0.5, "levels": "separate"}),  # levels are clipped apart
+        ("hrnnlm", {"clip": 0.5}),
+        ("ccdclm", {"clip": 0.0, "accumulate": 3}),  # one update of their mean gradient
+    ],
+)
+def test_an_update_is_that_of_the_loss_summed_over_a_segment_and_clipped(
+    name: str, changes: dict[str, Any]
+) -> None:
+    trainer = trainer_of(name, **changes)
+    settings = trainer.settings
+    before, found = weights(trainer), gradients(trainer, first=settings.accumulate)
+    next(trainer.run())
+    apart = settings.levels == "separate"
+    groups = [
+        {n: g for n, g in found.items() if n.startswith(UPPER) == own} for own in (True, False)
+    ]
+    for group in groups if apart else [found]:
+        assert not settings.clip or math.hypot(*(float(g.norm()) for g in group.values())) > 0.5
+        for place, g in (clipped(group, settings.clip) if settings.clip else group).items():
+            moved = before[place] - trainer.model.get_parameter(place).detach()
+            expected = 0.1 * (g / settings.accumulate + settings.weight_decay * before[place])
+            torch.testing.assert_close(moved, expected, rtol=1e-3, atol=1e-6)
+
+
+# What a run reads and reports
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "length"),
+    [
+        *((name, {}, None) for name in ("rnnlm", "drnnlm", "codclm", "ccdclm", "hrnnlm")),
+        *((name, {"segments": "independent"}, n) for n, name in enumerate(("drnnlm", "hrnnlm"), 1)),
+        ("ccdclm", {"segments": "independent"}, 10),
+    ],
+)
+def test_training_reads_the_text_as_evaluation_does(
+    name: str, changes: dict[str, Any], length: int | None
+) -> None:
+    """At rate zero the loss of an epoch is that of the text, cut where segments are independent."""
+    still = replace(NOISY, epochs=1, validations=1, learning_rate=0.0, **QUIET)
+    trainer = trainer_of(name, still, segment=length or 2, **changes)
+    enlarged(trainer.model)
+    bounds, cuts = zip(TRAIN.documents, TRAIN.documents[1:], strict=False), {TRAIN.n_sentences}
+    cuts |= {b for first, end in bounds for b in range(first, end, length or 99)}
+    expected = perplexity(trainer.model, replace(TRAIN, documents=np.array(sorted(cuts))))
+    assert finished(trainer)[-1].training_nats == pytest.approx(expected.nats_per_token, rel=1e-5)
+
+
+def test_of_passages_the_loss_is_that_of_the_last_sentence_given_the_others() -> None:
+    passages = TRAIN.in_passages(2)
+    still = replace(NOISY, epochs=1, validations=1, learning_rate=0.0, streams=100, **QUIET)
+    trainer = trainer_of("drnnlm", still, passages)
+    enlarged(trainer.model)
+    expected = perplexity(trainer.model, passages).nats_per_token
+    assert finished(trainer)[-1].training_nats == pytest.approx(expected, rel=1e-5)
+    whole = perplexity(trainer.model, replace(passages, predicted=None)).nats_per_token
+    assert expected != pytest.approx(whole, rel=1e-3)
+
+
+def test_every_epoch_reads_every_sentence_in_a_different_order_at_an_annealed_rate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer, seen, rates = trainer_of("rnnlm", NOISY, epochs=12), list[int](), list[float]()
+    update = trainer._update
+
+    def watched(parts: Sequence[Segment]) -> None:
+        seen.extend(s for part in parts for s in part.sentences.flatten().tolist() if s >= 0)
+        update(parts)
+
+    monkeypatch.setattr(trainer, "_update", watched)
+    for _ in trainer.run():
+        rates.append(trainer.optimiser.param_groups[0]["lr"])
+    n = TRAIN.n_sentences
+    epochs = [seen[i * n : (i + 1) * n] for i in range(12)]
+    assert all(sorted(epoch) == list(range(n)) for epoch in epochs)
+    assert epochs[0] != epochs[1]
+    peak = rates.index(max(rates))
+    assert 0 < peak < len(rates) / 10
+    assert rates == sorted(rates[:peak]) + sorted(rates[peak:], reverse=True)
+    assert rates[-1] < 0.05 * NOISY.learning_rate
+    assert trainer.progress.finished
+    assert list(trainer.run()) == []
+
+
+def test_a_report_tells_the_loss_since_the_report_before_it_and_leaves_no_trace() -> None:
+    """Reports of single updates average to that of all."""
+    each, whole = (trainer_of("codclm", NOISY, epochs=1, validations=v) for v in (10**6, 1))
+    losses, lengths = [r.training_nats for r in finished(each)], np.diff(TRAIN.sentences) + 1
+    order = ([part.sentences[part.sentences >= 0] for part in parts] for parts in each._updates(0))
+    counts = [sum(lengths[own].sum() for own in parts) for parts in order]
+    (report,) = finished(whole)
+    assert report.training_nats == pytest.approx(np.average(losses, weights=counts))
+    assert same(tensors(each), tensors(whole))
+
+
+def repetitive(documents: int, seed: int) -> Corpus:
+    """Documents of five sentences of one word, which is the same in all of them: one of four."""
+    rng = np.random.default_rng(seed)
+    lines = [[WORDS[rng.integers(4)]] * 5 + [b""] for _ in range(documents)]
+    return encode([line for document in lines for line in document], VOCABULARY)
+
+
+LEARNING = Settings(epochs=8, streams=8, segment=6, learning_rate=0.05, validations=1, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "changes", "least", "most"),
+    [
+        # without context a word costs ln 4 nats and `</s>` nothing: perplexity 2 at best
+        ("rnnlm", None, {}, 1.9, 2.6),
+        ("codclm", None, {"epochs": 20}, 1.0, 1.6),
+        *((name, None, {"negatives": 6}, 1.0, 2.9) for name in ("drnnlm", "ccdclm", "hrnnlm")),
+        ("codclm", "classes", {}, 1.0, 2.6),
+        ("codclm", "unbiased", {"objective": "nce", "negatives": 50}, 1.0, 3.2),
+        ("codclm", "self-normalised", {"objective": "nce", "negatives": 50}, 1.0, 3.2),
+        ("codclm", "self-normalised", {"negatives": 6}, 1.0, 2.9),
+    ],
+)
+def test_a_model_learns_what_it_can_know(
+    name: str, head: str | None, changes: dict[str, Any], least: float, most: float
+) -> None:
+    config = config_of(name, len(VOCABULARY), 8, 16, recurrence="lstm", head=head)
+    settings = replace(LEARNING, **changes)
+    model = DocumentLM.seeded(config, 2)
+    trainer = Trainer(model, repetitive(40, 3), repetitive(12, 1), settings=settings)
+    reports = finished(trainer)
+    assert len(reports) == settings.epochs
+    assert least < reports[-1].valid_perplexity < most < len(VOCABULARY)
+    top = min(reports, key=lambda report: report.valid_perplexity)
+    assert top.best
+    assert trainer.progress.best == pytest.approx(math.log(top.valid_perplexity))
+    found = perplexity(trainer.model, trainer.valid)
+    assert found.perplexity == pytest.approx(reports[-1].valid_perplexity)
+    if found.log_z is not None:
+        assert abs(found.log_z.mean) < 1.2
+
+
+# When a run ends
+
+
+def measured(monkeypatch: pytest.MonkeyPatch, nats: Iterable[float]) -> None:
+    """Let validations measure these nats per token, one after the other."""
+    values, n = iter(nats), VALID.n_sentences + len(VALID.tokens)
+    monkeypatch.setattr(
+        training, "perplexity", lambda m, c: replace(perplexity(m, c), nats=next(values) * n)
+    )
+    monkeypatch.setattr(training, "sentence_level_nats", lambda *_: next(values))
+
+
+def test_a_run_ends_when_so_many_validations_have_brought_no_new_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    measured(monkeypatch, [3.0, 2.0, 2.5, 1.0, 1.0, 1.1, 1.2, 0.5])
+    trainer = trainer_of("rnnlm", epochs=50, patience=3, learning_rate=1e-9)
+    best = [True, True, False, True, False, False, False]
+    assert [report.best for report in finished(trainer)] == best
+    assert trainer.progress.finished
+    assert trainer.progress.best == pytest.approx(1.0)
+
+
+def test_the_rate_is_halved_after_an_epoch_of_little_gain_and_the_second_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = trainer_of("rnnlm", epochs=2, schedule="halving", validations=2)
+    assert [r.update for r in finished(trainer)] == [7, 14, 15, 21, 28, 30]  # 15 in an epoch
+    measured(monkeypatch, [3.0, 2.0, 1.999, 1.8, 1.9, 0.1])
+    trainer = trainer_of("rnnlm", epochs=50, schedule="halving")
+    reports = finished(trainer)
+    assert [report.rate for report in reports] == [0.1, 0.1, 0.1, 0.05, 0.05]
+    assert (reports[-1].epoch, trainer.progress.finished) == (5.0, True)
+
+
+def two_step(**changes: Any) -> Trainer:
+    return trainer_of(
+        "hrnnlm", train=FEW, **{"levels": "two-step", "epochs": 2, "validations": 2, **changes}
+    )
+
+
+def test_stages_have_equal_parts_of_a_time_limit() -> None:
+    trainer = two_step(minutes=1e-9, epochs=10**6)
+    assert [report.stage for report in finished(trainer)] == ["sentences", "words"]
+    assert trainer.share_done() == 1.0
+    trainer = two_step(minutes=1.0, epochs=10**6)
+    trainer.progress.seconds = 15.0
+    assert trainer.share_done() == 0.5
+    trainer.progress.stage, trainer.progress.first_seconds = 1, 20.0
+    trainer.progress.seconds = 50.0
+    assert trainer.share_done() == 0.75
+
+
+# Stages
+
+
+@pytest.mark.parametrize("name", sorted(ZOO))
+def test_stages_train_the_parameters_that_the_auxiliary_loss_reaches_or_all(name: str) -> None:
+    model, source = trainer_of(name).model, beside(FEW)
+    part = next(segments(source, [0], streams=1, length=4))
+    reading = read(model, source, part, model.context.start(1))
+    if reading.auxiliary_loss.requires_grad:
+        torch.autograd.backward(reading.auxiliary_loss)
+    upper = {n for n, p in model.named_parameters() if p.grad is not None and p.grad.any()}
+    every = {n for n, _ in model.named_parameters()}
+
+    def names(parameters: Iterable[nn.Parameter]) -> set[str]:
+        ids = {id(parameter) for parameter in parameters}
+        return {n for n, p in model.named_parameters() if id(p) in ids}
+
+    assert names(model.context.auxiliary_parameters()) == upper
+    for levels in ("together", "separate"):
+        (stage,) = LEVELS[levels](model)
+        assert (stage.words, stage.sentences, names(stage.parameters)) == (True, True, every)
+        assert len(stage.groups) == 1 + (levels == "separate" and bool(upper))
+    *first, last = LEVELS["two-step"](model)
+    assert last.words
+    if first:
+        assert (first[0].words, first[0].sentences, last.sentences) == (False, True, False)
+        assert names(first[0].parameters) == upper
+        assert names(last.parameters) == every - upper
+
+
+def test_two_steps_train_the_sentence_level_and_freeze_it_at_its_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trainer = two_step(learning_rate=0.0)
+    report, model, nats = finished(trainer)[0], trainer.model, 0.0
+    with torch.no_grad():  # the perplexity of the first stage is that of words without order
+        for first, end in zip(VALID.documents, VALID.documents[1:], strict=False):
+            contexts = model.context.start(1)
+            for s in range(first, end):
+                ids = torch.from_numpy(
+                    VALID.tokens[VALID.sentences[s] : VALID.sentences[s + 1]]
+                ).long()
+                logits = model.context.next_word_logits(contexts)  # type: ignore[operator]
+                if s > first:  # no sentence predicts the first one
+                    nats -= float(torch.log_softmax(logits, dim=1)[0, ids].sum())
+                own = Rows.of(model.embedding(ids).sum(0)[None])
+                contexts = model.context.advance(contexts, own)
+    assert report.valid_perplexity == pytest.approx(math.exp(nats / len(VALID.tokens)), rel=1e-5)
+    measured(monkeypatch, chain([3.0, 1.0, 2.0, 2.5], repeat(2.6)))
+    trainer = two_step()
+    start, seen = weights(trainer), []
+    for one in trainer.run():
+        if one:
+            seen.append((one.stage, weights(trainer)))
+    stages = [stage for stage, _ in seen]
+    assert stages == sorted(stages)
+    n = stages.index("words")
+    second, last = seen[n - 1][1], seen[-1][1]  # the word level begins from the best
+    moved = {place for place in start if not torch.equal(start[place], second[place])}
+    assert moved
+    assert all(place.startswith(UPPER) for place in moved)
+    assert all(torch.equal(second[place], seen[1][1][place]) for place in moved)
+    changed = {place for place in start if not torch.equal(second[place], last[place])}
+    assert changed
+    assert not any(place.startswith(UPPER) for place in changed)
+
+
+# Interrupted runs
+
+
+def paper(family: str, name: str, **changes: Any) -> Callable[[], Trainer]:
+    """Makes a tiny run of a family's recipe."""
+    values = {**FAMILIES[family]["paper"], **changes}
+    known = {field: values[field] for field in Settings.__slots__ if field in values}
+    return lambda: trainer_of(name, train=FEW, **known)
+
+
+def noisy(name: str, shape: dict[str, Any] | None = None, **changes: Any) -> Callable[[], Trainer]:
+    return lambda: trainer_of(name, NOISY, shape=shape, **changes)
+
+
+REGULARISED = {"locked_dropout": 0.3, "word_dropout": 0.2, "weight_dropout": 0.4}
+REGULARISED |= {"context_noise": 0.6, "averaging": 0.5}
+RUNS: dict[str, Callable[[], Trainer]] = {
+    "rnnlm": noisy("rnnlm"),
+    "drnnlm": noisy("drnnlm", {"recurrence": "cifg", "layers": 2}),
+    "bfloat16": noisy("hrnnlm", precision="bfloat16"),
+    "regularised": noisy("codclm", {"recurrence": "cifg", "tied": True}, **REGULARISED),
+    "muon": noisy("codclm", {"head": "classes"}, optimiser="muon"),
+    "nce": noisy("codclm", {"head": "self-normalised"}, objective="nce"),
+    "ji": paper("ji", "hrnnlm", epochs=1, segment=3),
+    "code": lambda: trainer_of("codclm", train=FEW, weight_decay=1e-5, accumulate=2),
+    "wang-cho": paper("wang-cho", "codclm", epochs=1, streams=2),
+    "lin": paper("lin", "hrnnlm-lin", epochs=2, streams=2),
+    "lin-dual": paper("lin-dual", "hrnnlm-lin-dual", epochs=2, optimiser="muon"),
+    "bags": paper("lin", "rnnslm", epochs=2),
+    "patience": lambda: trainer_of(
+        "rnnlm",
+        train=FEW,
+        epochs=9,
+        patience=1,
+        validations=3,
+        learning_rate=3.0,
+        optimiser="adagrad",
+    ),
+    "two steps": lambda: two_step(optimiser="adagrad", schedule="annealed"),
+    "halving": lambda: two_step(schedule="halving", learning_rate=1e-3),
+}
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_a_run_left_anywhere_makes_the_updates_of_an_uninterrupted_one(
+    run: str, tmp_path: Path
+) -> None:
+    whole = RUNS[run]()
+    expected = [figures(report) for report in whole.run()]
+    if run == "bfloat16":
+        assert {tensor.dtype for tensor in tensors(whole).values()} == {torch.float32}
+    for updates in {1, whole.updates_per_epoch, len(expected) - 1}:
+        if updates < len(expected):
+            torch.rand(1)  # nothing depends on the global generator
+            resumed, reports = interrupted(RUNS[run], tmp_path / str(updates), updates)
+            assert same(tensors(resumed), tensors(whole)), f"left after update {updates}"
+            assert reports == expected, f"left after update {updates}"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [*({name: value} for name, value in REGULARISED.items() if name != "averaging"), {"seed": 6}],
+    ids=str,
+)
+def test_every_kind_of_noise_and_every_seed_makes_another_run(changes: dict[str, Any]) -> None:
+    one, again, other = (
+        noisy("codclm", epochs=1),
+        noisy("codclm", epochs=1),
+        noisy("codclm", epochs=1, **changes),
+    )
+    ended = [trainer() for trainer in (one, again, other)]
+    for trainer in ended:
+        finished(trainer)
+    assert same(tensors(ended[0]), tensors(ended[1]))
+    assert not same(tensors(ended[0]), tensors(ended[2]))
+
+
+def test_averaging_leaves_training_alone_and_the_average_is_validated() -> None:
+    plain, averaged = (trainer_of("codclm", NOISY, averaging=share) for share in (0.0, 0.5))
+    reports = [finished(trainer)[-1].valid_perplexity for trainer in (plain, averaged)]
+    assert same(plain.model.state_dict(), averaged.model.state_dict())
+    assert plain.validated is plain.model
+    assert [perplexity(t.validated, VALID).perplexity for t in (plain, averaged)] == reports
+    assert reports[0] != reports[1]
+
+
+NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
+NEWER += [*REGULARISED, "auxiliary_weight"]
+
+
+def test_a_state_of_before_there_was_a_setting_is_resumed_with_its_default(tmp_path: Path) -> None:
+    plain = Settings(epochs=1, streams=2, segment=2, negatives=0)
+    trainer = trainer_of("ccdclm", plain)
+    next(trainer.run())
+    save_training(tmp_path, trainer)
+    path = tmp_path / "state.json"
+    content = json.loads(path.read_bytes())
+    assert "head" not in content["run"]  # only where one was chosen
+    for name in NEWER:
+        del content["run"][name]
+    for name in ("stage", "first_update", "first_seconds", "failures", "halvings", "epoch_nats"):
+        del content["progress"][name]
+    path.write_text(json.dumps(content))
+    other = trainer_of("ccdclm", plain)
+    load_training(tmp_path, other)
+    assert other.progress == trainer.progress
+    assert same(tensors(other), tensors(trainer))
+
+
+# Several processes
+
+
+class Threads(Processes):
+    """Threads of one process as processes: what they add and gather goes through a list."""
+
+    def __init__(self, rank: int, values: list[Any], barrier: threading.Barrier) -> None:
+        self.rank, self.number = rank, len(values)
+        self.values, self.barrier = values, barrier
+
+    def gather(self, value: Any) -> list[Any]:
+        self.values[self.rank] = value
+        self.barrier.wait(60)
+        found = list(self.values)
+        self.barrier.wait(60)
+        return found
+
+    def add(self, tensor: Tensor) -> None:
+        tensor.copy_(sum(self.gather(tensor.clone())))
+
+
+def together(number: int, work: Callable[[Processes], Any]) -> list[Any]:
+    """What every one of so many processes returns."""
+    results: list[Any] = [None] * number
+    values, barrier = [None] * number, threading.Barrier(number)
+
+    def run(rank: int) -> None:
+        results[rank] = work(Threads(rank, values, barrier))
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+SEEDING = threading.Lock()  # torch's generator is one for all threads
+SHARED = replace(PLAIN, streams=3, optimiser="adamw", schedule="annealed", segments="carried")
+SHARED = replace(SHARED, validations=2, learning_rate=Settings().learning_rate)
+
+
+def shared_trainer(name: str, processes: Processes, **changes: Any) -> Trainer:
+    with SEEDING:
+        return trainer_of(name, SHARED, MANY, processes=processes, **changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("codclm", {}),
+        ("drnnlm", {"segments": "independent", "optimiser": "sgd", "schedule": "constant"}),
+        ("hrnnlm", {"levels": "two-step", "accumulate": 2}),
+    ],
+    ids=["carried", "independent", "two steps, accumulated"],
+)
+def test_two_processes_make_the_run_of_one(name: str, changes: dict[str, Any]) -> None:
+    def trained(processes: Processes) -> tuple[dict[str, Tensor], list[Any]]:
+        trainer = shared_trainer(name, processes, **changes)
+        reports = [(r.update, r.training_nats, r.valid_perplexity) for r in finished(trainer)]
+        return weights(trainer), reports
+
+    (alone, reports), *others = trained(ALONE), *together(2, trained)
+    for found, own in others:
+        torch.testing.assert_close(found, alone, rtol=1e-4, atol=1e-6)
+        for one, other in zip(own, reports, strict=True):
+            assert one == pytest.approx(other, rel=1e-5)
+
+
+def test_a_state_of_two_processes_is_that_of_one_and_is_resumed_by_both(tmp_path: Path) -> None:
+    """Contexts differ by stream: a process that took another's would go on differently."""
+    alone = shared_trainer("codclm", ALONE)
+    finished(alone)
+
+    def begun(processes: Processes) -> None:
+        trainer = shared_trainer("codclm", processes)
+        for _ in zip(range(3), trainer.run(), strict=False):
+            pass
+        save_training(tmp_path, trainer)
+
+    def resumed(processes: Processes) -> dict[str, Tensor]:
+        trainer = shared_trainer("codclm", processes)
+        load_training(tmp_path, trainer)
+        finished(trainer)
+        return weights(trainer)
+
+    together(2, begun)
+    for found in [resumed(ALONE), *together(2, resumed)]:
+        torch.testing.assert_close(found, weights(alone), rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_and_rows_of_processes_are_put_together() -> None:
+    def work(processes: Processes) -> tuple[list[Tensor | None], list[list[float]]]:
+        one, two, three = (nn.Parameter(torch.zeros(3)) for _ in range(3))
+        if processes.rank == 0:
+            one.grad = torch.tensor([0.0, 2.0, 0.0]).to_sparse()
+        else:
+            two.grad = torch.ones(3)
+        processes.add_gradients([one, two, three])
+        own = Rows.of(torch.arange(5.0)[:, None][processes.share(5)])
+        return [one.grad, two.grad, three.grad], processes.gather_rows(own, 5).tensors[0].tolist()
+
+    for (one, two, three), rows in together(2, work):
+        assert (one.tolist(), two.tolist(), three) == ([0.0, 2.0, 0.0], [1.0] * 3, None)
+        assert rows == [[n] for n in range(5)]
