@@ -1,0 +1,330 @@
+"""The score cache: scores are found again bit for bit, or computed again whatever happened."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs.conftest import MODELS
+from safetensors.numpy import load
+from support.forked import start
+from support.runs import DOCUMENTS, OUTPUTS, cache, decoding, recalled, shards, taken, tuning
+from support.world import Outcome, World
+
+DAMAGED = "1 x damaged score cache shard, computed again, first at"
+SCORE = "score --kbest dev.kbest --docs dev.docs --out out.kbest --lm lm="
+PLAIN = f"{SCORE}codclm"
+
+
+def outputs(world: World, command: str) -> tuple[Outcome, dict[str, bytes]]:
+    found = world.ok(command)
+    return found, taken(world)
+
+
+# Found again
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_second_run_takes_all_scores_from_the_cache_and_writes_the_same_bytes(
+    model: str, drawn: World
+) -> None:
+    _, expected = outputs(drawn, decoding(model, "--no-cache"))
+    assert shards() == []
+    for documents in (0, DOCUMENTS):
+        found, written = outputs(drawn, decoding(model, ""))
+        assert (recalled(found), written) == (documents, expected)
+        assert ("tokens scored" in found.err) == (documents == 0)
+        assert len(shards()) == DOCUMENTS
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_tuning_again_computes_no_scores_and_gives_the_same_weights(
+    model: str, drawn: World
+) -> None:
+    _, expected = outputs(drawn, tuning(model))
+    found, written = outputs(drawn, tuning(model))
+    assert (recalled(found), written) == (DOCUMENTS, expected)
+    assert "tokens scored" not in found.err
+    assert outputs(drawn, tuning(model, "--no-cache"))[1] == expected
+
+
+def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World) -> None:
+    drawn.model("codclm", "other", seed=2)
+    drawn.model("codclm", "turned", reverse_documents=True)
+    drawn.model("dclm-bilingual", "source")
+    for n in (1, 2):
+        drawn.write(f"source{n}", [str(n)] * len(drawn.lines("dev.docs")))
+    text = drawn.text("dev.kbest").replace(" the ", " a ")
+    drawn.write("changed.kbest", text)
+    commands = [
+        *(PLAIN, f"{PLAIN} --pmi lm", f"{PLAIN} --deterministic", f"{PLAIN} --dtype bfloat16"),
+        *(f"{PLAIN} --document-cache lm={share}" for share in (0.1, 0.3)),
+        *(f"{SCORE}{name}" for name in ("other", "turned", "ccdclm")),
+        *(f"{SCORE}source --source source{n}" for n in (1, 2)),
+        PLAIN.replace("dev.kbest", "changed.kbest"),
+    ]
+    cold = [outputs(drawn, command) for command in commands]
+    assert [recalled(found) for found, _ in cold] == [0] * len(commands)
+    for command, (_, expected) in zip(commands, cold, strict=True):
+        found, written = outputs(drawn, command)
+        assert (recalled(found), written) == (DOCUMENTS, expected)
+        assert outputs(drawn, f"{command} --no-cache")[1] == expected
+    assert len({written["out.kbest"] for _, written in cold}) == len(cold)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
+    model: str, drawn: World
+) -> None:
+    """Batches of other sizes have other bits; a prefix of other texts is none."""
+    for options, documents in (("", DOCUMENTS), ("--deterministic", 0)):
+        expected = outputs(drawn, decoding(model, f"--top 2 --no-cache {options}"))[1]
+        outputs(drawn, decoding(model, options))
+        found, written = outputs(drawn, decoding(model, f"--top 2 {options}"))
+        assert recalled(found) == documents
+        assert written["out.txt"] == expected["out.txt"]
+        assert options == "" or written == expected
+        again, whole = outputs(drawn, decoding(model, options))
+        assert recalled(again) == DOCUMENTS  # the longer lists are still there
+        assert whole == outputs(drawn, decoding(model, f"{options} --no-cache"))[1]
+
+
+def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: World) -> None:
+    lists = [["a", "a lamp"], ["it"]]
+    for changed, documents in (
+        (lists, 1),
+        ([["a", "a lamps"], ["it"]], 0),
+        ([["a", "a"], ["it"]], 0),
+        ([["a"], ["it"]], 1),
+        ([["a", "a lamp"]], 0),
+        ([["a"], ["a lamp"], ["it"]], 0),
+        ([["a", "a lamp"], ["it", "it"]], 0),
+    ):
+        for own in (lists, changed):
+            rows = [f"{t} ||| {x} ||| LM0= 0 ||| 0" for t, of in enumerate(own) for x in of]
+            drawn.write("few.kbest", rows)
+            found = drawn.ok("score --kbest few.kbest --no-docs one --lm lm=codclm --out o")
+        assert recalled(found) == documents, changed
+        drawn.ok("cache clear")
+
+
+# Damage
+
+
+@pytest.mark.parametrize("model", ["codclm", "ccdclm"])
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.6, 0.97, 1.0])
+def test_a_cut_or_changed_byte_anywhere_is_noticed_and_the_scores_computed_again(
+    model: str, place: float, drawn: World
+) -> None:
+    command = f"{SCORE}{model} --deterministic"
+    _, expected = outputs(drawn, command)
+    shard = shards()[1]
+    whole = shard.read_bytes()
+    n = min(int(place * len(whole)), len(whole) - 1)
+    for damaged in (whole[:n], whole[:n] + bytes([whole[n] ^ 0x80]) + whole[n + 1 :], whole + b"0"):
+        shard.write_bytes(damaged)
+        found, written = outputs(drawn, command)
+        assert f"{DAMAGED} " in found.err
+        assert (recalled(found), written) == (DOCUMENTS - 1, expected)
+        assert shard.read_bytes() == whole
+    shard.write_bytes(whole[:-1])
+    assert drawn.run(f"{command} --strict").exit == 3
+
+
+def digest(shard: Path, payload: bytes, schema: int = 1) -> bytes:
+    head = f"rerank score cache {schema}\n{shard.parent.name}\n{shard.stem}\n"
+    return hashlib.sha256(head.encode() + payload).digest()
+
+
+def packed(header: object, data: bytes = b"", pad: int = 8) -> bytes:
+    """Safetensors: the length of the header, the header, numbers."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    text += b" " * (-len(text) % pad)
+    return len(text).to_bytes(8, "little") + text + data
+
+
+def entry(shape: object, begin: object, end: object, dtype: object = "U8") -> dict[str, object]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]}
+
+
+def test_a_shard_is_safetensors_and_the_digest_of_schema_names_and_these(drawn: World) -> None:
+    """safetensors and hashlib read what was written."""
+    drawn.ok(PLAIN)
+    for shard in shards():
+        data = shard.read_bytes()
+        assert data[-32:] == digest(shard, data[:-32])
+        assert "scores" in load(data[:-32])
+        assert (shard.parent.stat().st_mode & 0o777, cache().stat().st_mode & 0o777) == (0o700,) * 2
+
+
+@pytest.mark.parametrize(
+    "payload",
+    {
+        "nothing": b"",
+        "half-a-length": b"\0\0\0",
+        "gigantic-header": b"\xff" * 8 + b"{}",
+        "a-list": packed([1]),
+        "no-json": packed(b"{nonsense}"),
+        "no-utf8": packed(b'{"\xff": 1}'),
+        "nested": packed(b'{"a":' + b"[" * 99_999),
+        "no-entry": packed({"a": 1}),
+        "no-offsets": packed({"a": {"dtype": "U8", "shape": [0]}}),
+        "unknown-type": packed({"a": entry([1], 0, 1, "F8")}, b"x"),
+        "bytes-left-over": packed({"a": entry([1], 0, 1)}, b"xy"),
+        "too-few-bytes": packed({"a": entry([3], 0, 3)}, b"xy"),
+        "range-too-short": packed({"a": entry([2], 0, 1)}, b"xy"),
+        "overlap": packed({"a": entry([2], 0, 2), "b": entry([2], 0, 2)}, b"xy"),
+        "negative": packed({"a": entry([-1], 0, -1)}, b"x"),
+        "terabytes": packed({"a": entry([2**40], 0, 2**40)}),
+        "beyond-64-bits": packed({"a": entry([2**99], 0, 2**99)}),
+        "not-aligned": packed({"a": entry([1], 0, 8, "F64")}, b"x" * 8, pad=9),
+    }.items(),
+    ids=lambda item: item[0],
+)
+def test_a_right_digest_over_anything_but_safetensors_is_damage(
+    payload: tuple[str, bytes], drawn: World
+) -> None:
+    _, expected = outputs(drawn, PLAIN)
+    shard = shards()[0]
+    shard.write_bytes(payload[1] + digest(shard, payload[1]))
+    found, written = outputs(drawn, PLAIN)
+    assert (DAMAGED in found.err, written) == (True, expected)
+
+
+def test_shards_of_another_name_group_or_schema_are_damage(drawn: World) -> None:
+    drawn.ok(PLAIN)
+    one, other = shards()[:2]
+    payload = other.read_bytes()[:-32]
+    for content in (one.read_bytes(), payload + digest(other, payload, schema=2)):
+        other.write_bytes(content)
+        assert DAMAGED in drawn.ok(PLAIN).err
+    drawn.ok(f"{SCORE}ccdclm")
+    (group,) = {shard.parent for shard in shards()} - {one.parent}
+    (group / one.name).write_bytes(one.read_bytes())
+    assert DAMAGED in drawn.ok(f"{SCORE}ccdclm").err
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder-of-bytes-without-end"])
+def test_what_is_no_shard_is_not_read_and_gives_way_to_one(kind: str, drawn: World) -> None:
+    """Nothing waits for a pipe, nothing is written through a link, no memory for 4 terabytes."""
+    _, expected = outputs(drawn, PLAIN)
+    shard = shards()[0]
+    shard.unlink()
+    victim = drawn.write("victim", "precious")
+    if kind == "pipe":
+        os.mkfifo(shard)
+    elif kind == "link":
+        shard.symlink_to(victim)
+    else:
+        with shard.open("wb") as file:
+            file.truncate(1 << 42)  # a hole: it takes no room on disk
+    found, written = outputs(drawn, PLAIN)
+    assert (recalled(found), "damaged" in found.err, written) == (DOCUMENTS - 1, False, expected)
+    assert shard.is_file()
+    assert not shard.is_symlink()
+    assert recalled(drawn.ok(PLAIN)) == DOCUMENTS
+    assert drawn.text("victim") == "precious"
+
+
+# A cache that cannot be written, and its limit
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync"])
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [(errno.ENOSPC, "no space left writing"), (errno.EROFS, "failed: read-only file system")],
+    ids=["full", "read-only"],
+)
+def test_after_a_fault_of_the_disk_the_run_goes_on_without_writing_shards(
+    call: str, number: int, reason: str, drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, expected = outputs(drawn, f"{SCORE}rnnlm --no-cache")
+    drawn.ok(PLAIN)
+    before, faults = [path.read_bytes() for path in shards()], list[object]()
+    real: Callable[..., None] = getattr(os, call)
+
+    def fail(*given: Any) -> None:
+        if call == "replace" and not str(given[-1]).endswith(".scores"):
+            return real(*given)
+        if call == "fsync" and "scores" not in os.readlink(f"/proc/self/fd/{given[0]}"):
+            return real(*given)
+        faults.append(given)
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, call, fail)
+    found, written = outputs(drawn, f"{SCORE}rnnlm")
+    assert (len(faults), written) == (1, expected)
+    assert (
+        f"1 x score cache not written: {'' if number == errno.ENOSPC else 'writing '}" in found.err
+    )
+    assert reason in found.err
+    assert [path.read_bytes() for path in shards()] == before
+
+
+def size() -> int:
+    return sum(path.stat().st_size for path in shards())
+
+
+def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
+    drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in MODELS:
+        drawn.ok(f"{SCORE}{name}")
+        for shard in shards():
+            os.utime(shard, (shard.stat().st_mtime - 100,) * 2)
+    groups = {path.parent: path.parent.stat().st_mtime_ns for path in shards()}
+    first, second, third = sorted(groups, key=lambda group: groups[group])
+    (left := first / f".{shards()[0].name}.1.01234567.tmp").write_bytes(b"x" * 99)
+    os.utime(left, (time.time() - 7_200,) * 2)
+    (young := first / f".{shards()[0].name}.2.01234567.tmp").write_bytes(b"x")
+    drawn.ok(f"{SCORE}rnnlm")  # used again
+    limit = size() + 500
+    monkeypatch.setenv("RERANK_CACHE_GB", str(limit / 1e9))
+    drawn.model("codclm", "other", seed=2)
+    drawn.ok(f"{SCORE}other")
+    assert limit * 0.6 < size() <= limit
+    assert [len([*group.glob("*.scores")]) for group in (first, third)] == [DOCUMENTS] * 2
+    assert len([*second.glob("*.scores")]) < DOCUMENTS
+    assert (left.exists(), young.exists()) == (False, True)  # of a dead writer, and of a live one
+    assert recalled(drawn.ok(f"{SCORE}other")) == DOCUMENTS  # what was written last is kept
+
+
+def test_documents_with_more_scores_than_the_limit_are_told_and_smaller_ones_kept(
+    drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn.ok(PLAIN)
+    sizes = sorted(path.stat().st_size for path in shards())
+    drawn.ok("cache clear")
+    monkeypatch.setenv("RERANK_CACHE_GB", str((sizes[-1] - 1) / 1e9))
+    found = drawn.ok(PLAIN)
+    assert "1 x document with more scores than the cache may hold, not kept; raise" in found.err
+    assert shards() != []
+    assert size() < sizes[-1]
+
+
+# Several processes
+
+
+@pytest.mark.parametrize("model", ["codclm", "ccdclm"])
+def test_two_programs_that_share_a_cold_cache_write_the_bytes_of_one(
+    model: str, drawn: World
+) -> None:
+    _, expected = outputs(drawn, decoding(model, "--deterministic --no-cache"))
+    command = decoding(model)
+    renamed = command
+    for name in OUTPUTS:
+        renamed = renamed.replace(f" {name}", f" other.{name}")
+    for program in [start(command), start(renamed)]:
+        found = program.wait()
+        assert found.exit == 0, found.err
+        assert "damaged" not in found.err
+    assert taken(drawn) == expected
+    assert {name: drawn.content(f"other.{name}") for name in OUTPUTS} == expected
+    assert [path.suffix for path in cache().glob("*/*")] == [".scores"] * DOCUMENTS
+    assert recalled(drawn.ok(command)) == DOCUMENTS

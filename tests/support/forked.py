@@ -1,0 +1,109 @@
+"""`rerank` in a fork of the test's process, which has loaded torch, and signals at its n-th write.
+
+A fork cannot train: torch's autograd refuses to run in the child of a process that used it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryFile
+from typing import IO, Any, NoReturn
+
+import pytest
+from support.world import Outcome, entry_point
+
+SECONDS = 120  # after which a fork that hangs is ended
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A `rerank` that runs, and the files of its standard output and error."""
+
+    process: int
+    streams: tuple[IO[bytes], IO[bytes]]
+
+    def wait(self) -> Outcome:
+        _, status = os.waitpid(self.process, 0)
+        for stream in self.streams:
+            stream.seek(0)
+        out, err = (stream.read() for stream in self.streams)
+        return Outcome(os.waitstatus_to_exitcode(status), out, err)
+
+
+def start(command: str, at: tuple[int, int] | None = None, **environment: str) -> Fork:
+    """`rerank` in the current folder; `at`: a signal, and the write before which it comes."""
+    streams = TemporaryFile(), TemporaryFile()  # noqa: SIM115
+    entry = entry_point()  # imported before the fork
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that pytest-xdist has
+        process = os.fork()
+    if process:
+        return Fork(process, streams)
+    try:
+        child(shlex.split(command), entry, streams, at, environment)
+    finally:
+        os._exit(70)
+
+
+def child(
+    words: list[str],
+    entry: Callable[[], object],
+    streams: tuple[IO[bytes], IO[bytes]],
+    at: tuple[int, int] | None,
+    environment: dict[str, str],
+) -> NoReturn:
+    signal.alarm(SECONDS)
+    os.environ.update(environment)
+    for number, stream in enumerate(streams, 1):
+        os.dup2(stream.fileno(), number)
+    sys.stdin = open(os.devnull)  # noqa: SIM115
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
+    sys.argv = ["rerank", *words]
+    code: Any = 0
+    with stopped(*at or (0, 0)):
+        try:
+            entry()
+        except SystemExit as end:
+            code = end.code
+    sys.stdout.flush()
+    os._exit(int(code or 0))
+
+
+@contextmanager
+def stopped(number: int, n: int) -> Iterator[None]:
+    """In this context the n-th sync or rename of a file is preceded by a signal to this process.
+
+    Signals have their default handlers at first, also where `nohup` had them ignored.
+    """
+    calls = itertools.count(1)
+
+    def counted(call: Callable[..., None]) -> Callable[..., None]:
+        def falling(*arguments: Any) -> None:
+            if next(calls) == n:
+                os.kill(os.getpid(), number)
+            call(*arguments)
+
+        return falling
+
+    before = {one: signal.getsignal(one) for one in STOPPING}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", counted(os.fsync))
+        patch.setattr(os, "replace", counted(os.replace))
+        for one in STOPPING:
+            signal.signal(
+                one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL
+            )
+        try:
+            yield
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
