@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from support.faults import Changes, Fault
+from support.faults import Changes, Fault, Model
 from support.world import ROOT, Outcome, World
 
 TABLES = sorted(path.stem for path in (Path(__file__).parent / "rows").glob("*.py"))
@@ -21,6 +21,8 @@ def change(world: World, changes: Changes) -> None:
         path = world.folder / name
         if new is None:
             path.unlink()
+        elif isinstance(new, Model):
+            world.model(new.name, name, **new.shape)
         elif callable(new):
             world.write(name, new(path.read_bytes() if path.exists() else b""))
         else:

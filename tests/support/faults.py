@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 Change = Callable[[bytes], bytes]
-Changes = Mapping[str, Change | str | bytes | None]  # by file: new content, or None to remove it
+Changes = Mapping[str, "Change | str | bytes | Model | None"]
+"""By file: new content, or None to remove it; by folder: the model in it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A language model with drawn weights: arguments of `World.model`."""
+
+    name: str
+    shape: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

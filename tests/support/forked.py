@@ -33,10 +33,12 @@ class Fork:
 
     def wait(self) -> Outcome:
         _, status = os.waitpid(self.process, 0)
+        found = []
         for stream in self.streams:
             stream.seek(0)
-        out, err = (stream.read() for stream in self.streams)
-        return Outcome(os.waitstatus_to_exitcode(status), out, err)
+            found.append(stream.read())
+            stream.close()
+        return Outcome(os.waitstatus_to_exitcode(status), *found)
 
 
 def start(command: str, at: tuple[int, int] | None = None, **environment: str) -> Fork:

@@ -148,12 +148,16 @@ def save_models(
 def drawn(name: str, seed: int = 0, **shape: Any) -> tuple[SavedModel, Mapping[str, bytes]]:
     """A model over `WORDS` with drawn weights, and the files of its folder.
 
-    shape: of `config_of`; also `layers` and the like, and `oov_rate`, which the folder states.
+    shape: of `config_of`, as `layers=2`; also `oov_rate`, which the folder states, and `nan`, the
+    name of a parameter that is filled with NaN.
     """
     vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
-    about = {"oov_rate": shape.pop("oov_rate", 0.25)}
+    about, broken = {"oov_rate": shape.pop("oov_rate", 0.25)}, shape.pop("nan", None)
     sizes = {"embed": 6, "hidden": 8, **shape}
     model = enlarged(DocumentLM.seeded(config_of(name, len(vocabulary), **sizes), seed))
+    if broken is not None:
+        with torch.no_grad():
+            model.get_parameter(broken).fill_(torch.nan)
     with TemporaryDirectory() as folder:
         save_model(Path(folder), model, vocabulary, about, side_vocabularies(model))
         files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}

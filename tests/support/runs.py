@@ -8,14 +8,14 @@ from pathlib import Path
 
 from support.world import Outcome, World
 
-OUTPUTS = ("out.txt", "out.json", "out.kbest", "out.trace")
+OUTPUTS = ("out.txt", "out.json", "out.kbest")
 DOCUMENTS = 4  # with candidates, of those that `World.draw` makes
 STOPPED = "finished work kept in the cache: the same command goes on from there"
 
 
 def decoding(model: str, options: str = "--deterministic") -> str:
     """A command that writes all outputs."""
-    outputs = "--out out.txt --summary out.json --kbest-out out.kbest --trace out.trace"
+    outputs = "--out out.txt --summary out.json --kbest-out out.kbest"
     lists = "--kbest dev.kbest --docs dev.docs --weights w.json --device cpu"
     return f"decode {lists} --lm lm={model} {outputs} {options}"
 
