@@ -169,7 +169,7 @@ def open_models(
                 )
             found.append(PmiForm(causal) if name in options.pmi else causal)
             continue
-        saved = open_model(folder, scoring.device)
+        saved = open_model(folder, scoring.device, scoring.threads)
         model = LanguageModel(name, saved, backend(), cache, document_cache=shares.get(name))
         if name in options.pmi and model.order == 0:
             raise UsageError(

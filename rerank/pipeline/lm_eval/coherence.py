@@ -45,7 +45,7 @@ def coherence(
 
     check_names(lms)
     choose_device(device, threads)
-    opened = [(name, folder, open_model(folder, device)) for name, folder in lms]
+    opened = [(name, folder, open_model(folder, device, threads)) for name, folder in lms]
     for _, folder, saved in opened:
         _check(saved, folder)
     found = EvaluationText.read(text, documents, notices)
