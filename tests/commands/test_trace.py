@@ -168,23 +168,3 @@ def test_equal_candidates_are_near_ties_where_scores_may_err(world: World) -> No
     world.ok("decode --kbest k --no-docs one --weights w.json --summary out.json --out out")
     (document,) = world.json("out.json")["documents"]
     assert document["near_ties"] == 0
-
-
-@pytest.mark.parametrize("search", ["auto", "smc --alpha 1"])
-def test_a_document_without_a_possible_path_keeps_its_first_candidates(
-    search: str, world: World
-) -> None:
-    """A score that overflows is −inf; the trace is JSON all the same."""
-    rows = [f"{t} ||| {x} ||| LM0= {-1e300 * (t == 2)} ||| 0" for t in (0, 2) for x in LISTS[t]]
-    world.write("k", [row.replace("2 |||", "1 |||", 1) for row in rows])
-    world.weights("w.json", {"LM0": 1e100})
-    command = "decode --kbest k --no-docs one --weights w.json --out out --trace trace"
-    found = world.ok(f"{command} --search {search}")
-    assert "1 x document in which no possible path was found, left with its first candidates" in (
-        found.err
-    )
-    lines = [json.loads(line) for line in world.lines("trace")]
-    assert choices(lines) == (0, 0)
-    assert lines[1]["total"] is lines[1]["weighted"]["LM0"] is None
-    assert lines[0]["margin"] is not None
-    assert {line["marginals"] for line in lines} == {None}

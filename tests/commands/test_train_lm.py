@@ -303,7 +303,7 @@ def test_the_recipe_of_lin_et_al_trains_the_levels_as_it_says(model: str, world:
 def test_initial_weights_are_those_that_are_asked_for(world: World) -> None:
     still = "--model codclm --recipe paper --embed 6 --hidden 6 --learning-rate 1e-9"
     own, glorot = (
-        trained(world, f"{still} --init {init}", init).model.embedding.weight.abs().max()
+        trained(world, f"{still} --init {init}", init).model.embedding.weight.detach().abs().max()
         for init in ("own", "glorot")
     )
     assert float(own) < 0.1001 < 0.9 < float(glorot) <= 1.0  # √(6 / 6)
@@ -434,6 +434,13 @@ def test_passages_are_measured_by_their_last_sentences(world: World) -> None:
         np.exp(nats / (5 * len(pairs))), rel=1e-4
     )
     assert saved.about["passages"] == 2
+
+
+def test_a_training_that_diverges_is_told(world: World) -> None:
+    wild = "--optimiser sgd --learning-rate 10 --clip 0 --weight-decay 10 --schedule constant"
+    found = world.run(f"{TRAIN} --model codclm --epochs 60 {wild}")
+    assert found.exit == 1
+    assert re.search("lm: training diverged: .*; lower --learning-rate", found.err)
 
 
 # A source side that begins with another model, and models of other packages

@@ -28,7 +28,7 @@ USELESS = [
         "--recurrence gru",
         "late fusion expects a recurrence with a memory cell and an output gate.*GRU; choose lstm",
     ),
-    ("head", "codclm", "--head sparse", "no head 'sparse' is known; there are softmax, classes"),
+    ("head", "codclm", "--head sparse", "'sparse' is not one of 'softmax', 'classes'"),
     (
         "nce-without-noise",
         "codclm",
@@ -94,7 +94,7 @@ USELESS = [
     ("topic-model", "codclm", "--topic-model lda", "'codclm' has no topics, found a model lda"),
 ]
 OF_LIN = [  # equations that leave no room for an option
-    ("embed", "rnnslm", "--embed 4", "'rnnslm' has no embeddings beside its hidden layers"),
+    ("embed", "rnnslm", "--embed 5", "'rnnslm' has no embeddings beside its hidden layers"),
     (
         "recurrence",
         "rnnslm",
@@ -162,7 +162,7 @@ FILES = [
     Fault(
         "95-training-source-of-other-documents",
         f"{BILINGUAL} {SIDE}",
-        "s: expected 12 sentences in 6 documents as in t, found 11; document 1 has 1 .*not 2",
+        "s: expected 12 sentences in 6 documents as in t, found 11 .*document 1 has 1 ",
         {**WITH_SIDE, "s": SOURCES.replace("drei\n", "", 1)},
         3,
         {"s": SOURCES},
@@ -339,21 +339,15 @@ DOCUMENTS = [
         Fault(
             f"82-model-folder-{name}",
             SOUND.replace("--out lm", f"--out {out}"),
-            f"{out}: t is not a folder; name another",
+            message,
             TEXTS,
             2,
             SOUND,
         )
-        for name, out in (("is-a-file", "t"), ("below-a-file", "t/lm"))
-    ),
-    Fault(
-        "97-training-diverges",
-        f"{SOUND} --learning-rate 10 --optimiser sgd --clip 0 --epochs 60 "
-        "--schedule constant --weight-decay 10",
-        "lm: training diverged: .*lower --learning-rate",
-        TEXTS,
-        1,
-        SOUND,
+        for name, out, message in (
+            ("is-a-file", "t", "expected a folder, found the file 't'; name another"),
+            ("below-a-file", "t/lm", "t/lm: t is not a folder; name another"),
+        )
     ),
     Fault(
         "61-ngram-text-with-a-tab",
