@@ -119,9 +119,11 @@ class Hf:
     tokens: int | None = None
     join: str = "newline"
     pmi: bool = False
+    positions: int = 64
 
     def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
-        log_p = causal.definition(causal.save(world.folder / "gpt"), self)
+        folder = causal.save(world.folder / "gpt", positions=self.positions)
+        log_p = causal.definition(folder, self)
         present = {name: [own for own in found if own] for name, found in lists.items()}
 
         def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
@@ -229,7 +231,7 @@ def features(line: str) -> dict[str, float]:
 
 def check_lists(world: World, name: str, paths: dict[str, tuple[int, ...]], values: Values) -> None:
     """The features of a list are those of each candidate in the place of a path's choice."""
-    lines = iter(world.lines(name))
+    lines, names = iter(world.lines(name)), [*world.json("w.json")["weights"]]  # of the options
     for document, path in paths.items():
         for t, own in enumerate(PRESENT[document]):
             for k, text in enumerate(own):
@@ -239,6 +241,7 @@ def check_lists(world: World, name: str, paths: dict[str, tuple[int, ...]], valu
                 line = next(lines)
                 assert line.startswith(f"{number} ||| {text} ||| ")
                 assert features(line) == pytest.approx(truth, abs=1e-3)
+                assert [*features(line)] == names
 
 
 def test_score_writes_the_features_given_the_first_candidates(
@@ -336,3 +339,101 @@ def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_
                 for feature, value in values(one["id"], texts, t).items()
             )
             assert one["score"] == pytest.approx(truth, abs=1e-3)
+
+
+# Windows of models of Hugging Face
+
+
+def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
+    options, values = written(world, DEEP, [Hf(positions=14)])
+    found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    assert re.search(r"\d+ x context longer than the 14 positions of lm", found.err)
+    for line in world.lines("scored"):
+        number, text, *_ = line.split(" ||| ")
+        t = int(number) - 5 * (int(number) > 4)
+        firsts = [own[0] for own in DEEP["x" if int(number) < 5 else "y"]]
+        texts = (*firsts[:t], text)
+        assert features(line)["lm"] == pytest.approx(
+            values("x" if int(number) < 5 else "y", texts, t)["lm"], abs=1e-3
+        )
+    narrow = world.ok(f"score --kbest dev.kbest --docs dev.docs {options},tokens=1 --out scored")
+    assert "longer than" not in narrow.err
+
+
+def test_a_candidate_longer_than_the_positions_is_an_error(world: World) -> None:
+    options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf(positions=20)])
+    long = "it gives light " * 9
+    world.write("dev.kbest", f"0 ||| it ||| LM0= 0 ||| 0\n1 ||| {long}||| LM0= 0 ||| 0\n")
+    found = world.run(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    assert re.search(r"document 'x', sentence 1 .* positions for 20", found.err)
+
+
+def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(
+    world: World,
+) -> None:
+    plain: Lists = {"x": [['he reads "light".', "a lamp"], ["she is old."]]}
+    tokenised: Lists = {"x": [["he reads &quot; light &quot; .", "a lamp"], ["she is old ."]]}
+    found = []
+    for lists, window in ((plain, ""), (tokenised, ",detokenize=en"), (tokenised, "")):
+        options, _ = written(world, lists, [Hf(window)])
+        world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+        found.append([features(line)["lm"] for line in world.lines("scored")])
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    assert found[2] != pytest.approx(found[1], abs=1e-3)
+
+
+# Models in tuning, and the work that they do
+
+
+@pytest.mark.parametrize(
+    ("sources", "options"),
+    [
+        ([Lm("codclm", pmi=True), Lm("ccdclm", "b", shape=LAST)], "--search beam"),
+        ([Lm("codclm", share=0.2), Lm("codclm", "b", shape=LAST)], ""),
+        ([Lm("dclm-right-target")], ""),
+        ([Hf(",sentences=1", 1)], ""),
+    ],
+    ids=["pmi-and-reversed", "document-cache", "next-sentence", "hf"],
+)
+def test_weights_are_tuned_with_models_that_the_weights_file_names(
+    sources: list[Any], options: str, world: World
+) -> None:
+    chosen, _ = written(world, DEEP, sources)
+    names = world.json("w.json")["weights"].keys()
+    world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
+    lists = f"--kbest dev.kbest --docs dev.docs {chosen}"
+    world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --out tuned.json {options}")
+    found = world.json("tuned.json")
+    assert found["weights"].keys() == names
+    models = found["provenance"]["models"]
+    for source in sources:
+        if isinstance(source, Lm):
+            own = models[source.name]
+            assert (own["folder"], own.get("pmi", False)) == (source.name, source.pmi)
+            assert own.get("document_cache", 0.0) == (
+                source.share or own.get("document_cache", 0.0)
+            )
+        else:
+            assert models["lm"]["folder"] == f"hf:gpt{source.window}"
+    assert len({own["digest"] for own in models.values()}) == len(sources)
+    world.ok(f"decode {lists} --weights tuned.json --out out")
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "rnnslm"])
+def test_beginnings_that_candidates_share_are_read_once(name: str, world: World) -> None:
+    """Those of the whole corpus where states see no context, else of each list in its context."""
+    options, _ = written(world, DEEP, [Lm(name)])
+    found = world.ok(
+        f"score --kbest dev.kbest --docs dev.docs {options} --out scored -v --no-cache"
+    )
+    beginnings = [
+        {tuple(text.split()[:n]) for text in own for n in range(len(text.split()) + 1)}
+        for lists in DEEP.values()
+        for own in lists
+    ]
+    nodes = (
+        len(set().union(*beginnings)) if name in ("rnnlm", "codclm") else sum(map(len, beginnings))
+    )
+    tokens = sum(len(text.split()) + 1 for lists in DEEP.values() for own in lists for text in own)
+    assert f"lm: {nodes:,} trie nodes ({tokens / nodes:.2f} tokens a node)" in found.err
+    assert f"lm: {tokens} tokens scored in " in found.err

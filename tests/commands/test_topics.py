@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from support.runs import replaced_everywhere
 from support.texts import documents_of
 from support.world import World
+
+from lm.checkpoint import load_model
+from lm.composition import TOPIC_MODELS
 
 THINGS = (["lamp", "light", "oil", "wick", "flame"], ["boat", "oar", "sail", "mast", "keel"])
 LEARN = "topics learn text --topics-number 2 --out model -q"
@@ -31,9 +39,37 @@ def texts(world: World) -> None:
         world.write(f"{name}.labels", [x for one in own for x in (*("ab"[t] for t in one), "")])
 
 
-@pytest.mark.parametrize("kind", ["kmeans", "lda"])
+@pytest.fixture(params=["stand-in", "kmeans", "lda"])
+def kind(request: pytest.FixtureRequest, world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A learner of topics; one that needs no scikit-learn stands in for k-means."""
+    if request.param != "stand-in":
+        pytest.importorskip("sklearn")
+        return str(request.param)
+    world.run(
+        LEARN.replace("--out model", "--out /")
+    )  # what is imported late must be there to be replaced
+    monkeypatch.setitem(TOPIC_MODELS, "kmeans", two_clusters)
+    with_sklearn(monkeypatch, True)
+    return "kmeans"
+
+
+def with_sklearn(patch: pytest.MonkeyPatch, there: bool) -> None:
+    """Have `rerank` find scikit-learn, or not."""
+    found = SimpleNamespace() if there else None
+    replaced_everywhere(
+        patch, find_spec, lambda name: found if name == "sklearn" else find_spec(name)
+    )
+
+
+def two_clusters(counts: Any, topics: int, seed: int) -> tuple[NDArray[np.float64], ...]:
+    """Texts that share a rare word with the first one, and the others: frequencies of words."""
+    dense = np.asarray(counts.toarray() if hasattr(counts, "toarray") else counts) > 0
+    rare = dense & ~dense.all(axis=0)
+    near = (rare & rare[0]).any(axis=1)
+    return np.stack([dense[near].mean(axis=0), dense[~near].mean(axis=0)], axis=1), np.zeros(2)
+
+
 def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: World) -> None:
-    pytest.importorskip("sklearn")
     none, *found = world.ok(f"{LEARN} --topic-model {kind} --format json").json["topics"]
     assert none == {"label": "0", "sentences": 0, "words": []}
     assert [one["sentences"] for one in found] == [80, 80]
@@ -51,28 +87,48 @@ def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: Wor
     assert "oar" in world.ok(LEARN.replace("--out model -q", "--out again")).out
 
 
-def test_learning_again_with_a_seed_gives_the_same_files(world: World) -> None:
-    pytest.importorskip("sklearn")
-    for out in ("model", "again"):
-        world.ok(LEARN.replace("--out model", f"--out {out}"))
-    found = world.files()
-    assert {found[name] for name in found if name.startswith("model/")} == {
-        found[name] for name in found if name.startswith("again/")
-    }
-    assert {name.rpartition(".")[2] for name in found if name.startswith("model/")} == {
-        "json",
-        "safetensors",
-    }
-
-
-def test_without_scikit_learn_the_message_names_the_extra(
-    world: World, monkeypatch: pytest.MonkeyPatch
+def test_learning_again_gives_the_same_files_and_an_altered_folder_is_refused(
+    kind: str, world: World
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = world.run(LEARN)
-    if found.exit == 0:
-        pytest.skip("find_spec was imported before")
-    assert "pip install 'rerank-mt[topics]'" in found.err
+    for out in ("model", "again"):
+        world.ok(LEARN.replace("--out model", f"--out {out} --topic-model {kind}"))
+    found = world.files()
+    folders = [{found[x] for x in found if x.startswith(f"{out}/")} for out in ("model", "again")]
+    assert folders[0] == folders[1]
+    content = world.json("model/topics.json")
+    for change, message in (
+        ({"topics": 3}, "expected weights of 3 topics and 14 words, found 2 and 14"),
+        ({"words": None}, "expected weights of 2 topics and None words, found 2 and 14"),
+        ({"vocabulary": "x"}, "expected a vocabulary's digest, found 'x'"),
+        ({"shards": []}, "found other tensors; learn it again"),
+    ):
+        world.write("model/topics.json", json.dumps(content | change))
+        refused = world.run(f"{LABEL} text")
+        assert (refused.exit, message in refused.err) == (3, True), refused.err
+
+
+def test_a_model_with_topics_is_trained_and_keeps_them(kind: str, world: World) -> None:
+    options = "--model clstm-prevsent-sentseg --topics-number 2 --embed 4 --hidden 6 --epochs 1"
+    world.ok(f"train-lm --train text --valid text {options} --topic-model {kind} --out lm -q")
+    saved = load_model(world.folder / "lm")
+    topics: Any = saved.model.context.topics
+    assert topics.terms.shape == (len(saved.vocabulary), 3)
+    assert saved.model.config.topics_number == 2
+    of = topics.terms[[saved.vocabulary.ids[own[0].encode()] for own in THINGS], 1:].argmax(dim=1)
+    assert sorted(of.tolist()) == [0, 1]  # a lamp and a boat are of different topics
+    found = world.ok("perplexity --lm lm text --format json -q").json
+    assert found["perplexity"] == pytest.approx(saved.about["valid_perplexity"], rel=1e-6)
+
+
+@pytest.mark.parametrize("command", [LEARN, "train-lm --train text --valid text --out lm"])
+def test_without_scikit_learn_the_message_names_the_extra(
+    command: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = " --model clstm-prevsent" * ("train-lm" in command)
+    world.run(command + options)  # what is imported late must be there to be replaced
+    with_sklearn(monkeypatch, False)
+    found = world.run(command + options)
+    assert (found.exit, "pip install 'rerank-mt[topics]'" in found.err) == (2, True)
 
 
 # Predictors of the topic of the next sentence

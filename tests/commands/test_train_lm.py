@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +20,7 @@ from support.world import World
 
 from lm.checkpoint import SavedModel, load_model
 from lm.composition import Composition
+from lm.training.recipes import STRONG
 from lm.zoo import ZOO
 
 OWN = Composition("lm.contexts.bag:BagOfWords", "lm.fusions:Output", "", "", order=1)
@@ -434,6 +437,34 @@ def test_passages_are_measured_by_their_last_sentences(world: World) -> None:
         np.exp(nats / (5 * len(pairs))), rel=1e-4
     )
     assert saved.about["passages"] == 2
+
+
+def test_a_model_that_cannot_be_saved_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def full(source: str, target: str) -> None:
+        if "lm/" in str(target):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    found = world.run(f"{TRAIN} --model rnnlm")
+    assert found.exit == 1
+    assert "lm: the model cannot be saved: no space left on device" in found.err
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_the_help_says_the_value_of_the_strong_recipe(name: str, world: World) -> None:
+    text = " ".join(world.ok("train-lm --help").out.split())
+    flags = {"min_count": "vocab-min-count", "vocabulary": "vocab", "initialisation": "init"}
+    flag = flags.get(name, name.replace("_", "-"))
+    entry = re.search(rf" --{flag}[ /\[].*?\[default: ([^;\]]*)", text)
+    assert entry is not None
+    value = STRONG[name]
+    shown = {True: "tied"}.get(value, value) if isinstance(value, bool) else value
+    assert entry[1] == (f"{shown:g}" if isinstance(shown, float) else str(shown))
 
 
 def test_a_training_that_diverges_is_told(world: World) -> None:

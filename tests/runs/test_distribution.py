@@ -125,10 +125,8 @@ def torchrun(command: str, number: int, kill: int | None = None) -> list[Fork]:
         start(
             command,
             (signal.SIGKILL, 1) if rank == kill else None,
-            **common,
-            **sizes,
-            RANK=str(rank),
-            LOCAL_RANK=str(rank),
+            None,
+            **{**common, **sizes, "RANK": str(rank), "LOCAL_RANK": str(rank)},
         )
         for rank in range(number)
     ]

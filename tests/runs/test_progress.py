@@ -10,12 +10,13 @@ import os
 import pty
 import re
 import signal
-import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
-from support.runs import decoding, shards
+from support.forked import start
+from support.runs import decoding, recalled, replaced_everywhere
 from support.texts import TRAIN, with_texts
 from support.world import World
 
@@ -23,10 +24,7 @@ from support.world import World
 def with_clock(patch: pytest.MonkeyPatch, real: Callable[[], float], step: float) -> None:
     """Have a clock advance by so many seconds whenever `rerank` asks for it."""
     times = itertools.count(1000.0, step)
-    for module in [one for name, one in sys.modules.items() if name.startswith("rerank")]:
-        for name, value in vars(module).copy().items():
-            if value is real:
-                patch.setattr(module, name, lambda: next(times))
+    replaced_everywhere(patch, real, lambda: next(times))
 
 
 @pytest.fixture
@@ -90,26 +88,28 @@ def test_parts_of_the_time_add_up_to_the_whole(
     assert all(float(value) > 0 for value in named.values())
 
 
-def test_a_bar_is_drawn_on_a_terminal_and_a_closed_terminal_stops_the_run(drawn: World) -> None:
-    """Messages and the bar have nowhere to go then: 75, the work so far in the cache."""
-    names = "".join(chr(97 + n // 2) for n in range(400))
-    drawn.draw(documents=names, gaps=())
+def test_a_terminal_gets_a_bar_that_leaves_no_line(drawn: World) -> None:
     master, slave = pty.openpty()
-    program = drawn.start(
-        decoding("codclm"),
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-        env={"OMP_NUM_THREADS": "1"},
-    )
+    program = start(decoding("codclm"), terminal=slave)
     os.close(slave)
     shown = b""
-    while b"scor" not in shown and b"%|" not in shown and program.poll() is None:
-        shown += os.read(master, 1 << 16)
-    before = {*os.listdir()}
+    with suppress(OSError):  # at the end of the program
+        while piece := os.read(master, 1 << 16):
+            shown += piece
     os.close(master)
-    program.send_signal(signal.SIGHUP)
-    assert program.wait(60) in (75, 143)
-    assert not {name for name in {*os.listdir()} - before if not name.endswith(".tmp")}
-    assert b"%|" in shown or shards() is not None
+    assert program.wait().exit == 0
+    assert b"%|" in shown
+    assert not any(b"%|" in line.rpartition(b"\r")[2] for line in shown.split(b"\r\n"))
+
+
+def test_a_closed_terminal_stops_the_run_and_keeps_what_was_scored(drawn: World) -> None:
+    """Messages and the bar have nowhere to go then."""
+    before = drawn.files()
+    master, slave = pty.openpty()
+    program = start(decoding("codclm"), (signal.SIGSTOP, 3), slave)
+    os.close(slave)
+    os.waitpid(program.process, os.WUNTRACED)  # stopped where the third shard is written
+    os.close(master)  # SIGHUP, and SIGCONT
+    assert program.wait().exit == 75
+    assert drawn.files() == before
+    assert recalled(drawn.ok(decoding("codclm"))) >= 2

@@ -5,13 +5,15 @@ A fork cannot train: torch's autograd refuses to run in the child of a process t
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shlex
 import signal
 import sys
+import termios
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryFile
@@ -41,8 +43,17 @@ class Fork:
         return Outcome(os.waitstatus_to_exitcode(status), *found)
 
 
-def start(command: str, at: tuple[int, int] | None = None, **environment: str) -> Fork:
-    """`rerank` in the current folder; `at`: a signal, and the write before which it comes."""
+def start(
+    command: str,
+    at: tuple[int, int] | None = None,
+    terminal: int | None = None,
+    **environment: str,
+) -> Fork:
+    """`rerank` in the current folder.
+
+    at: a signal, and the write before which it comes; terminal: a descriptor of one, which becomes
+    the process's own and its standard output and error.
+    """
     streams = TemporaryFile(), TemporaryFile()  # noqa: SIM115
     entry = entry_point()  # imported before the fork
     with warnings.catch_warnings():
@@ -51,7 +62,11 @@ def start(command: str, at: tuple[int, int] | None = None, **environment: str) -
     if process:
         return Fork(process, streams)
     try:
-        child(shlex.split(command), entry, streams, at, environment)
+        if terminal is not None:
+            os.setsid()
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        descriptors = [one.fileno() if terminal is None else terminal for one in streams]
+        child(shlex.split(command), entry, descriptors, at, environment)
     finally:
         os._exit(70)
 
@@ -59,14 +74,14 @@ def start(command: str, at: tuple[int, int] | None = None, **environment: str) -
 def child(
     words: list[str],
     entry: Callable[[], object],
-    streams: tuple[IO[bytes], IO[bytes]],
+    descriptors: Sequence[int],
     at: tuple[int, int] | None,
     environment: dict[str, str],
 ) -> NoReturn:
     signal.alarm(SECONDS)
     os.environ.update(environment)
-    for number, stream in enumerate(streams, 1):
-        os.dup2(stream.fileno(), number)
+    for number, descriptor in enumerate(descriptors, 1):
+        os.dup2(descriptor, number)
     sys.stdin = open(os.devnull)  # noqa: SIM115
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     sys.argv = ["rerank", *words]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
+import pytest
 from support.world import Outcome, World
 
 OUTPUTS = ("out.txt", "out.json", "out.kbest")
@@ -47,3 +49,11 @@ def recalled(outcome: Outcome) -> int:
     """Documents from the cache."""
     found = re.search(r"lm: (\d+) documents from the cache", outcome.err)
     return int(found[1]) if found else 0
+
+
+def replaced_everywhere(patch: pytest.MonkeyPatch, real: object, other: object) -> None:
+    """Put something in the place of a function of another package wherever `rerank` imported it."""
+    for module in [one for name, one in sys.modules.items() if name.startswith("rerank")]:
+        for name, value in vars(module).copy().items():
+            if value is real:
+                patch.setattr(module, name, other)
