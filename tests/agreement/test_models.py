@@ -290,28 +290,27 @@ def test_decode_finds_the_best_of_all_paths_and_writes_features_given_it(
 
 DEEP = {
     "x": [
-        ["the lamp is lit", "a lamp burns", "it", "one burns light"],
-        ["it gives light", "she gives light", "no one", "no"],
-        ["", "no one", "it burns", "the light"],
-        ["the lamp", "she", "is the lamp lit", "a a a"],
-        ["it is", "she is", "one is", "the one"],
+        ["the lamp is lit", "it", "one burns light"],
+        ["it gives light", "no one", "no"],
+        ["", "no one", "it burns"],
+        ["the lamp", "she", "a a a"],
     ],
-    "y": [["no one", "she"], ["the light burns", "it", "it"], ["is", "a lamp"]],
+    "y": [["no one", "she"], ["the light", "it", "it"], ["is", "a lamp"]],
 }
 MEAN = "survivors --merge mean --alpha 0.5"
 # means of bags and of states to attend to do not exist
-CAUSAL = ("beam --beam 1", "sweeps --block 2", "smc --particles 9 --alpha 0.5", MEAN, "beam")
-SWEEPS = ("sweeps --horizon 0", "sweeps --gibbs 2 --alpha 0.5 --beam 3", "sweeps --block 3")
+CAUSAL = ("beam --beam 1", "smc --particles 9 --alpha 0.5", "sweeps --block 2")
+SWEEPS = ("sweeps --horizon 0", "sweeps --gibbs 1 --alpha 0.5 --beam 3")
 SEARCHED: dict[str, tuple[Lm | Hf, tuple[str, ...]]] = {
-    "last-state": (Lm("ccdclm"), CAUSAL),
-    "carried-state": (Lm("drnnlm", pmi=True), CAUSAL),
-    "sentence-level": (Lm("hrnnlm", shape=LAST), CAUSAL),
-    "attention": (Lm("adclm"), (*CAUSAL[:3], CAUSAL[-1])),
-    "bags": (Lm("rnnslm"), (*CAUSAL[:3], CAUSAL[-1])),
-    "order-1-in-passes": (Lm("rlm-bow-ef-1"), CAUSAL[:3]),
-    "document-cache": (Lm("codclm", share=0.3), CAUSAL[:3]),
+    "last-state": (Lm("ccdclm"), (*CAUSAL, MEAN)),
+    "carried-state": (Lm("drnnlm", pmi=True), (MEAN, *CAUSAL)),
+    "sentence-level": (Lm("hrnnlm", shape=LAST), (*CAUSAL[:2], MEAN)),
+    "attention": (Lm("adclm"), CAUSAL),
+    "bags": (Lm("rnnslm"), CAUSAL),
+    "order-1-in-passes": (Lm("rlm-bow-ef-1"), CAUSAL),
+    "document-cache": (Lm("codclm", share=0.3), CAUSAL),
     "next-sentence": (Lm("dclm-right-target"), SWEEPS),
-    "hf": (Hf(), CAUSAL[:3]),
+    "hf": (Hf(), CAUSAL),
 }
 
 
@@ -345,16 +344,16 @@ def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_
 
 
 def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
-    options, values = written(world, DEEP, [Hf(positions=14)])
+    options, values = written(world, DEEP, [Hf(positions=12)])
     found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
-    assert re.search(r"\d+ x context longer than the 14 positions of lm", found.err)
+    assert re.search(r"\d+ x context longer than the 12 positions of lm", found.err)
     for line in world.lines("scored"):
         number, text, *_ = line.split(" ||| ")
-        t = int(number) - 5 * (int(number) > 4)
-        firsts = [own[0] for own in DEEP["x" if int(number) < 5 else "y"]]
+        t = int(number) - 4 * (int(number) > 3)
+        firsts = [own[0] for own in DEEP["x" if int(number) < 4 else "y"]]
         texts = (*firsts[:t], text)
         assert features(line)["lm"] == pytest.approx(
-            values("x" if int(number) < 5 else "y", texts, t)["lm"], abs=1e-3
+            values("x" if int(number) < 4 else "y", texts, t)["lm"], abs=1e-3
         )
     narrow = world.ok(f"score --kbest dev.kbest --docs dev.docs {options},tokens=1 --out scored")
     assert "longer than" not in narrow.err

@@ -85,7 +85,6 @@ def write_colours(world: World) -> None:
 @pytest.mark.parametrize(
     ("model", "kind", "file"),
     [
-        ("dclm-bilingual --encoder bag", "source", "source"),
         ("dclm-bilingual-decoupled --encoder bag", "source", "source"),
         ("clstm-given-topic", "topics", "topics"),
         ("dclm-projection --encoder bag", "relations", "relations"),

@@ -43,12 +43,9 @@ def alone(world: World, command: str) -> dict[str, bytes]:
 
 
 @every_command
-@pytest.mark.parametrize("order", [(3, 1, 2), (2, 2, 1, 3)], ids=str)
-def test_shards_in_any_order_lead_to_the_bytes_of_one_process(
-    order: tuple[int, ...], command: str, drawn: World
-) -> None:
+def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, drawn: World) -> None:
     expected = alone(drawn, command)
-    for number in order:
+    for number in (2, 2, 1, 3):
         found = drawn.ok(command, "--shard", f"{number}/3")
         assert f"\nshard {number}/3: the scores are in the cache\n" in found.err
         assert taken(drawn) == {}
@@ -59,7 +56,7 @@ def test_shards_in_any_order_lead_to_the_bytes_of_one_process(
 
 
 @pytest.mark.parametrize("model", ["rnnlm", "codclm", "ccdclm"])
-@pytest.mark.parametrize("total", [1, 2, 3, 7])
+@pytest.mark.parametrize("total", [2, 7])
 def test_documents_are_dealt_by_cost_the_dearest_first_to_the_shard_of_least_cost(
     model: str, total: int, drawn: World
 ) -> None:

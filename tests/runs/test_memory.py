@@ -100,7 +100,7 @@ def test_features_of_documents_are_known_by_name_in_any_order() -> None:
 
 def test_documents_are_read_as_they_are_decoded(world: World) -> None:
     """A fault at the end of a long list is found when the reading comes to it."""
-    n, words = 3000, "word " * 400
+    n, words = 900, "word " * 400
     lines = [f"{t} ||| {words}{k} ||| x= {k} ||| 0" for t in range(n) for k in (1, 2)]
     world.write("long", [*lines, "not a line"])
     world.write("docs", range(n))

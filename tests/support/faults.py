@@ -45,6 +45,14 @@ class Fault:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+def table(text: str, changes: Changes, exit: int = 2) -> list[Fault]:
+    """A fault a line, `name | command | message | cure`; the command of a cure may be missing."""
+    return [
+        Fault(name, command, message, changes, exit, cure[0] if cure else None)
+        for name, command, message, *cure in (row.split(" | ") for row in text.strip().split("\n"))
+    ]
+
+
 # Changes of a file
 
 

@@ -93,7 +93,17 @@ def child(
         except SystemExit as end:
             code = end.code
     sys.stdout.flush()
+    save_coverage()
     os._exit(int(code or 0))
+
+
+def save_coverage() -> None:
+    """Write what coverage.py measured in this process into a file of its own, if it measures."""
+    package: Any = sys.modules.get("coverage")
+    measured = package and package.Coverage.current()
+    if measured and measured.get_option("run:parallel"):
+        measured.stop()
+        measured.save()
 
 
 @contextmanager

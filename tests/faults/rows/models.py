@@ -4,475 +4,270 @@ from __future__ import annotations
 
 import json
 
-from support.faults import Changes, Fault, Model, line, replaced
+from support.faults import Changes, Fault, Model, line, replaced, table
 
 LISTS = "--kbest dev.kbest --docs dev.docs"
-DECODE = f"decode {LISTS} --weights w.ini --default-weight 0.5 --out -"
-SCORE = f"score {LISTS} --out - --lm lm=lm"
-OF_CONTEXT, PLAIN = Model("codclm"), Model("rnnlm")
+D = f"decode {LISTS} --weights w.ini --default-weight 0.5 --out -"
+SCORE = f"score {LISTS} --out -"
+S, DL = f"{SCORE} --lm lm=lm", f"{D} --lm lm=lm"
+OF_CONTEXT, PLAIN, NEXT = Model("codclm"), Model("rnnlm"), Model("dclm-right-target")
 TURNED = Model("codclm", {"reverse_documents": True})
-NEXT = Model("dclm-right-target")
-BOTH, SOURCE = Model("dclm-bilingual-decoupled"), "--source dev.src"
-ITEM = {"context": ["the lamp"], "right": "it burns", "wrong": ["it gives"]}
-ITEMS = json.dumps(ITEM) + "\n" + json.dumps(ITEM) + "\n"
+BOTH, RST = Model("dclm-bilingual-decoupled"), Model("dclm-rst")
+FORWARD: Changes = {"lm": OF_CONTEXT}
 
+# Options
 
-def refused(
-    name: str, command: str, message: str, cure: str | None, model: Model = OF_CONTEXT
-) -> Fault:
-    """A usage error of a command that runs once the words of the cure are in place of it."""
-    return Fault(f"66-{name}", command, message, {"lm": model}, 2, cure)
-
-
-OPTIONS = [
-    refused("pmi-of-none", f"{SCORE} --pmi other", "--pmi other: .* NAME of an --lm .*lm", SCORE),
-    refused(
-        "pmi-twice", f"{SCORE} --pmi lm --pmi lm", "--pmi lm: given twice", f"{SCORE} --pmi lm"
-    ),
-    refused(
-        "pmi-without-context",
-        f"{SCORE} --pmi lm",
-        "is a model without context, whose PMI is always 0; leave the option",
-        SCORE,
-        PLAIN,
-    ),
-    refused(
-        "pmi-of-a-taken-name",
-        f"{SCORE} --pmi lm --lm lmpmi=lm",
-        "--lm lmpmi=lm: the name is taken by another --lm",
-        f"{SCORE} --pmi lm --lm other=lm",
-    ),
-    refused("pmi-next", f"{SCORE} --pmi lm", "--pmi lm: lm is a model that is given", SCORE, NEXT),
-    Fault(
-        "66-pmi-of-a-label",
-        f"{SCORE} --pmi lm",
-        "--pmi lm: dev.kbest already has a feature 'lmnull'; choose another NAME",
-        {"lm": OF_CONTEXT, "dev.kbest": replaced("WP0=", "lmnull=")},
-        2,
-        f"{SCORE} --lm other=lm --pmi other".replace("--lm lm=lm ", ""),
-    ),
-    refused(
-        "document-cache-of-none",
-        f"{SCORE} --document-cache other=0.1",
-        "--document-cache other: expected the NAME of an --lm",
-        f"{SCORE} --document-cache lm=0.1",
-    ),
-    refused(
-        "document-cache-twice",
-        f"{SCORE} --document-cache lm --document-cache lm=0.2",
-        "--document-cache lm: given twice",
-        f"{SCORE} --document-cache lm",
-    ),
-    *(
-        refused(
-            f"document-cache-{name}",
-            f"{SCORE} --document-cache lm={share}",
-            message,
-            f"{SCORE} --document-cache lm=0.5",
-        )
-        for name, share, message in (
-            ("of-nothing", "0", "0.0 is not in the range 0<x<1"),
-            ("alone", "1", "1.0 is not in the range 0<x<1"),
-            ("of-a-word", "x", "expected a finite decimal number, found 'x'"),
-        )
-    ),
-    *(
-        Fault(
-            f"66-document-cache-scorer-{name}",
-            f"score {LISTS} --out - --scorer used=document-cache:{share}",
-            f"expected a weight of the document cache above 0 and below 1, found '{share}'",
-            {},
-            2,
-            f"score {LISTS} --out - --scorer used=document-cache:0.5",
-        )
-        for name, share in (("large", "1"), ("nan", "nan"), ("underscore", "0_5"))
-    ),
-    *(
-        Fault(f"66-name-{n}", f"score {LISTS} --out - --lm {name}=lm", message, {"lm": PLAIN}, 2)
-        for n, name, message in (
-            ("begins-with-a-digit", "2lm", "letters and digits that begins with a letter"),
-            ("underscore", "l_m", "letters and digits that begins with a letter"),
-            ("accent", "lé", "letters and digits that begins with a letter"),
-            ("of-the-total", "total", "'total' is the list's total"),
-        )
-    ),
-    *(
-        Fault(
-            f"66-name-taken-{n}",
-            f"score {LISTS} --out - {options}",
-            f"{taken}: the name is taken by another --{other}",
-            {"lm": PLAIN, "m": "0\n" * 9},
-            2,
-            f"score {LISTS} --out - --lm a=lm --lm b=lm --scores c=m",
-        )
-        for n, options, taken, other in (
-            ("twice", "--lm lm=lm --lm lm=lm", "--lm lm=lm", "lm"),
-            ("unknown-words", "--lm lm=lm --lm lmoov=lm", "--lm lmoov=lm", "lm"),
-            ("of-scores", "--lm qe=lm --scores qeoov=m", "--scores qeoov=m", "lm"),
-        )
-    ),
-    refused(
-        "mean-of-memories",
-        f"{DECODE} --lm lm=lm --search survivors --merge mean --alpha 1",
-        "states of this problem have no mean; merge by max or sample",
-        f"{DECODE} --lm lm=lm --search survivors --merge max --alpha 1",
-        Model("adclm"),
-    ),
-    *(
-        refused(
-            f"next-sentence-for-{search}",
-            f"{DECODE} --lm lm=lm --search {search} --alpha 1".replace(
-                " --alpha 1" if search in ("beam", "viterbi") else "?", ""
-            ),
-            rf"--search {search}: {search} does not serve .* decoders that fit: sweeps, which",
-            f"{DECODE} --lm lm=lm --search sweeps",
-            NEXT,
-        )
-        for search in ("beam", "viterbi", "smc")
-    ),
-    refused(
-        "both-directions-for-beam",
-        f"{DECODE} --lm a=lm --lm b=lm2 --search beam",
-        "beam does not serve scores that depend on later sentences.* decoders that fit: sweeps",
-        None,
-        Model("ccdclm"),
-    ),
-]
-OPTIONS[-1] = Fault(
-    "66-both-directions-for-beam",
-    OPTIONS[-1].command,
-    OPTIONS[-1].message,
-    {"lm": Model("ccdclm"), "lm2": Model("ccdclm", {"reverse_documents": True})},
-    2,
-    f"{DECODE} --lm a=lm --lm b=lm2",
+OPTIONS = table(
+    f"""
+66-pmi-of-none | {S} --pmi other | --pmi other: .* NAME of an --lm .*lm | {S}
+66-pmi-twice | {S} --pmi lm --pmi lm | --pmi lm: given twice | {S} --pmi lm
+66-pmi-of-a-taken-name | {S} --pmi lm --lm lmpmi=lm | lmpmi=lm: the name is taken | {S}
+66-document-cache-of-none | {S} --document-cache no=0.1 | cache no: expected the NAME | {S}
+66-document-cache-twice | {S} --document-cache lm --document-cache lm=0.2 | given twice | {S}
+66-document-cache-of-0 | {S} --document-cache lm=0 | 0.0 is not in the range 0<x<1 | {S}
+66-document-cache-of-1 | {S} --document-cache lm=1 | 1.0 is not in the range 0<x<1 | {S}
+66-document-cache-of-x | {S} --document-cache lm=x | expected a finite decimal | {S}
+66-name-of-a-digit | {SCORE} --lm 2lm=lm | letters and digits that begins with a letter | {S}
+66-name-with-underscore | {SCORE} --lm l_m=lm | letters and digits that begins with a letter | {S}
+66-name-with-accent | {SCORE} --lm lé=lm | letters and digits that begins with a letter | {S}
+66-name-of-the-total | {SCORE} --lm total=lm | 'total' is the list's total | {S}
+66-name-twice | {S} --lm lm=lm | --lm lm=lm: the name is taken by another --lm | {S}
+66-name-of-unknown-words | {S} --lm lmoov=lm | lmoov=lm: the name is taken | {S}
+66-name-of-scores | {S} --scores lmoov=m | lmoov=m: the name is taken by another --lm | {S}
+""",
+    {**FORWARD, "m": "0\n" * 9},
 )
-
+OPTIONS += table(
+    f"66-pmi-without-context | {S} --pmi lm | without context, whose PMI is always 0; leave | {S}",
+    {"lm": PLAIN},
+)
+OF_CACHE, ABOVE = (
+    f"{SCORE} --scorer u=document-cache",
+    "expected a weight .* above 0 and below 1, found",
+)
+OPTIONS += table(
+    f"""
+66-document-cache-alone | {OF_CACHE}:1 | {ABOVE} '1' | {OF_CACHE}:0.5
+66-document-cache-nan | {OF_CACHE}:nan | {ABOVE} 'nan' | {OF_CACHE}:0.5
+66-document-cache-underscore | {OF_CACHE}:0_5 | {ABOVE} '0_5' | {OF_CACHE}:0.5
+""",
+    {},
+)
+SWEEPS = "does not serve .* decoders that fit: sweeps, which"
+OPTIONS += table(
+    f"""
+66-next-sentence-pmi | {S} --pmi lm | --pmi lm: lm is a model that is given the next sentence | {S}
+69-next-sentence-for-beam | {DL} --search beam | --search beam: beam {SWEEPS} | {DL} --search sweeps
+69-next-sentence-for-smc | {DL} --search smc --alpha 1 | --search smc: smc {SWEEPS} | {DL}
+""",
+    {"lm": NEXT},
+)
+MEAN = f"{DL} --search survivors --alpha 1"
+OPTIONS += table(
+    f"69-mean-of-memories | {MEAN} --merge mean | have no mean; merge by max or sample | {MEAN}",
+    {"lm": Model("adclm")},
+)
+TWO, LABEL = (
+    f"{D} --lm a=lm --lm b=lm2",
+    "--pmi lm: dev.kbest already has a feature 'lmnull'; choose",
+)
+OPTIONS += table(
+    f"69-both-directions-for-beam | {TWO} --search beam | beam {SWEEPS.split(',')[0]} | {TWO}",
+    {"lm": Model("ccdclm"), "lm2": Model("ccdclm", {"reverse_documents": True})},
+)
+NULL: Changes = {**FORWARD, "dev.kbest": replaced("WP0=", "lmnull=")}
+OPTIONS.append(Fault("66-pmi-of-a-label", f"{S} --pmi lm", LABEL, NULL, 2, S))
 
 # Models that a command cannot use
 
-
-def useless(name: str, command: str, message: str, model: Model, cure: Changes | None) -> Fault:
-    files: Changes = {"lm": model, "text": "it is\nthe ___\n", "items": ITEMS}
-    return Fault(f"62-{name}", command, message, files, 2, cure)
-
-
+ITEM = {"context": ["the lamp"], "right": "it burns", "wrong": ["it gives"]}
+TEXTS = {"text": "it is\nthe ___\n", "items": (json.dumps(ITEM) + "\n") * 2}
 CLOZE, CONTRASTIVE = "cloze --lm lm text", "lm-eval contrastive --lm lm items"
-FORWARD: Changes = {"lm": OF_CONTEXT}
-COMMANDS = [
-    *(
-        useless(f"reversed-for-{command.split()[0]}", command, message, TURNED, FORWARD)
-        for message in (
-            "reads documents from the last sentence to the first.* --reverse-documents",
-        )
-        for command in (CLOZE, CONTRASTIVE)
-    ),
-    *(
-        useless(f"next-for-{name}", command, message, NEXT, FORWARD)
-        for name, command, message in (
-            ("sample", "sample --lm lm", "the model is given the next sentence, which rerank sam"),
-            ("cloze", CLOZE, "the model is given the next sentence, which rerank cloze"),
-            ("contrastive", CONTRASTIVE, "given the next sentence, which rerank lm-eval contras"),
-        )
-    ),
-    useless(
-        "bags-for-sample", "sample --lm lm", "bags of words, without order", Model("rnnslm"), {}
-    ),
-    useless(
-        "source-for-sample", "sample --lm lm", "which rerank sample does not read", BOTH, FORWARD
-    ),
-    useless(
+LAST = "reads documents from the last sentence to the first.* --reverse-documents"
+USELESS = [
+    ("reversed-for-cloze", CLOZE, LAST, TURNED),
+    ("reversed-for-contrastive", CONTRASTIVE, LAST, TURNED),
+    ("next-for-sample", "sample --lm lm", "given the next sentence, which rerank sample", NEXT),
+    ("next-for-cloze", CLOZE, "given the next sentence, which rerank cloze", NEXT),
+    ("next-for-contrastive", CONTRASTIVE, "next sentence, which rerank lm-eval contrastive", NEXT),
+    ("bags-for-sample", "sample --lm lm", "bags of words, without order", Model("rnnslm")),
+    ("source-for-sample", "sample --lm lm", "which rerank sample does not read", BOTH),
+    (
         "backward-twice",
         "perplexity --lm lm text --duplicate-last-word",
         "lm reads sentences from right to left; leave it out",
         Model("rnnlm", {"backward": True}),
-        FORWARD,
-    ),
-    Fault(
-        "62-of-hugging-face",
-        SCORE,
-        "lm: expected a folder made by .*, found a Hugging Face model; .* --lm NAME=hf:DIR$",
-        {"lm/config.json": '{"model_type": "gpt2"}'},
-        3,
-        {"lm": PLAIN},
-    ),
-    Fault(
-        "62-missing", SCORE, "lm: expected a folder made by .*, found none; ", {}, 3, {"lm": PLAIN}
-    ),
-    Fault("62-no-model", SCORE, r"config\.json.*rerank train-lm", {"lm/x": ""}, 3, {"lm": PLAIN}),
-    Fault(
-        "62-hf-for-perplexity",
-        "perplexity hyp.txt --lm hf:gpt",
-        "--lm hf:gpt: this command takes models made by train-lm",
-        {"lm": PLAIN},
-        2,
-        "perplexity hyp.txt --lm lm",
-    ),
-    *(
-        Fault(f"62-hf-{name}", f"score {LISTS} --out - --lm gpt=hf:{value}", message, {}, code)
-        for name, value, message, code in (
-            (
-                "missing",
-                "none",
-                "none: expected a folder written by save_pretrained, found none",
-                3,
-            ),
-            ("no-folder", ",sentences=2", "expected hf:DIR", 2),
-            ("sentences", "gpt,sentences=x", "found sentences=x", 2),
-            ("negative", "gpt,sentences=-1", "found sentences=-1", 2),
-            ("tokens", "gpt,tokens=99999999", "found tokens=99999999", 2),
-            ("join", "gpt,join=comma", "found join=comma", 2),
-            ("unknown", "gpt,sentence=2", "found sentence=2", 2),
-            ("language", "gpt,detokenize=english", "found detokenize=english", 2),
-            ("twice", "gpt,tokens=1,tokens=1", "tokens is given twice", 2),
-        )
-    ),
-    *(
-        Fault(
-            f"62-nan-for-{name}",
-            command,
-            message,
-            {"lm": Model("rnnlm", {"nan": "head.bias"})},
-            1,
-            {"lm": PLAIN},
-        )
-        for name, command, message in (
-            ("score", SCORE, "scorer 'lm', document 'evening'.*NaN"),
-            ("perplexity", "perplexity hyp.txt --lm lm", "lm: a language model returned NaN"),
-            ("sample", "sample --lm lm", "lm: a language model returned NaN"),
-        )
-    ),
-    Fault(
-        "62-nan-along-a-path",
-        f"{DECODE} --lm lm=lm",
-        "scorer 'lm', document 'evening': sentence 0, candidate .*NaN",
-        {"lm": Model("ccdclm", {"nan": "head.bias"})},
-        1,
-        {"lm": PLAIN},
-    ),
-    Fault(
-        "62-nan-reversed",
-        SCORE,
-        "document 'evening', its sentences counted from the last: sentence 0, ",
-        {"lm": Model("codclm", {"nan": "head.bias", "reverse_documents": True})},
-        1,
-        {"lm": PLAIN},
-    ),
-    Fault(
-        "61-words-unknown-to-the-model",
-        SCORE,
-        (
-            r"\d+ x word unknown to lm \(\d\d\.\d% of the list's words, 0\.0% of its training "
-            "text's; most frequent: .*check case",
-            "first at dev.kbest",
-        ),
-        {"lm": Model("rnnlm", {"oov_rate": 0.0})},
-        0,
     ),
 ]
-
+COMMANDS = [
+    Fault(f"62-{name}", command, message, {**TEXTS, "lm": model}, 2, FORWARD)
+    for name, command, message, model in USELESS
+]
+HF = f"{SCORE} --lm g=hf:"
+COMMANDS += table(
+    f"""
+62-hf-for-perplexity | perplexity hyp.txt --lm hf:gpt | hf:gpt: this command takes models made by
+62-hf-no-folder | {HF},sentences=2 | expected hf:DIR
+62-hf-sentences | {HF}gpt,sentences=x | found sentences=x
+62-hf-negative | {HF}gpt,sentences=-1 | found sentences=-1
+62-hf-tokens | {HF}gpt,tokens=99999999 | found tokens=99999999
+62-hf-join | {HF}gpt,join=comma | found join=comma
+62-hf-unknown | {HF}gpt,sentence=2 | found sentence=2
+62-hf-language | {HF}gpt,detokenize=english | found detokenize=english
+62-hf-twice | {HF}gpt,tokens=1,tokens=1 | tokens is given twice
+""",
+    {},
+)
+COMMANDS += table(
+    f"62-hf-missing | {HF}none | none: .* written by save_pretrained, found none", {}, 3
+)
+OF_HF, NO_HF = (
+    {"lm/config.json": '{"model_type": "gpt2"}'},
+    "a Hugging Face model; .* --lm NAME=hf:DIR$",
+)
+COMMANDS += [
+    Fault("62-of-hugging-face", S, NO_HF, OF_HF, 3, {"lm": PLAIN}),
+    Fault("62-missing", S, "lm: expected a folder made by .*, found none; ", {}, 3, {"lm": PLAIN}),
+    Fault("62-no-model", S, r"config\.json.*rerank train-lm", {"lm/x": ""}, 3, {"lm": PLAIN}),
+]
+PLACE, RETURNED = "scorer 'lm', document 'evening'", "lm: a language model returned NaN"
+COMMANDS += [
+    Fault(f"62-nan-{name}", command, message, {"lm": Model(model, shape)}, 1, {"lm": PLAIN})
+    for name, command, message, model, turned in (
+        ("for-score", S, f"{PLACE}.*NaN", "rnnlm", False),
+        ("along-a-path", DL, f"{PLACE}: sentence 0, candidate .*NaN", "ccdclm", False),
+        ("reversed", S, f"{PLACE}, its sentences counted from the last: sent", "codclm", True),
+        ("for-perplexity", "perplexity hyp.txt --lm lm", RETURNED, "rnnlm", False),
+        ("for-sample", "sample --lm lm", RETURNED, "rnnlm", False),
+    )
+    for shape in ({"nan": "head.bias", "reverse_documents": turned},)
+]
+UNKNOWN = (
+    r"\d+ x word unknown to lm \(\d\d\.\d% of the list's words, 0\.0% of its training text's; mo",
+    "check case.*first at dev.kbest",
+)
+STRANGE: Changes = {"lm": Model("rnnlm", {"oov_rate": 0.0})}
+COMMANDS += [
+    Fault("61-words-unknown-to-the-model", S, UNKNOWN, STRANGE, 0),
+    Fault(
+        "61-few-words-unknown", S, "!unknown to lm", {"lm": Model("rnnlm", {"oov_rate": 0.3})}, 0
+    ),
+]
 
 # Files beside lists and texts
 
-BESIDE = f"{SCORE} {SOURCE}"
-GIVEN: Changes = {"lm": BOTH}
-FILES = [
+SOURCE = f"{S} --source dev.src"
+GIVEN: Changes = {"lm": BOTH, "text": "it\n", "source": "a\n"}
+P = "perplexity text --lm lm"
+FILES = table(
+    f"""
+95-source-missing | {S} | --source: --lm lm needs the source .*give --source FILE | {SOURCE}
+95-source-of-a-text-missing | {P} | --source: lm needs the source | {P} --source source
+""",
+    GIVEN,
+)
+FILES += table(
+    f"95-source-of-no-use | {SOURCE} | no model here needs .*; leave | {S}", {"lm": PLAIN}
+)
+FILES += [
     Fault(
-        "95-source-missing",
-        SCORE,
-        r"--source: --lm lm needs the source .*give --source FILE",
-        GIVEN,
-        2,
-        BESIDE,
-    ),
+        f"95-source-of-{n}-lines",
+        SOURCE,
+        f"dev.src: expected 4 lines.*found {n}",
+        {**GIVEN, "dev.src": "la lampe\n" * n},
+        *(3, {"dev.src": "la lampe\n" * 4}),
+    )
+    for n in (3, 6)
+]
+TOPICS, LABELS, ONE = (
+    f"{S} --topics t",
+    Model("clstm-given-topic"),
+    "expected one label, found 2 words",
+)
+APART: Changes = {"lm": LABELS, "t": "1\n2\n1 1\n1\n", "dev.docs": "a\nb\na\nb\n"}
+MIXED = f"{TOPICS} --allow-interleaved"
+FILES += [
     Fault(
-        "95-source-of-no-use",
-        BESIDE,
-        "--source: no model here needs the source sentences; leave",
-        {"lm": PLAIN},
-        2,
-        SCORE,
-    ),
-    *(
-        Fault(
-            f"95-source-of-{n}-lines",
-            BESIDE,
-            f"dev.src: expected 4 lines.*found {n}",
-            {**GIVEN, "dev.src": "la lampe\n" * n},
-            3,
-            {"dev.src": "la lampe\n" * 4},
-        )
-        for n in (3, 6)
-    ),
-    Fault(
-        "95-topic-of-two-words",
-        f"{SCORE} --topics topics",
-        "topics:2: expected one label, found 2 words",
-        {"lm": Model("clstm-given-topic"), "topics": "1\n2 3\n1\n1\n"},
+        "95-topic",
+        TOPICS,
+        f"t:2: {ONE}",
+        {"lm": LABELS, "t": "1\n2 3\n1\n1\n"},
         3,
-        {"topics": line(2, "2 3", "2")},
+        {"t": "1\n" * 4},
     ),
+    Fault("95-topic-apart", MIXED, f"^rerank: t:3: {ONE}", APART, 3, {"t": line(3, "1 1", "1")}),
+]
+ANOTHER = "expected the number of another sentence of the document, from 1"
+FILES += [
     Fault(
-        "95-topic-beside-interleaved-documents",
-        f"{SCORE} --topics topics --allow-interleaved",
-        "^rerank: topics:3: expected one label, found 2 words",
-        {
-            "lm": Model("clstm-given-topic"),
-            "topics": "1\n2\n1 1\n1\n",
-            "dev.docs": "evening\ntown\nevening\ntown\n",
-        },
-        3,
-        {"topics": line(3, "1 1", "1")},
-    ),
-    *(
-        Fault(
-            f"95-parent-{name}",
-            f"{SCORE} {SOURCE} --parents parents",
-            "parents:1: expected the number of another sentence of the document, from 1",
-            {"lm": Model("dclm-rst"), "parents": f"{number}\n0\n0\n0\n"},
-            3,
-            {"parents": "2\n0\n0\n0\n"},
-        )
-        for name, number in (
-            ("too-large", "3"),
-            ("itself", "1"),
-            ("negative", "-1"),
-            ("word", "x"),
-            ("two", "1 2"),
-            ("blank", ""),
-        )
-    ),
+        f"95-parent-{name}",
+        f"{SOURCE} --parents p",
+        f"p:1: {ANOTHER}",
+        {"lm": RST, "p": f"{number}\n0\n0\n0\n"},
+        *(3, {"p": "2\n0\n0\n0\n"}),
+    )
+    for name, number in (
+        *(("too-large", "3"), ("itself", "1"), ("negative", "-1")),
+        *(("word", "x"), ("two", "1 2"), ("blank", "")),
+    )
+]
+BESIDE: Changes = {"text": "it\nit\n\nit\nit\n", "s": "a\na\n\na\na\n", "p": "2\n0\n\n3\n1\n"}
+FILES.append(
     Fault(
         "95-parent-beside-a-text",
-        "perplexity text --lm lm --source source --parents parents",
-        "parents:4: expected the number of another sentence of the document.*this is sentence 1$",
-        {
-            "lm": Model("dclm-rst"),
-            "text": "it\nit\n\nit\nit\n",
-            "source": "a\na\n\na\na\n",
-            "parents": "2\n0\n\n3\n1\n",
-        },
-        3,
-        {"parents": line(4, "3", "2")},
-    ),
-    Fault(
-        "95-source-of-a-text-missing",
-        "perplexity text --lm lm",
-        "--source: lm needs the source sentences; give --source FILE",
-        {**GIVEN, "text": "it\n", "source": "a\n"},
-        2,
-        "perplexity text --lm lm --source source",
-    ),
-]
-
+        f"{P} --source s --parents p",
+        f"p:4: {ANOTHER.split(',')[0]}.*this is sentence 1$",
+        {**BESIDE, "lm": RST},
+        *(3, {"p": line(4, "3", "2")}),
+    )
+)
 
 # Texts
 
-TEXTS = [
-    Fault(
-        "61-perplexity-of-no-words",
-        "perplexity text --lm lm",
-        "text:1: .*found no words",
-        {"lm": PLAIN, "text": "\n"},
-        3,
-        {"text": "it\n"},
-    ),
-    Fault(
-        "61-perplexity-of-no-words-among-equals",
-        "perplexity text --lm lm --documents equals",
-        "found no words",
-        {"lm": PLAIN, "text": "=\n\n=\n"},
-        3,
-        {"text": "it\n=\n"},
-    ),
-    Fault(
-        "61-perplexity-of-no-model",
-        "perplexity hyp.txt",
-        "expected --lm DIR or --ngram FILE, found neither; give one of them",
-        {"lm": PLAIN},
-        2,
-        "perplexity hyp.txt --lm lm",
-    ),
-    *(
-        Fault(
-            f"61-ngram-with{option.split()[0][1:]}",
-            f"perplexity text --ngram m {option}",
-            f"{option.split()[0]}: not for the n-gram model",
-            {"text": "it\n"},
-            2,
-        )
-        for option in (
-            "--lm d",
-            "--document-cache 0.1",
-            "--across-documents",
-            "--source s",
-            "--duplicate-last-word",
-            "--threads 1",
-            "--device cpu",
-        )
-    ),
-    Fault("61-two-standard-inputs", "perplexity --ngram - -", "only one input can be -", {}, 2),
-    *(
-        Fault(
-            f"61-cloze-{name}",
+NGRAM = "perplexity text --ngram m"
+SAID = table(
+    f"""
+61-perplexity-of-no-model | perplexity text | expected --lm DIR or --ngram FILE, found neither | {P}
+61-ngram-with-lm | {NGRAM} --lm d | --lm: not for the n-gram model of --ngram; leave one
+61-ngram-with-cache | {NGRAM} --document-cache 0.1 | --document-cache: not for the n-gram
+61-ngram-across-documents | {NGRAM} --across-documents | --across-documents: not for the n-gram model
+61-ngram-with-source | {NGRAM} --source s | --source: not for the n-gram model
+61-ngram-twice | {NGRAM} --duplicate-last-word | --duplicate-last-word: not for the n-gram model
+61-ngram-threads | {NGRAM} --threads 1 | --threads: not for the n-gram model
+61-ngram-device | {NGRAM} --device cpu | --device: not for the n-gram model
+61-two-standard-inputs | perplexity --ngram - - | only one input can be -
+97-sample-of-no-documents | sample --lm lm --documents 0 | --documents | sample --lm lm
+97-sample-of-no-sentences | sample --lm lm --sentences 0 | --sentences | sample --lm lm
+97-sample-of-no-words | sample --lm lm --longest 0 | --longest | sample --lm lm
+97-sample-at-no-temperature | sample --lm lm --temperature 0 | --temperature | sample --lm lm
+97-sample-at-nan | sample --lm lm --temperature nan | --temperature | sample --lm lm
+""",
+    {"lm": PLAIN, "text": "it\n"},
+)
+START = "sample --lm lm --start text"
+SAID += [
+    Fault(f"61-{name}", command, f"text:{message}", {"lm": PLAIN, "text": text}, 3, {"text": cure})
+    for name, command, text, message, cure in (
+        ("no-words", P, "\n", "1: .*found no words", "it\n"),
+        ("no-words-in-documents", f"{P} --documents equals", "=\n\n=\n", ".*no words", "it\n=\n"),
+        (
+            "cloze-no-gap",
             CLOZE,
-            message,
-            {"lm": PLAIN, "text": text},
-            3,
-            {"text": "it is\nthe ___\n"},
-        )
-        for name, text, message in (
-            (
-                "without-a-gap",
-                "the ___\n\nit\nthe lamp\n",
-                "text:4: expected 1 ___ in the last sentence .* found 0; end each",
-            ),
-            (
-                "of-two-gaps",
-                "___ is ___\n",
-                "text:1: expected 1 ___ in the last sentence of a document, found 2",
-            ),
-            (
-                "of-a-gap-before-the-last",
-                "it ___\nthe ___\n",
-                "text:1: expected 0 ___ in a sentence before the last, found 1",
-            ),
-            ("of-no-words", " \n\n", "text:1: expected sentences, found no words"),
-        )
-    ),
-    *(
-        Fault(
-            f"97-sample-{name}",
-            f"sample --lm lm {option}",
-            option.split()[0],
-            {"lm": PLAIN},
-            2,
-            "sample --lm lm",
-        )
-        for name, option in (
-            ("of-no-documents", "--documents 0"),
-            ("of-no-sentences", "--sentences 0"),
-            ("of-no-words", "--longest 0"),
-            ("at-no-temperature", "--temperature 0"),
-            ("at-nan", "--temperature nan"),
-        )
-    ),
-    *(
-        Fault(
-            f"61-sample-{name}",
-            "sample --lm lm --start start",
-            message,
-            {"lm": PLAIN, "start": text},
-            3,
-            {"start": "the lamp\n"},
-        )
-        for name, text, message in (
-            (
-                "after-two-documents",
-                "the lamp\n\nit is\n",
-                "start: expected one document to continue, found 2",
-            ),
-            ("after-no-words", "\n", "start:1: .*found no words"),
-        )
-    ),
+            "the ___\n\nit\nthe lamp\n",
+            "4: expected 1 ___ .* found 0",
+            "___\n",
+        ),
+        ("cloze-gaps", CLOZE, "___ is ___\n", "1: expected 1 ___ in the last .*, found 2", "___\n"),
+        (
+            "cloze-before",
+            CLOZE,
+            "it ___\nthe ___\n",
+            "1: expected 0 ___ .*, found 1",
+            "it\nthe ___\n",
+        ),
+        ("cloze-no-words", CLOZE, " \n\n", "1: expected sentences, found no words", "the ___\n"),
+        ("start-of-two", START, "the lamp\n\nit is\n", " expected one document .* found 2", "it\n"),
+        ("start-of-none", START, "\n", "1: .*found no words", "it\n"),
+    )
 ]
-FAULTS = [*OPTIONS, *COMMANDS, *FILES, *TEXTS]
+FAULTS = [*OPTIONS, *COMMANDS, *FILES, *SAID]
