@@ -228,9 +228,9 @@ NGRAM = "perplexity text --ngram m"
 SAID = table(
     f"""
 61-perplexity-of-no-model | perplexity text | expected --lm DIR or --ngram FILE, found neither | {P}
-61-ngram-with-lm | {NGRAM} --lm d | --lm: not for the n-gram model of --ngram; leave one
-61-ngram-with-cache | {NGRAM} --document-cache 0.1 | --document-cache: not for the n-gram
-61-ngram-across-documents | {NGRAM} --across-documents | --across-documents: not for the n-gram model
+61-ngram-with-lm | {NGRAM} --lm d | --lm: not for the n-gram model of --ngram; leave
+61-ngram-with-cache | {NGRAM} --document-cache 0.1 | --document-cache: not for
+61-ngram-across-documents | {NGRAM} --across-documents | --across-documents: not for
 61-ngram-with-source | {NGRAM} --source s | --source: not for the n-gram model
 61-ngram-twice | {NGRAM} --duplicate-last-word | --duplicate-last-word: not for the n-gram model
 61-ngram-threads | {NGRAM} --threads 1 | --threads: not for the n-gram model

@@ -24,11 +24,11 @@ FAULTS = table(
 87-shard-of-how-many | {D} --shard 1 | --shard | {D} --shard 2/3
 87-shard-of-three-numbers | {D} --shard 1/2/3 | --shard | {D} --shard 2/3
 87-shard-negative | {D} --shard -1/2 | --shard | {D} --shard 2/3
-87-shard-without-cache | {D} --shard 1/2 --no-cache | leave out --no-cache, or name a .* --cache | {D}
-87-shard-and-ray | {D} --shard 1/2 --ray local | both share out the documents; take one | {D}
-87-shard-of-nothing | {DECODE} --shard 1/2 | nothing to share: .*run it in one process | {DECODE}
-87-info-of-a-file | cache info --cache w.ini | expected a folder, found the file 'w.ini' | cache info
-87-clear-of-a-file | cache clear --cache w.ini | expected a folder, found the file 'w.ini' | cache info
+87-shard-without-cache | {D} --shard 1/2 --no-cache | leave out --no-cache, or name | {D}
+87-shard-and-ray | {D} --shard 1/2 --ray local | both share out .*; take one | {D}
+87-shard-of-nothing | {DECODE} --shard 1/2 | nothing to share: .*in one process | {DECODE}
+87-info-of-a-file | cache info --cache w.ini | found the file .w.ini. | cache info
+87-clear-of-a-file | cache clear --cache w.ini | found the file .w.ini. | cache info
 87-no-such-command | cache purge | No such command 'purge' | cache clear
 """,
     MODEL,
