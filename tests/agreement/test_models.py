@@ -15,6 +15,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+import sacrebleu
 from support import causal
 from support.definitions import Texts, definition
 from support.ngrams import GOLDEN, golden, scores
@@ -301,14 +302,15 @@ MEAN = "survivors --merge mean --alpha 0.5"
 # means of bags and of states to attend to do not exist
 CAUSAL = ("beam --beam 1", "smc --particles 9 --alpha 0.5", "sweeps --block 2")
 SWEEPS = ("sweeps --horizon 0", "sweeps --gibbs 1 --alpha 0.5 --beam 3")
-SEARCHED: dict[str, tuple[Lm | Hf, tuple[str, ...]]] = {
+SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
     "last-state": (Lm("ccdclm"), (*CAUSAL, MEAN)),
     "carried-state": (Lm("drnnlm", pmi=True), (MEAN, *CAUSAL)),
     "sentence-level": (Lm("hrnnlm", shape=LAST), (*CAUSAL[:2], MEAN)),
     "attention": (Lm("adclm"), CAUSAL),
     "bags": (Lm("rnnslm"), CAUSAL),
-    "order-1-in-passes": (Lm("rlm-bow-ef-1"), CAUSAL),
-    "document-cache": (Lm("codclm", share=0.3), CAUSAL),
+    "order-1-in-passes": (Lm("rlm-bow-ef-1", pmi=True, shape=LAST), CAUSAL),
+    "document-cache-beside": (Cache(), CAUSAL[1:]),
+    "document-cache": (Lm("codclm", share=0.3), CAUSAL[1:]),
     "next-sentence": (Lm("dclm-right-target"), SWEEPS),
     "hf": (Hf(), CAUSAL),
 }
@@ -344,9 +346,9 @@ def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_
 
 
 def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
-    options, values = written(world, DEEP, [Hf(positions=12)])
+    options, values = written(world, DEEP, [Hf(positions=20)])
     found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
-    assert re.search(r"\d+ x context longer than the 12 positions of lm", found.err)
+    assert re.search(r"\d+ x context longer than the 20 positions of lm", found.err)
     for line in world.lines("scored"):
         number, text, *_ = line.split(" ||| ")
         t = int(number) - 4 * (int(number) > 3)
@@ -436,3 +438,44 @@ def test_beginnings_that_candidates_share_are_read_once(name: str, world: World)
     tokens = sum(len(text.split()) + 1 for lists in DEEP.values() for own in lists for text in own)
     assert f"lm: {nodes:,} trie nodes ({tokens / nodes:.2f} tokens a node)" in found.err
     assert f"lm: {tokens} tokens scored in " in found.err
+
+
+# Models in given contexts
+
+
+@pytest.mark.parametrize(
+    "source",
+    [Lm("codclm"), Lm("ccdclm", "b", shape=LAST), Lm("rlm-bow-ef-1", pmi=True), Hf()],
+    ids=["order-1", "reversed", "pmi-in-passes", "hf"],
+)
+def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
+    source: Lm | Hf, world: World
+) -> None:
+    """BLEU of these choices by sacrebleu; under equal weights a sentence is its own argmax."""
+    options, values = written(world, DEEP, [source], lm0=0.0)
+    weights = {name: own[0] for name, own in world.json("w.json")["weights"].items()}
+    references = {
+        "x": ("the lamp is lit", "it gives light now", "no one is lit", "the lamp is a lamp"),
+        "y": ("no one is lit", "it burns the light", "is a lamp lit"),
+    }
+    world.write("dev.ref", [line for own in references.values() for line in own])
+    command = f"ablate --kbest dev.kbest --docs dev.docs {options} --weights w.json --ref dev.ref"
+    found = world.ok(f"{command} --format json").json["systems"]
+    rows = {system["name"]: system for system in found}
+    world.ok(command.replace("ablate", "decode").replace("--ref dev.ref", "--out decoded"))
+    decoded = world.lines("decoded")
+    for name in ("references", "no context"):
+        chosen = []
+        for document, lists in DEEP.items():
+            for t, own in enumerate(lists):
+                totals = []
+                for text in own:
+                    context = references[document]
+                    texts = (*context[:t], text, *context[t + 1 :])
+                    given = (texts, t) if name == "references" else ((text,), 0)
+                    features = values(document, *given)
+                    totals.append(sum(weights[key] * value for key, value in features.items()))
+                chosen.append(own[totals.index(max(totals))])
+        assert rows[name]["changed"] == sum(a != b for a, b in zip(chosen, decoded, strict=True))
+        bleu = sacrebleu.corpus_bleu(chosen, [world.lines("dev.ref")], tokenize="none")
+        assert rows[name]["score"] == pytest.approx(bleu.score, abs=1e-4)

@@ -59,8 +59,17 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
     drawn.model("codclm", "other", seed=2)
     drawn.model("codclm", "turned", reverse_documents=True)
     drawn.model("dclm-bilingual", "source")
+    drawn.model("dclm-rst", "rst")
+    lines = drawn.lines("dev.docs")
     for n in (1, 2):
-        drawn.write(f"source{n}", [str(n)] * len(drawn.lines("dev.docs")))
+        drawn.write(f"source{n}", [str(n)] * len(lines))
+    firsts = [t == 0 or lines[t - 1] != lines[t] for t in range(len(lines))]
+    drawn.write("varied", [str(n % 7) for n in range(len(lines))])
+    drawn.write("parents1", [0] * len(lines))
+    drawn.write(
+        "parents2",
+        [0 if first or own == "w" else 1 for first, own in zip(firsts, lines, strict=True)],
+    )
     text = drawn.text("dev.kbest").replace(" the ", " a ")
     drawn.write("changed.kbest", text)
     commands = [
@@ -68,6 +77,8 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
         *(f"{PLAIN} --document-cache lm={share}" for share in (0.1, 0.3)),
         *(f"{SCORE}{name}" for name in ("other", "turned", "ccdclm")),
         *(f"{SCORE}source --source source{n}" for n in (1, 2)),
+        *(f"{SCORE}rst --source varied --parents parents{n}" for n in (1, 2)),
+        f"{PLAIN} --top 2 --diverse",
         PLAIN.replace("dev.kbest", "changed.kbest"),
     ]
     cold = [outputs(drawn, command) for command in commands]
