@@ -478,4 +478,4 @@ def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
                 chosen.append(own[totals.index(max(totals))])
         assert rows[name]["changed"] == sum(a != b for a, b in zip(chosen, decoded, strict=True))
         bleu = sacrebleu.corpus_bleu(chosen, [world.lines("dev.ref")], tokenize="none")
-        assert rows[name]["score"] == pytest.approx(bleu.score, abs=1e-4)
+        assert rows[name]["bleu"] == pytest.approx(bleu.score, abs=1e-4)

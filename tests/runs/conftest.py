@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from support.runs import MODELS
 from support.world import World
-
-MODELS = ("rnnlm", "codclm", "ccdclm")  # of order 0, of order 1, unbounded
-WEIGHTS = {"LM0": 0.5, "TM0": [0.25, 0.125], "lm": 1.5, "lmoov": -0.5}
 
 
 @pytest.fixture
 def drawn(world: World) -> World:
     """The world with drawn lists, a model of each name in a folder of that name, and weights."""
     world.draw()
-    world.weights("w.json", WEIGHTS)
+    world.weights("w.json", {"LM0": 0.5, "TM0": [0.25, 0.125], "lm": 1.5, "lmoov": -0.5})
     for name in MODELS:
         world.model(name, name)
     return world

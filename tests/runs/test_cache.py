@@ -12,10 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from runs.conftest import MODELS
 from safetensors.numpy import load
 from support.forked import start
-from support.runs import DOCUMENTS, OUTPUTS, cache, decoding, recalled, shards, taken, tuning
+from support.runs import (
+    DOCUMENTS,
+    MODELS,
+    OUTPUTS,
+    cache,
+    decoding,
+    recalled,
+    shards,
+    taken,
+    tuning,
+)
 from support.world import Outcome, World
 
 DAMAGED = "1 x damaged score cache shard, computed again, first at"
@@ -78,11 +87,11 @@ def test_scores_of_another_model_form_or_precision_are_never_taken(drawn: World)
         *(f"{SCORE}{name}" for name in ("other", "turned", "ccdclm")),
         *(f"{SCORE}source --source source{n}" for n in (1, 2)),
         *(f"{SCORE}rst --source varied --parents parents{n}" for n in (1, 2)),
-        f"{PLAIN} --top 2 --diverse",
         PLAIN.replace("dev.kbest", "changed.kbest"),
     ]
     cold = [outputs(drawn, command) for command in commands]
-    assert [recalled(found) for found, _ in cold] == [0] * len(commands)
+    *others, turned, _ = (recalled(found) for found, _ in cold)
+    assert (turned, {*others}) == (1, {0})  # document w has one sentence, whose parent is none
     for command, (_, expected) in zip(commands, cold, strict=True):
         found, written = outputs(drawn, command)
         assert (recalled(found), written) == (DOCUMENTS, expected)
@@ -105,6 +114,16 @@ def test_fewer_candidates_are_found_in_lists_of_more_unless_bits_are_promised(
     outputs(drawn, decoding(model, ""))
     outputs(drawn, decoding(model, "--top 2"))
     assert recalled(outputs(drawn, decoding(model, ""))[0]) == DOCUMENTS  # they are still there
+
+
+def test_candidates_that_were_picked_from_a_list_are_no_prefix_of_it(drawn: World) -> None:
+    command = f"{PLAIN} --top 2 --diverse"
+    _, expected = outputs(drawn, f"{command} --no-cache")
+    drawn.ok(PLAIN)
+    found, written = outputs(drawn, command)
+    assert (recalled(found) < DOCUMENTS, written) == (True, expected)
+    again, written = outputs(drawn, command)
+    assert (recalled(again), written) == (DOCUMENTS, expected)
 
 
 def test_a_list_with_a_longer_word_or_one_sentence_less_is_another_list(drawn: World) -> None:
@@ -294,17 +313,28 @@ def test_shards_used_longest_ago_go_first_and_the_cache_stays_below_its_limit(
     for path, seconds in ((old, 7_200), (young, 60)):
         path.write_bytes(b"x" * 9)
         os.utime(path, (time.time() - seconds,) * 2)
-    drawn.ok(f"{SCORE}rnnlm")  # used again
+    drawn.ok(f"{SCORE}rnnlm")  # the oldest are used again
+    again = {path for path in shards() if path.stat().st_mtime > time.time() - 60}
     used = {path: path.stat().st_mtime_ns for path in shards()}
-    limit = size() + 500
+    limit = size() + 10  # less room than another shard takes
     monkeypatch.setenv("RERANK_CACHE_GB", str(limit / 1e9))
-    drawn.model("codclm", "other", seed=2)
-    drawn.ok(f"{SCORE}other")
+    command = "score --kbest one.kbest --no-docs one --out one --lm lm=codclm"
+    drawn.write("one.kbest", "0 ||| it ||| LM0= 0 ||| 0\n")
+    drawn.ok(command)
     left = {path for path in used if path.exists()}
+    assert len(again) == DOCUMENTS
     assert max(used[path] for path in used.keys() - left) < min(used[path] for path in left)
-    assert limit * 0.75 < size() <= limit  # nine tenths, and less than a shard
+    largest = max(path.stat().st_size for path in shards())
+    assert 0.9 * limit - largest < size() <= 0.9 * limit
     assert (old.exists(), young.exists()) == (False, True)  # of a dead writer, and of a live one
-    assert recalled(drawn.ok(f"{SCORE}other")) == DOCUMENTS  # what was written last is kept
+    for path in shards():
+        os.utime(path, (time.time() + 3_600,) * 2)
+    monkeypatch.setenv("RERANK_CACHE_GB", str((size() + 10) / 1e9))
+    drawn.write("one.kbest", "0 ||| she ||| LM0= 0 ||| 0\n")
+    drawn.ok(command)
+    assert (
+        recalled(drawn.ok(command)) == 1
+    )  # what was just written is kept, whatever the clock says
 
 
 def test_documents_with_more_scores_than_the_limit_are_told_and_smaller_ones_kept(

@@ -40,12 +40,12 @@ def training(world: World) -> str:
 def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
     training: str, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_clock(monkeypatch, time.monotonic, 25.0)
+    with_clock(monkeypatch, time.monotonic, 20.0)
     found = [line for line in world.ok(training).err.splitlines() if line.startswith("training: ")]
     total = int(found[0].split("/")[1].split()[0])
-    # 25 s an update: a minute is over after three
+    # 20 s an update: a minute is over after three
     assert found == [
-        f"training: {n}/{total} updates, 0.04/s, {left(25 * (total - n))} left"
+        f"training: {n}/{total} updates, 0.05/s, {left(20 * (total - n))} left"
         for n in range(3, total + 1, 3)
     ]
 

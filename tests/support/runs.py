@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.world import Outcome, World
 
+MODELS = ("rnnlm", "codclm", "ccdclm")  # of order 0, of order 1, unbounded
 OUTPUTS = ("out.txt", "out.json", "out.kbest")
 DOCUMENTS = 4  # with candidates, of those that `World.draw` makes
 STOPPED = "finished work kept in the cache: the same command goes on from there"

@@ -150,7 +150,7 @@ STRANGE: Changes = {"lm": Model("rnnlm", {"oov_rate": 0.0})}
 COMMANDS += [
     Fault("61-words-unknown-to-the-model", S, UNKNOWN, STRANGE, 0),
     Fault(
-        "61-few-words-unknown", S, "!unknown to lm", {"lm": Model("rnnlm", {"oov_rate": 0.3})}, 0
+        "61-few-words-unknown", S, "!unknown to lm", {"lm": Model("rnnlm", {"oov_rate": 0.2})}, 0
     ),
 ]
 
