@@ -33,6 +33,7 @@ def no_scores_of_before(
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """An empty folder, from now on the current one, with the files of a sound run."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)  # no power cut in these tests
     found = World(tmp_path)
     for name, content in SOUND.items():
         found.write(name, content)

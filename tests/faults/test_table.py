@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.faults import RESTORED, Changes, Fault, around
+from support.faults import RESTORED, Changes, Fault, Model, around
 from support.forms import DOCS, KBEST, REF, SOURCE, as_jsonl, fairseq, kbest, sockeye
 from support.world import CHECK, ROOT, SOUND, Outcome, World
 
@@ -25,6 +25,8 @@ def change(world: World, changes: Changes, before: dict[str, bytes]) -> None:
         path = world.folder / name
         if new is None:
             path.unlink()
+        elif isinstance(new, Model):
+            world.model(new.name, name, **new.shape)
         elif callable(new):
             world.write(name, new(path.read_bytes() if path.exists() else b""))
         else:

@@ -1,8 +1,9 @@
 """Tiny Hugging Face models with tokenizers trained on the spot, and scores in the obvious way."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -81,3 +82,48 @@ def obvious(opened: Any, context: Sequence[int], sentence: Sequence[int]) -> flo
     log_probs = torch.log(torch.softmax(logits, dim=1))
     places = range(len(context), len(context) + len(sentence))
     return sum(float(log_probs[p - 1, token]) for p, token in zip(places, sentence, strict=True))
+
+
+class Window(Protocol):
+    """What a model is given of the document so far, at most, and how sentences are joined."""
+
+    @property
+    def sentences(self) -> int | None: ...
+    @property
+    def tokens(self) -> int | None: ...
+    @property
+    def join(self) -> str: ...
+
+
+def definition(folder: Path, window: Window) -> Callable[..., float]:
+    """log p(lists, texts, t) of sentence t of texts after those before, whole sentences of them.
+
+    The longest candidate of a list decides how many tokens are left for its context.
+    """
+    from lm.causal.folder import open_causal_model
+
+    model, space = open_causal_model(folder), window.join == "space"
+
+    @cache
+    def tokens(text: str, first: bool) -> list[int]:
+        if space and not text:
+            return []
+        return model.encode([" " * (space and not first) + text + "\n" * (not space)])[0]
+
+    @cache
+    def scored(context: tuple[int, ...], sentence: tuple[int, ...]) -> float:
+        return obvious(model, context, sentence)
+
+    def log_p(lists: Sequence[Sequence[str]], texts: Sequence[str], t: int) -> float:
+        sizes = [[max(len(tokens(x, f)) for f in (True, False)) for x in own] for own in lists]
+        most = model.positions - max(sizes[t])
+        most = most if window.tokens is None else min(most, window.tokens)
+        before = list(texts[:t] if window.sentences is None else texts[:t][-window.sentences :])
+        while sum(max(len(tokens(one, f)) for f in (True, False)) for one in before) > most:
+            del before[0]
+        context = [model.begin]
+        for one in before:
+            context += tokens(one, len(context) == 1)
+        return scored(tuple(context), tuple(tokens(texts[t], len(context) == 1)))
+
+    return log_p

@@ -22,7 +22,16 @@ RESTORED = "\0the content before the changes"
 LM = DECODE + " --default-weight 0.5 --lm lm=model"
 MOSES = "tune-moses --features features.dat --scores scores.dat --out tuned.ini"
 PRO = TUNE.replace(" --starts 1", " --algorithm pro")
-Changes = Mapping[str, Change | str | bytes | None]  # by file: new content, or None to remove it
+Changes = Mapping[str, "Change | str | bytes | Model | None"]
+"""By file: new content, or None to remove it; by folder: the model in it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A language model with drawn weights: arguments of `World.model`."""
+
+    name: str
+    shape: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,6 +110,14 @@ def checked(
         cure=cure or (sound if level == FAULT and not options else None),
         also=others if also is None else also,
     )
+
+
+def table(text: str, changes: Changes, exit: int = 2) -> list[Fault]:
+    """A fault a line, `name | command | message | cure`; the command of a cure may be missing."""
+    return [
+        Fault(name, command, message, changes, exit, cure[0] if cure else None)
+        for name, command, message, *cure in (row.split(" | ") for row in text.strip().split("\n"))
+    ]
 
 
 # Changes of a file

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
+from support.world import WORDS
 from torch import Tensor
 
 from lm.batches import segments
-from lm.checkpoint import SavedModel, save_model
+from lm.checkpoint import SavedModel, load_model, save_model
 from lm.composition import Zoo, fact, load
 from lm.corpus import Corpus
 from lm.model import Config, DocumentLM
@@ -139,3 +142,23 @@ def save_models(
         model = enlarged(DocumentLM.seeded(config, seed))
         about = {"oov_rate": oov_rate}
         save_model(folder, model, vocabulary, about, side_vocabularies(model))
+
+
+@cache
+def drawn(name: str, seed: int = 0, **shape: Any) -> tuple[SavedModel, Mapping[str, bytes]]:
+    """A model over `WORDS` with drawn weights, and the files of its folder.
+
+    shape: of `config_of`, as `layers=2`; also `oov_rate`, which the folder states, and `nan`, the
+    name of a parameter that is filled with NaN.
+    """
+    vocabulary = Vocabulary(tuple(word.encode() for word in WORDS))
+    about, broken = {"oov_rate": shape.pop("oov_rate", 0.25)}, shape.pop("nan", None)
+    sizes = {"embed": 6, "hidden": 8, **shape}
+    model = enlarged(DocumentLM.seeded(config_of(name, len(vocabulary), **sizes), seed))
+    if broken is not None:
+        with torch.no_grad():
+            model.get_parameter(broken).fill_(torch.nan)
+    with TemporaryDirectory() as folder:
+        save_model(Path(folder), model, vocabulary, about, side_vocabularies(model))
+        files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+        return load_model(Path(folder)), files

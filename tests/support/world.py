@@ -20,10 +20,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from lm.checkpoint import SavedModel
 
 ROOT = Path(__file__).parents[2]
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
@@ -197,6 +200,15 @@ class World:
         for end, content in {**files, "m": numbers, "pairs": pairs}.items():
             self.write(f"dev.{end}", content)
         self.weights("start.json", {"LM0": 0.5, "TM0": [0.25, 0.25]})
+
+    def model(self, name: str, folder: str = "lm", seed: int = 0, **shape: Any) -> SavedModel:
+        """Write a language model of this name over `WORDS`, its weights drawn; see `drawn`."""
+        from support.models import drawn
+
+        saved, files = drawn(name, seed, **shape)
+        for file, content in files.items():
+            self.write(f"{folder}/{file}", content)
+        return saved
 
     # Runs
 

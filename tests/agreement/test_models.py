@@ -1,0 +1,481 @@
+"""Features of language models that commands write, and the paths found with them, by definition.
+
+The truth: `support.definitions` (a sentence at a time, word by word), a forward pass in float64 for
+models of Hugging Face, `lm.ngrams` for n-gram models; every path of two documents is enumerated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import pytest
+import sacrebleu
+from support import causal
+from support.definitions import Texts, definition
+from support.ngrams import GOLDEN, golden, scores
+from support.world import World
+
+from lm.vocabulary import UNKNOWN
+
+LISTS = {  # a sentence of document x has no candidates
+    "x": [["the lamp is lit", "it burns", "a lamp"], [], ["she </s> one", "it burns", ""]],
+    "y": [["one", "the one"], ["it is", "no light", "unheard"], ["lamp", "it gives light"]],
+}
+LISTS["x"].append(["no", "burns it"])
+PRESENT = {name: [own for own in lists if own] for name, lists in LISTS.items()}
+NUMBERS = {name: [t for t, own in enumerate(lists) if own] for name, lists in LISTS.items()}
+FIRST = {"x": 0, "y": len(LISTS["x"])}
+SIDE = {
+    "source": ["0 1", "2 2 unheard", "4", "1 0", "3", "0 0 5", "2 1"],
+    "relations": ["0", "4", "unheard", "2", "1", "3", "0"],
+    "topics": ["3", "1", "2", "unheard", "1", "2", "1"],
+    "parents": ["3", "1", "4", "2", "0", "3", "1"],
+}
+PARENTS = {"x": ["1", "2", "-1"], "y": ["-1", "2", "0"]}  # of sentences with candidates, from 0
+FEATURES = {"LM0": 0.25, "lm": 1.0, "lmoov": -0.5, "lmpmi": 1.5, "lmnull": 0.5, "used": 1.25}
+FEATURES |= {"b": 1.5, "boov": 0.25, "ngram": 0.75, "ngramoov": -0.25}
+BEAM = "beam --beam 1000"
+Lists = Mapping[str, list[list[str]]]  # of each document, texts of each sentence's candidates
+Values = Callable[[str, Texts, int], Mapping[str, float]]  # document, its texts, a sentence
+
+
+def static(number: int, k: int) -> float:
+    """LM0 of a line."""
+    return -((3 * number + 5 * k) % 7) / 4
+
+
+@dataclass(frozen=True)
+class Lm:
+    """`--lm name=DIR` of a model with drawn weights, and its options."""
+
+    model: str
+    name: str = "lm"
+    pmi: bool = False
+    share: float = 0.0
+    side: str = ""
+    shape: Mapping[str, Any] = field(default_factory=dict)
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        saved = world.model(self.model, self.name, seed=len(self.name), **self.shape)
+        options = f"--lm {self.name}={self.name}" + f" --pmi {self.name}" * self.pmi
+        options += f" --document-cache {self.name}={self.share}" * bool(self.share)
+        options += "".join(f" --{kind} dev.{kind}" for kind in self.side.split())
+        of = {}
+        for document, own in lists.items():
+            rows = [FIRST[document] + t for t, candidates in enumerate(own) if candidates]
+            side = {kind: [SIDE[kind][n] for n in rows] for kind in self.side.split()}
+            side |= {"parents": PARENTS[document]} if "parents" in side else {}
+            of[document] = definition(saved, side, self.share)
+
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            given = of[document][0](texts, t)
+            words = saved.vocabulary.encode(texts[t].encode().split())
+            oov = {f"{self.name}oov": sum(word == UNKNOWN for word in words)}
+            if self.pmi:
+                null = of[document][1](texts, t)
+                return {f"{self.name}pmi": given - null, f"{self.name}null": null, **oov}
+            return {self.name: given, **oov}
+
+        return options, values
+
+
+class NGram:
+    """`--ngram` of a model by KenLM's `lmplz`."""
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        world.write("m.arpa", (GOLDEN / "lmplz.arpa").read_bytes())
+        model = golden("lmplz.arpa")
+
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            oov = sum(word.encode() not in model.vocabulary.ids for word in texts[t].split())
+            return {"ngram": scores(model, [texts[t]]).sum(), "ngramoov": oov}
+
+        return "--ngram m.arpa", values
+
+
+class Cache:
+    """`--scorer used=document-cache:λ`: Σ log(1 − λ + λ V c / n) over words, V = 10,000."""
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            before = " ".join(texts[:t]).split()
+            shares = [10_000 * before.count(word) / len(before or "?") for word in texts[t].split()]
+            return {"used": sum(math.log(0.75 + 0.25 * c) for c in shares) if before else 0.0}
+
+        return "--scorer used=document-cache:0.25", values
+
+
+@dataclass(frozen=True)
+class Hf:
+    """`--lm lm=hf:DIR` of GPT-2 with drawn weights, given a window of the document."""
+
+    window: str = ""
+    sentences: int | None = None
+    tokens: int | None = None
+    join: str = "newline"
+    pmi: bool = False
+    positions: int = 64
+
+    def opened(self, world: World, lists: Lists) -> tuple[str, Values]:
+        folder = causal.save(world.folder / "gpt", positions=self.positions)
+        log_p = causal.definition(folder, self)
+        present = {name: [own for own in found if own] for name, found in lists.items()}
+
+        def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+            given = log_p(present[document], texts, t)
+            if not self.pmi:
+                return {"lm": given}
+            null = log_p(present[document][t : t + 1], texts[t : t + 1], 0)
+            return {"lmpmi": given - null, "lmnull": null}
+
+        return f"--lm lm=hf:gpt{self.window}" + " --pmi lm" * self.pmi, values
+
+
+LAST = {"reverse_documents": True}
+MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and features
+    "order-0": ("viterbi", [Lm("rnnlm")]),
+    "topic-of-the-prefix": ("viterbi", [Lm("clstm-sentseg")]),
+    "self-normalised": ("viterbi", [Lm("rnnlm", shape={"head": "self-normalised"})]),
+    "order-1-added-to-logits": ("viterbi", [Lm("codclm")]),
+    "order-1-another-pass": ("viterbi", [Lm("rlm-bow-ef-1")]),
+    "order-1-layers": ("viterbi", [Lm("dclm-decoupled", shape={"layers": 2})]),
+    "order-1-topics": ("viterbi", [Lm("clstm-prevsent-sentseg")]),
+    "order-1-attention": ("viterbi", [Lm("rlm-seqbow-att-lf-1")]),
+    "order-2": ("viterbi", [Lm("rlm-bow-lf-2")]),
+    "order-2-tokens": ("exhaustive", [Lm("dclm-two-sentence")]),
+    "unbounded": (BEAM, [Lm("ccdclm")]),
+    "unbounded-carried": (BEAM, [Lm("drnnlm")]),
+    "unbounded-sentence-level": (BEAM, [Lm("hrnnlm")]),
+    "unbounded-attention": (BEAM, [Lm("adclm")]),
+    "unbounded-states": (BEAM, [Lm("dam")]),
+    "unbounded-hashed": (BEAM, [Lm("hrnnlm-lin")]),
+    "bags-of-words": (BEAM, [Lm("rnnslm")]),
+    "paragraph-topics": (BEAM, [Lm("clstm-sentseg-paraseg")]),
+    "backward": ("viterbi", [Lm("codclm", shape={"backward": True})]),
+    "pmi": ("viterbi", [Lm("codclm", pmi=True)]),
+    "pmi-unbounded": (BEAM, [Lm("hrnnlm", pmi=True)]),
+    "document-cache": (BEAM, [Lm("rnnlm", share=0.2)]),
+    "document-cache-and-pmi": (BEAM, [Lm("codclm", share=0.3, pmi=True)]),
+    "document-cache-beside": (BEAM, [Cache()]),
+    "n-grams": ("viterbi", [NGram()]),
+    "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
+    "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
+    "next-source": ("viterbi", [Lm("dclm-right", side="source")]),
+    "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),
+    "relations": (BEAM, [Lm("dclm-projection", side="relations")]),
+    "relations-order-1": ("viterbi", [Lm("dclm-projection-decoupled", side="relations")]),
+    "parents": ("viterbi", [Lm("dclm-rst", side="source parents")]),
+    "next-sentence": ("sweeps --block 3", [Lm("dclm-right-target")]),
+    "next-sentence-reversed": ("sweeps --block 3", [Lm("dclm-right-target", shape=LAST)]),
+    "next-sentence-cache": ("sweeps --block 3", [Lm("dclm-right-target", share=0.3)]),
+    "reversed": ("viterbi", [Lm("codclm", "b", shape=LAST)]),
+    "reversed-unbounded": (BEAM, [Lm("ccdclm", "b", shape=LAST)]),
+    "reversed-pmi": (BEAM, [Lm("hrnnlm", pmi=True, shape=LAST)]),
+    "both-directions": ("viterbi", [Lm("codclm"), Lm("codclm", "b", shape=LAST)]),
+    "both-directions-of-two-orders": (BEAM, [Lm("codclm"), Lm("ccdclm", "b", shape=LAST)]),
+    "both-directions-unbounded": (
+        "sweeps --block 3",
+        [Lm("ccdclm"), Lm("ccdclm", "b", shape=LAST)],
+    ),
+    "several": (BEAM, [Lm("codclm", pmi=True), Lm("drnnlm", "b"), NGram(), Cache()]),
+    "hf": (BEAM, [Hf()]),
+    "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
+    "hf-sentences": ("viterbi", [Hf(",sentences=2", 2)]),
+    "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
+    "hf-tokens-and-spaces": (BEAM, [Hf(",tokens=9,join=space", tokens=9, join="space")]),
+}
+
+
+def written(
+    world: World, lists: Lists, sources: list[Any], lm0: float = FEATURES["LM0"]
+) -> tuple[str, Values]:
+    """Options for the features of lists, which are written with weights, and their values."""
+    sentences = [own for of_document in lists.values() for own in of_document]
+    rows = [(t, k, text) for t, own in enumerate(sentences) for k, text in enumerate(own)]
+    world.write("dev.kbest", [f"{t} ||| {x} ||| LM0= {static(t, k)} ||| 0" for t, k, x in rows])
+    world.write("dev.docs", [name for name, own in lists.items() for _ in own])
+    opened = [source.opened(world, lists) for source in sources]
+
+    def values(document: str, texts: Texts, t: int) -> Mapping[str, float]:
+        return {k: v for _, own in opened for k, v in own(document, texts, t).items()}
+
+    firsts = {name: tuple(own[0] for own in found if own) for name, found in lists.items()}
+    names = [name for _, own in opened for name in own("x", firsts["x"], 0)]
+    world.weights("w.json", {"LM0": lm0, **{name: FEATURES[name] for name in names}})
+    return " ".join(options for options, _ in opened), values
+
+
+@pytest.fixture(params=MODELS)
+def case(world: World, request: pytest.FixtureRequest) -> tuple[str, str, Values]:
+    """The world with lists and models; a search that is exact, options, and the truth."""
+    for kind, lines in SIDE.items():
+        world.write(f"dev.{kind}", lines)
+    search, sources = MODELS[request.param]
+    options, values = written(world, LISTS, sources)
+    return search, options, values
+
+
+def texts_of(document: str, path: tuple[int, ...]) -> Texts:
+    return tuple(own[k] for own, k in zip(PRESENT[document], path, strict=True))
+
+
+def features(line: str) -> dict[str, float]:
+    """Of a line in the format of Moses."""
+    return {k: float(v) for k, v in re.findall(r"(\w+)= (\S+)", line.split(" ||| ")[2])}
+
+
+def check_lists(world: World, name: str, paths: dict[str, tuple[int, ...]], values: Values) -> None:
+    """The features of a list are those of each candidate in the place of a path's choice."""
+    lines, names = iter(world.lines(name)), [*world.json("w.json")["weights"]]  # of the options
+    for document, path in paths.items():
+        for t, own in enumerate(PRESENT[document]):
+            for k, text in enumerate(own):
+                texts = texts_of(document, (*path[:t], k, *path[t + 1 :]))
+                number = FIRST[document] + NUMBERS[document][t]
+                truth = {"LM0": static(number, k), **values(document, texts, t)}
+                line = next(lines)
+                assert line.startswith(f"{number} ||| {text} ||| ")
+                assert features(line) == pytest.approx(truth, abs=1e-3)
+                assert [*features(line)] == names
+
+
+def test_score_writes_the_features_given_the_first_candidates(
+    case: tuple[str, str, Values], world: World
+) -> None:
+    _, options, values = case
+    world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    check_lists(world, "scored", {name: (0,) * 3 for name in PRESENT}, values)
+
+
+def test_decode_finds_the_best_of_all_paths_and_writes_features_given_it(
+    case: tuple[str, str, Values], world: World
+) -> None:
+    search, options, values = case
+    reports = "--summary out.json --kbest-out k --trace trace"
+    command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json {reports}"
+    found = world.ok(f"{command} --out out --search {search}")
+    chosen: dict[str, tuple[int, ...]] = {}
+    for document in world.json("out.json")["documents"]:
+        name = document["id"]
+        truth = dict[tuple[int, ...], float]()
+        for path in product(*(range(len(own)) for own in PRESENT[name])):
+            texts = texts_of(name, path)
+            truth[path] = sum(
+                FEATURES["LM0"] * static(FIRST[name] + NUMBERS[name][t], path[t])
+                + sum(FEATURES[k] * v for k, v in values(name, texts, t).items())
+                for t in range(len(texts))
+            )
+        best = max(truth, key=lambda path: truth[path])
+        assert sorted(truth.values())[-2] < truth[best] - 1e-3  # no tie decides
+        chosen[name] = tuple(k for k in document["choices"] if k is not None)
+        assert document["score"] == pytest.approx(truth[best], abs=1e-3)
+        assert chosen[name] == best
+        assert document["exact"] == ("sweeps" not in search)
+    first, *others = (text for name in chosen for text in texts_of(name, chosen[name]))
+    assert world.lines("out") == [first, "", *others]  # no candidates
+    check_lists(world, "k", chosen, values)
+    for line in map(json.loads, world.lines("trace")):
+        t, name = NUMBERS[line["document"]].index(line["sentence"]), line["document"]
+        own = values(name, texts_of(name, chosen[name]), t)
+        assert {k: line["features"][k] for k in own} == pytest.approx(own, abs=1e-3)
+    assert "tokens scored in" in found.err or "ngram" in options or "used" in options
+
+
+# Searches of models of unbounded order, with and without scores of earlier searches
+
+DEEP = {
+    "x": [
+        ["the lamp is lit", "it", "one burns light"],
+        ["it gives light", "no one", "no"],
+        ["", "no one", "it burns"],
+        ["the lamp", "she", "a a a"],
+    ],
+    "y": [["no one", "she"], ["the light", "it", "it"], ["is", "a lamp"]],
+}
+MEAN = "survivors --merge mean --alpha 0.5"
+# means of bags and of states to attend to do not exist
+CAUSAL = ("beam --beam 1", "smc --particles 9 --alpha 0.5", "sweeps --block 2")
+SWEEPS = ("sweeps --horizon 0", "sweeps --gibbs 1 --alpha 0.5 --beam 3")
+SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
+    "last-state": (Lm("ccdclm"), (*CAUSAL, MEAN)),
+    "carried-state": (Lm("drnnlm", pmi=True), (MEAN, *CAUSAL)),
+    "sentence-level": (Lm("hrnnlm", shape=LAST), (*CAUSAL[:2], MEAN)),
+    "attention": (Lm("adclm"), CAUSAL),
+    "bags": (Lm("rnnslm"), CAUSAL),
+    "order-1-in-passes": (Lm("rlm-bow-ef-1", pmi=True, shape=LAST), CAUSAL),
+    "document-cache-beside": (Cache(), CAUSAL[1:]),
+    "document-cache": (Lm("codclm", share=0.3), CAUSAL[1:]),
+    "next-sentence": (Lm("dclm-right-target"), SWEEPS),
+    "hf": (Hf(), CAUSAL),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHED)
+def test_a_path_has_the_score_of_its_definition_whatever_found_it_and_is_in_the_cache(
+    name: str, world: World
+) -> None:
+    """Where bits are promised, what is cached changes none."""
+    source, searches = SEARCHED[name]
+    options, values = written(world, DEEP, [source], lm0=0.0)
+    command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json -q"
+    command += " --deterministic --summary out.json --kbest-out k --out out"
+    for search in searches:
+        found = []
+        for cache in (" --no-cache", ""):
+            world.ok(f"{command} --search {search}{cache}")
+            found.append([world.content(file) for file in ("out.json", "k")])
+        assert found[0] == found[1]
+        for one in world.json("out.json")["documents"]:
+            pairs = zip(DEEP[one["id"]], one["choices"], strict=True)
+            texts = tuple(own[k] for own, k in pairs)
+            truth = sum(
+                FEATURES[feature] * value
+                for t in range(len(texts))
+                for feature, value in values(one["id"], texts, t).items()
+            )
+            assert one["score"] == pytest.approx(truth, abs=1e-3)
+
+
+# Windows of models of Hugging Face
+
+
+def test_contexts_beyond_the_positions_lose_whole_sentences_and_are_counted(world: World) -> None:
+    options, values = written(world, DEEP, [Hf(positions=20)])
+    found = world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    assert re.search(r"\d+ x context longer than the 20 positions of lm", found.err)
+    for line in world.lines("scored"):
+        number, text, *_ = line.split(" ||| ")
+        t = int(number) - 4 * (int(number) > 3)
+        firsts = [own[0] for own in DEEP["x" if int(number) < 4 else "y"]]
+        texts = (*firsts[:t], text)
+        assert features(line)["lm"] == pytest.approx(
+            values("x" if int(number) < 4 else "y", texts, t)["lm"], abs=1e-3
+        )
+    narrow = world.ok(f"score --kbest dev.kbest --docs dev.docs {options},tokens=1 --out scored")
+    assert "longer than" not in narrow.err
+
+
+def test_a_candidate_longer_than_the_positions_is_an_error(world: World) -> None:
+    options, _ = written(world, {"x": [["it"], ["it"]]}, [Hf(positions=20)])
+    long = "it gives light " * 9
+    world.write("dev.kbest", f"0 ||| it ||| LM0= 0 ||| 0\n1 ||| {long}||| LM0= 0 ||| 0\n")
+    found = world.run(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    assert re.search(r"document 'x', sentence 1 .* positions for 20", found.err)
+
+
+def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own(
+    world: World,
+) -> None:
+    plain: Lists = {"x": [['he reads "light".', "a lamp"], ["she is old."]]}
+    tokenised: Lists = {"x": [["he reads &quot; light &quot; .", "a lamp"], ["she is old ."]]}
+    found = []
+    for lists, window in ((plain, ""), (tokenised, ",detokenize=en"), (tokenised, "")):
+        options, _ = written(world, lists, [Hf(window)])
+        world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+        found.append([features(line)["lm"] for line in world.lines("scored")])
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    assert found[2] != pytest.approx(found[1], abs=1e-3)
+
+
+# Models in tuning, and the work that they do
+
+
+@pytest.mark.parametrize(
+    ("sources", "options"),
+    [
+        ([Lm("codclm", pmi=True), Lm("ccdclm", "b", shape=LAST)], "--search beam"),
+        ([Lm("codclm", share=0.2), Lm("codclm", "b", shape=LAST)], ""),
+        ([Lm("dclm-right-target")], ""),
+        ([Hf(",sentences=1", 1)], ""),
+    ],
+    ids=["pmi-and-reversed", "document-cache", "next-sentence", "hf"],
+)
+def test_weights_are_tuned_with_models_that_the_weights_file_names(
+    sources: list[Any], options: str, world: World
+) -> None:
+    chosen, _ = written(world, DEEP, sources)
+    names = world.json("w.json")["weights"].keys()
+    world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
+    lists = f"--kbest dev.kbest --docs dev.docs {chosen}"
+    world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --out tuned.json {options}")
+    found = world.json("tuned.json")
+    assert found["weights"].keys() == names
+    models = found["provenance"]["models"]
+    for source in sources:
+        if isinstance(source, Lm):
+            own = models[source.name]
+            assert (own["folder"], own.get("pmi", False)) == (source.name, source.pmi)
+            assert own.get("document_cache", 0.0) == (
+                source.share or own.get("document_cache", 0.0)
+            )
+        else:
+            assert models["lm"]["folder"] == f"hf:gpt{source.window}"
+    assert len({own["digest"] for own in models.values()}) == len(sources)
+    world.ok(f"decode {lists} --weights tuned.json --out out")
+
+
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "rnnslm"])
+def test_beginnings_that_candidates_share_are_read_once(name: str, world: World) -> None:
+    """Those of the whole corpus where states see no context, else of each list in its context."""
+    options, _ = written(world, DEEP, [Lm(name)])
+    found = world.ok(
+        f"score --kbest dev.kbest --docs dev.docs {options} --out scored -v --no-cache"
+    )
+    beginnings = [
+        {tuple(text.split()[:n]) for text in own for n in range(len(text.split()) + 1)}
+        for lists in DEEP.values()
+        for own in lists
+    ]
+    nodes = (
+        len(set().union(*beginnings)) if name in ("rnnlm", "codclm") else sum(map(len, beginnings))
+    )
+    tokens = sum(len(text.split()) + 1 for lists in DEEP.values() for own in lists for text in own)
+    assert f"lm: {nodes:,} trie nodes ({tokens / nodes:.2f} tokens a node)" in found.err
+    assert f"lm: {tokens} tokens scored in " in found.err
+
+
+# Models in given contexts
+
+
+@pytest.mark.parametrize(
+    "source",
+    [Lm("codclm"), Lm("ccdclm", "b", shape=LAST), Lm("rlm-bow-ef-1", pmi=True), Hf()],
+    ids=["order-1", "reversed", "pmi-in-passes", "hf"],
+)
+def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
+    source: Lm | Hf, world: World
+) -> None:
+    """BLEU of these choices by sacrebleu; under equal weights a sentence is its own argmax."""
+    options, values = written(world, DEEP, [source], lm0=0.0)
+    weights = {name: own[0] for name, own in world.json("w.json")["weights"].items()}
+    references = {
+        "x": ("the lamp is lit", "it gives light now", "no one is lit", "the lamp is a lamp"),
+        "y": ("no one is lit", "it burns the light", "is a lamp lit"),
+    }
+    world.write("dev.ref", [line for own in references.values() for line in own])
+    command = f"ablate --kbest dev.kbest --docs dev.docs {options} --weights w.json --ref dev.ref"
+    found = world.ok(f"{command} --format json").json["systems"]
+    rows = {system["name"]: system for system in found}
+    world.ok(command.replace("ablate", "decode").replace("--ref dev.ref", "--out decoded"))
+    decoded = world.lines("decoded")
+    for name in ("references", "no context"):
+        chosen = []
+        for document, lists in DEEP.items():
+            for t, own in enumerate(lists):
+                totals = []
+                for text in own:
+                    context = references[document]
+                    texts = (*context[:t], text, *context[t + 1 :])
+                    given = (texts, t) if name == "references" else ((text,), 0)
+                    features = values(document, *given)
+                    totals.append(sum(weights[key] * value for key, value in features.items()))
+                chosen.append(own[totals.index(max(totals))])
+        assert rows[name]["changed"] == sum(a != b for a, b in zip(chosen, decoded, strict=True))
+        bleu = sacrebleu.corpus_bleu(chosen, [world.lines("dev.ref")], tokenize="none")
+        assert rows[name]["bleu"] == pytest.approx(bleu.score, abs=1e-4)

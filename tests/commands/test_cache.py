@@ -1,0 +1,142 @@
+"""`cache`: where the folder is, what it holds, and what `clear` removes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.world import World
+
+SCORE = "score --kbest dev.kbest --docs dev.docs --out out --lm lm=lm"
+
+
+@pytest.fixture
+def filled(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """The world with scores of two models in the folder `scores`."""
+    monkeypatch.setenv("RERANK_CACHE", str(world.folder / "scores"))
+    monkeypatch.delenv("RERANK_CACHE_GB", raising=False)
+    for name in ("codclm", "rnnlm"):
+        world.model(name)
+        world.ok(SCORE)
+    return world
+
+
+def test_info_counts_shards_and_bytes_by_group(filled: World) -> None:
+    folder = filled.folder / "scores"
+    (folder / "mine").write_text("x" * 99)
+    groups = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+    (groups[0] / "mine.scores").write_text("x" * 99)
+    sizes = [[path.stat().st_size for path in group.glob("????????*.scores")] for group in groups]
+    found = filled.ok("cache info --format json", RERANK_CACHE_GB="1.5").json
+    assert found == {
+        "schema": 1,
+        "folder": str(folder),
+        "shards": 4,
+        "bytes": sum(map(sum, sizes)),
+        "limit": 1_500_000_000,
+        "groups": [
+            {"group": group.name, "shards": 2, "bytes": sum(own)}
+            for group, own in zip(groups, sizes, strict=True)
+        ],
+    }
+    first, *others = filled.ok("cache info").lines
+    assert first == f"{folder}: 4 shards, {found['bytes'] / 1e6:.1f} MB of at most 20.0 GB"
+    assert others == [
+        f"{group.name}: 2 shards, {sum(own) / 1e6:.1f} MB"
+        for group, own in zip(groups, sizes, strict=True)
+    ]
+
+
+def test_clear_removes_what_is_ours_and_nothing_else(filled: World) -> None:
+    folder = filled.folder / "scores"
+    one, other = sorted(path for path in folder.iterdir())
+    name = next(one.iterdir()).stem
+    size = sum(path.stat().st_size for path in folder.glob("*/*.scores"))
+    left = other / f".{name[:50]}.4194304.01234567.tmp"
+    left.write_bytes(b"by a dead writer")
+    os.utime(left, (time.time() - 7_200,) * 2)
+    strangers = {
+        "mine.scores",
+        f"notes/{name}.scores",
+        f"{one.name}/notes",
+        f"{one.name}/{name.upper()}x.scores",
+        f"{one.name}/{name}.scores.bak",
+        f"{one.name}/.{name[:50]}.1.01234567.tmp",  # a process may be writing it
+        f"{one.name}/sub/{name}.scores",
+        f"{one.name.upper()}x/{name}.scores",
+    }
+    for stranger in strangers:
+        filled.write(f"scores/{stranger}", "mine")
+    far = filled.write(f"far/{name}.scores", "precious")
+    links = {"a" * 16: far.parent, f"{one.name}/{'b' * 16}.scores": far}
+    for link, target in links.items():
+        (folder / link).symlink_to(target)
+    found = filled.ok("cache clear")
+    assert found.out == f"removed {(size + 16) / 1e6:.1f} MB of scores from {folder}\n"
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or path.is_file())
+    assert {str(path.relative_to(folder)) for path in paths} == strangers | links.keys()
+    assert not other.exists()
+    assert far.read_text() == "precious"
+    assert filled.ok("cache info --format json").json["shards"] == 0
+    assert "tokens scored" in filled.ok(SCORE).err  # and it can be filled again
+
+
+def test_the_folder_that_is_named_is_used_shown_and_cleared(filled: World) -> None:
+    filled.ok(SCORE, "--cache", "own")
+    assert filled.ok("cache info --cache own --format json").json["shards"] == 2
+    assert filled.ok("cache clear --cache none").out == "removed 0.0 MB of scores from none\n"
+    filled.ok("cache clear --cache own")
+    assert [*(filled.folder / "own").iterdir()] == []
+    assert filled.ok("cache info --format json").json["shards"] == 4
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {}, "house/.cache/rerank"),
+        ("darwin", {}, "house/Library/Caches/rerank"),
+        ("win32", {"LOCALAPPDATA": "local"}, "local/rerank/cache"),
+        ("win32", {}, "house/.cache/rerank"),
+        ("linux", {"XDG_CACHE_HOME": "/xdg"}, "/xdg/rerank"),
+        ("darwin", {"XDG_CACHE_HOME": "/xdg"}, "/xdg/rerank"),
+        ("linux", {"XDG_CACHE_HOME": "relative"}, "house/.cache/rerank"),
+        ("linux", {"XDG_CACHE_HOME": "/xdg", "RERANK_CACHE": "own"}, "own"),
+        ("linux", {"RERANK_CACHE": "", "XDG_CACHE_HOME": ""}, "house/.cache/rerank"),
+    ],
+)
+def test_the_folder_is_the_users_wish_or_the_systems_custom(
+    platform: str,
+    variables: dict[str, str],
+    folder: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("RERANK_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", lambda: Path("house"))
+    monkeypatch.setattr(sys, "platform", platform)
+    assert world.ok("cache info --format json", **variables).json["folder"] == folder
+
+
+def test_an_account_without_a_home_is_told_what_to_set(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("RERANK_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    found = world.run("cache info")
+    assert (found.exit, "set RERANK_CACHE=DIR" in found.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"), [("", 20 * 10**9), ("1", 10**9), ("0.5", 5 * 10**8), ("1e3", 10**12)]
+)
+def test_the_limit_is_in_gigabytes(value: str, limit: int, world: World) -> None:
+    found = world.ok("cache info --format json", RERANK_CACHE_GB=value)
+    assert found.json["limit"] == limit

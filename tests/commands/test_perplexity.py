@@ -1,0 +1,170 @@
+"""`perplexity`: sums of the definition over a text, and what is said of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+from support.definitions import definition
+from support.ngrams import GOLDEN
+from support.texts import documents_of
+from support.world import World
+
+from lm.checkpoint import SavedModel
+from lm.tiny_models import read_by_words
+from lm.vocabulary import UNKNOWN
+
+TEXT = ["the lamp is lit", "a lamp burns", "", "no glow", "it is <unk> lamp", "lamp", "", "she is"]
+SIDE = {
+    "source": ["0 1", "2", "", "4 4", "1 unheard", "0", "", "3"],
+    "relations": ["0", "4", "", "unheard", "2", "1", "", "0"],
+    "topics": ["3", "1", "", "2", "2", "1", "", "0"],
+    "parents": ["2", "1", "", "3", "0", "1", "", "0"],
+}
+PARENTS = [["1", "0"], ["2", "-1", "0"], ["-1"]]
+MODELS: dict[str, tuple[str, dict[str, Any], str, float, str]] = {
+    "order-0": ("rnnlm", {}, "", 0.0, ""),
+    "unbounded": ("ccdclm", {}, "", 0.0, ""),
+    "document-cache": ("ccdclm", {}, "--document-cache 0.2", 0.2, ""),
+    "backward": ("codclm", {"backward": True}, "", 0.0, ""),
+    "reversed": ("ccdclm", {"reverse_documents": True}, "", 0.0, ""),
+    "next-sentence": ("dclm-right-target", {}, "", 0.0, ""),
+    "source": ("dclm-bilingual-decoupled", {}, "", 0.0, "source"),
+    "topics": ("clstm-given-topic-carried", {}, "", 0.0, "topics"),
+    "relations": ("dclm-recurrence", {}, "", 0.0, "relations"),
+    "parents": ("dclm-rst", {}, "", 0.0, "source parents"),
+}
+
+
+@pytest.fixture
+def text(world: World) -> World:
+    """The world with a text of three documents and files beside it."""
+    world.write("text", TEXT)
+    for kind, lines in SIDE.items():
+        world.write(f"text.{kind}", lines)
+    return world
+
+
+def measured(world: World, options: str = "", text: str = "text") -> Any:
+    return world.ok(f"perplexity --lm lm {text} --format json --device cpu {options}").json
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_figures_are_sums_of_the_definition_over_words_and_ends(name: str, text: World) -> None:
+    model, shape, options, share, kinds = MODELS[name]
+    saved = text.model(model, **shape)
+    side = "".join(f" --{kind} text.{kind}" for kind in kinds.split())
+    found = measured(text, f"{options} --per-document {side}")
+    documents = documents_of(TEXT)
+    beside = {kind: documents_of(SIDE[kind]) for kind in kinds.split()}
+    beside |= {"parents": PARENTS} if "parents" in beside else {}
+    nats = []
+    for n, own in enumerate(documents):
+        log_p, _ = definition(saved, {kind: lines[n] for kind, lines in beside.items()}, share)
+        nats.append(-sum(log_p(tuple(own), t) for t in range(len(own))))
+    words = [[saved.vocabulary.encode(line.encode().split()) for line in own] for own in documents]
+    tokens = [sum(map(len, own)) for own in words]
+    oov = sum(word == UNKNOWN for own in words for line in own for word in line)
+    assert found["nats"] == pytest.approx(sum(nats), rel=1e-5)
+    assert (found["sentences"], found["tokens"], found["oov"]) == (6, 16, oov)
+    key = "pseudo_perplexity" if name == "next-sentence" else "perplexity"
+    assert found[key] == pytest.approx(math.exp(sum(nats) / (16 + 6)), rel=1e-5)
+    assert [one["tokens"] for one in found["documents"]] == tokens
+    assert [one["nats"] for one in found["documents"]] == pytest.approx(nats, rel=1e-5)
+
+
+def test_words_without_ends_have_a_perplexity_of_their_own(text: World) -> None:
+    saved = text.model("rnnlm")
+    words = sum(prefix(saved, line) for line in TEXT if line)
+    assert measured(text)["perplexity_without_eos"] == pytest.approx(
+        math.exp(-words / 16), rel=1e-4
+    )
+
+
+def prefix(saved: SavedModel, line: str) -> float:
+    """log p of words without an end."""
+    model, ids = saved.model, saved.vocabulary.encode(line.encode().split())
+    context = model.context.start(1)
+    with torch.no_grad():
+        features = model.features(read_by_words(model, ids, context), context)
+        return float(-model.head.nll(features[: len(ids)], torch.tensor(ids)).double().sum())
+
+
+def test_bags_of_words_are_measured_per_word_and_not_as_perplexity(text: World) -> None:
+    saved = text.model("rnnslm")
+    found = measured(text)
+    log_p, _ = definition(saved)
+    own = [tuple(one) for one in documents_of(TEXT)]
+    nats = -sum(log_p(one, t) for one in own for t in range(len(one)))
+    assert found["nats_per_word_of_a_bag"] == pytest.approx(nats / 16, rel=1e-4)
+    assert "perplexity" not in found
+    said = text.ok("perplexity --lm lm text").out
+    assert "nats per word of a bag of words" in said
+    assert "not comparable with perplexities of other models" in said
+    assert measured(text, "--document-cache 0.2") != found
+
+
+def test_contexts_end_with_documents_unless_they_may_cross_them(text: World) -> None:
+    text.write("one", [line for line in TEXT if line])
+    for name, crosses in (("codclm", True), ("rnnlm", False)):
+        text.model(name)
+        parted, across = measured(text)["nats"], measured(text, "--across-documents")["nats"]
+        assert (parted != pytest.approx(across, rel=1e-6)) == crosses
+        assert measured(text, text="one")["nats"] == pytest.approx(across, rel=1e-6)
+
+
+def test_paragraphs_and_lines_of_equals_signs_part_documents(text: World) -> None:
+    text.model("ccdclm")
+    plain = measured(text)
+    text.write("ji", [line or "= =" for line in TEXT] + ["="])
+    text.write("paragraphs", [line or "<p>" for line in TEXT])
+    assert measured(text, "--documents equals", "ji") == plain
+    assert measured(text, "--documents paragraphs", "paragraphs") == plain
+    text.write("ji", "the lamp\n\nit is\n=\n\n")
+    found = text.ok("perplexity --lm lm ji --documents equals --format json")
+    assert (found.json["sentences"], found.json["tokens"]) == (4, 4)
+    assert "2 x blank line read as a sentence without words, as --documents equals" in found.err
+
+
+def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(world: World) -> None:
+    world.model("ccdclm")
+    world.write("once", ["the lamp", "it is lit"])
+    world.write("twice", ["the lamp lamp", "it is lit lit"])
+    found = measured(world, "--duplicate-last-word", "once")
+    assert found == {**measured(world, "", "twice"), "duplicate_last_word": True}
+
+
+def test_tables_for_people_and_for_spreadsheets_have_these_figures(text: World) -> None:
+    text.model("codclm")
+    found = measured(text)
+    line = text.ok("perplexity --lm lm text").out
+    assert line.startswith(
+        f"perplexity {found['perplexity']:.2f} (without </s> "
+        f"{found['perplexity_without_eos']:.2f}), {found['nats_per_token']:.4f} nats per token"
+    )
+    assert "over 16 words (2 out of vocabulary) in 6 sentences" in line
+    header, row = text.ok("perplexity --lm lm text --format tsv").lines
+    figures = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+    assert float(figures["nats"]) == pytest.approx(found["nats"])
+
+
+# N-gram models
+
+
+def test_ngram_models_have_the_same_columns(text: World) -> None:
+    # base-10 logarithms from KenLM 0.3.0: `score` of its Python module
+    log10 = {"the lamp burns": -4.090147, "the unheard boat": -5.510195, "moon": -3.296734}
+    text.write("m.arpa", (GOLDEN / "lmplz.arpa").read_bytes())
+    text.write("text", "the lamp burns\n\nthe unheard boat\nmoon\n")
+    command = "perplexity --ngram m.arpa text --per-document"
+    found = json.loads(text.ok(f"{command} --format json").out)
+    assert found["nats"] == pytest.approx(-sum(log10.values()) * math.log(10), abs=2e-4)
+    assert (found["sentences"], found["tokens"], found["oov"]) == (3, 7, 1)
+    assert [one["tokens"] for one in found["documents"]] == [3, 4]
+    assert found["perplexity"] == pytest.approx(math.exp(found["nats"] / 10))
+    assert text.ok("perplexity --ngram m.arpa text").out.startswith(
+        f"perplexity {found['perplexity']:.2f} (without </s> "
+    )

@@ -1,0 +1,164 @@
+"""`topics` and `lm-eval topics`: topics learned, labels written, next topics predicted."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+from support.runs import replaced_everywhere
+from support.texts import documents_of
+from support.world import World
+
+from lm.checkpoint import load_model
+
+THINGS = (["lamp", "light", "oil", "wick", "flame"], ["boat", "oar", "sail", "mast", "keel"])
+LEARN = "topics learn text --topics-number 2 --out model -q"
+LABEL = "topics label --model model"
+SMALL = "topics train --train turns --topics turns.labels --valid turns --valid-topics turns.labels"
+SMALL += " --embed 4 --hidden 6 --epochs 2 --streams 4 --out predictor"
+
+
+@pytest.fixture(autouse=True)
+def texts(world: World) -> None:
+    """`text`: documents of one of two topics; `turns`, `test`: of both in turns, with labels."""
+    rng = np.random.default_rng(4)
+
+    def sentence(topic: int) -> str:
+        return " ".join(["the", *rng.choice(THINGS[topic], 5).tolist()])
+
+    world.write("text", [x for n in range(40) for x in (*(sentence(n % 2) for _ in range(4)), "")])
+    for name, documents in (("turns", 40), ("test", 10)):
+        own = [[(n + t) % 2 for t in range(4)] for n in range(documents)]
+        world.write(name, [line for one in own for line in (*map(sentence, one), "")])
+        world.write(f"{name}.labels", [x for one in own for x in (*("ab"[t] for t in one), "")])
+
+
+@pytest.fixture(params=["kmeans", "lda"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """A learner of topics."""
+    pytest.importorskip("sklearn")
+    return str(request.param)
+
+
+def test_topics_are_learned_shown_and_written_beside_texts(kind: str, world: World) -> None:
+    none, *found = world.ok(f"{LEARN} --topic-model {kind} --format json").json["topics"]
+    assert none == {"label": "0", "sentences": 0, "words": []}
+    assert [one["sentences"] for one in found] == [80, 80]
+    own = sorted(sorted({*one["words"]} - {"the"}) for one in found)
+    assert own == sorted(map(sorted, THINGS))
+    of = {word: one["label"] for one in found for word in one["words"]}
+    world.write("new", ["the lamp", "wick", "", "", "oar the sail", "what"])
+    world.ok(f"{LABEL} new --out labels -q")
+    assert world.lines("labels") == [of["lamp"], of["wick"], "", "", of["oar"], "0"]
+    world.write("new", ["the lamp", "", "oar the sail", "<p>", "wick"])
+    lamp, boat = of["lamp"], of["oar"]
+    assert world.ok(f"{LABEL} new --documents paragraphs").lines == [lamp, "", boat, "<p>", lamp]
+    world.write("docs", [*"aabbb"])
+    assert world.ok(f"{LABEL} new --docs docs").lines == [lamp, "0", boat, "0", lamp]
+    assert "oar" in world.ok(LEARN.replace("--out model -q", "--out again")).out
+
+
+def test_learning_again_gives_the_same_files_and_an_altered_folder_is_refused(
+    kind: str, world: World
+) -> None:
+    for out in ("model", "again"):
+        world.ok(LEARN.replace("--out model", f"--out {out} --topic-model {kind}"))
+    found = world.files()
+    folders = [{found[x] for x in found if x.startswith(f"{out}/")} for out in ("model", "again")]
+    assert folders[0] == folders[1]
+    content = world.json("model/topics.json")
+    for change, message in (
+        ({"topics": 3}, "expected weights of 3 topics and 14 words, found 2 and 14"),
+        ({"words": None}, "expected weights of 2 topics and None words, found 2 and 14"),
+        ({"vocabulary": "x"}, "expected a vocabulary's digest, found 'x'"),
+        ({"shards": []}, "found other tensors; learn it again"),
+    ):
+        world.write("model/topics.json", json.dumps(content | change))
+        refused = world.run(f"{LABEL} text")
+        assert (refused.exit, message in refused.err) == (3, True), refused.err
+
+
+def test_a_model_with_topics_is_trained_and_keeps_them(kind: str, world: World) -> None:
+    options = "--model clstm-prevsent-sentseg --topics-number 2 --embed 4 --hidden 6 --epochs 1"
+    world.ok(f"train-lm --train text --valid text {options} --topic-model {kind} --out lm -q")
+    saved = load_model(world.folder / "lm")
+    topics: Any = saved.model.context.topics
+    assert topics.terms.shape == (len(saved.vocabulary), 3)
+    assert saved.model.config.topics_number == 2
+    of = topics.terms[[saved.vocabulary.ids[own[0].encode()] for own in THINGS], 1:].argmax(dim=1)
+    assert sorted(of.tolist()) == [0, 1]  # a lamp and a boat are of different topics
+    found = world.ok("perplexity --lm lm text --format json -q").json
+    assert found["perplexity"] == pytest.approx(saved.about["valid_perplexity"], rel=1e-6)
+
+
+@pytest.mark.parametrize("command", [LEARN, "train-lm --train text --valid text --out model"])
+def test_without_scikit_learn_the_message_names_the_extra(
+    command: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command += " --model clstm-prevsent --epochs 1" * ("train-lm" in command)
+    world.run(command.replace("--out model", "--out first"))  # imports what is to be replaced
+    without = lambda name: None if name == "sklearn" else find_spec(name)  # noqa: E731
+    replaced_everywhere(monkeypatch, find_spec, without)
+    refused = world.run(command)
+    assert (refused.exit, "pip install 'rerank-mt[topics]'" in refused.err) == (2, True)
+
+
+# Predictors of the topic of the next sentence
+
+
+def evaluated(world: World, options: str = "--topics test.labels") -> Any:
+    return world.ok(f"lm-eval topics --model predictor test {options} --format json -q").json
+
+
+def test_topics_in_turns_are_predicted_as_their_bigrams_are(world: World) -> None:
+    sizes = "--embed 8 --hidden 12 --epochs 8 --learning-rate 0.03 --dropout 0"
+    world.ok(f"{SMALL} {sizes} -q")
+    found = evaluated(world)
+    assert found["predictions"] == 30
+    assert found["topic_predictor"]["accuracy"] == 1.0
+    assert found["topic_predictor"]["perplexity"] < 1.3
+    # closed forms: the topic of the sentence before is never right, its bigrams always are
+    assert found["bigram_of_topics"]["accuracy"] == 1.0
+    assert found["topic_of_the_sentence_before"] == {"perplexity": None, "accuracy": 0.0}
+    labels = [one for own in documents_of(world.lines("test.labels")) for one in own[1:]]
+    assert found["most_frequent_topic"]["accuracy"] == labels.count("a") / 30
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--inputs topics --architecture rolled-up",
+        "--inputs words+thought --architecture rolled-up --thought 2",
+        "--target joint",
+        "--architecture bow-dnn --inputs words --given-next-words",
+        "--recurrence gru --layers 2 --schedule constant --optimiser adagrad",
+    ],
+)
+def test_every_form_is_trained_and_evaluated(options: str, world: World) -> None:
+    world.ok(f"{SMALL} {options} -q")
+    found = evaluated(world)["topic_predictor"]
+    assert 0 <= found["accuracy"] <= 1 < found["perplexity"]
+    about = world.json("predictor/topic-prediction.json")["about"]
+    assert about["data"].keys() == {"train", "valid", "topics", "valid_topics"}
+    assert about["valid"].keys() == {"perplexity", "accuracy"}
+
+
+def test_a_table_and_the_course_of_training_are_printed(world: World) -> None:
+    lines = world.ok(SMALL).err.splitlines()
+    assert lines[0].startswith("unrolled (words+topics): ")
+    assert lines[0].endswith("parameters; 2 topics, 120 predictions, 40 documents")
+    assert [line.split()[:2] for line in lines[1:3]] == [["epoch", "1"], ["epoch", "2"]]
+    assert lines[3] == "predictor written to predictor"
+    table = world.ok("lm-eval topics --model predictor test --topics test.labels").lines
+    assert table[-1] == "30 topics of next sentences"
+    assert any(line.startswith("most frequent topic") for line in table)
+
+
+def test_labels_that_training_has_not_are_unknown_topics(world: World) -> None:
+    world.ok(SMALL)
+    world.write("test.labels", [x.replace("a", "c") for x in world.lines("test.labels")])
+    found = world.ok("lm-eval topics --model predictor test --topics test.labels")
+    assert "20 x topic that is not in the training text" in found.err

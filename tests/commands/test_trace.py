@@ -1,0 +1,170 @@
+"""`decode --trace`: features of choices, and margins and marginals by enumeration."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from support.definitions import definition
+from support.world import World
+
+LISTS = [["the lamp is lit", "it burns", "it burns"], [], ["she is", "no one"], ["lamp"], ["it"]]
+LISTS[-1] += ["a light", "no light", "one"]
+LENGTHS = [len(own) for own in LISTS if own]
+WEIGHTS = {"LM0": 0.5, "TM0": [0.25, -0.5], "lm": 1.5, "lmoov": 2.0}
+NAMES = ["LM0", "TM0_0", "TM0_1", "lm", "lmoov"]
+VALUES = dict(zip(NAMES, [0.5, 0.25, -0.5, 1.5, 2.0], strict=True))
+DECODE = "decode --kbest k --no-docs one --weights w.json --lm lm=lm --trace trace --out out -q"
+
+
+def dense(t: int, k: int) -> dict[str, float]:
+    return {"LM0": -k - t, "TM0_0": k / 8, "TM0_1": t / 4}
+
+
+@pytest.fixture(params=["codclm", "drnnlm"])
+def values(request: pytest.FixtureRequest, world: World) -> Any:
+    """The world with a list and a model; features of a candidate after a path's earlier ones."""
+    saved = world.model(request.param)
+    log_p, _ = definition(saved)
+    rows = [(t, k, text) for t, own in enumerate(LISTS) for k, text in enumerate(own)]
+    world.write(
+        "k",
+        [
+            f"{t} ||| {text} ||| LM0= {-k - t} TM0= {k / 8} {t / 4}{' tag_x= 2' * (k > 0)} ||| 0"
+            for t, k, text in rows
+        ],
+    )
+    world.weights("w.json", WEIGHTS, sparse={"tag_x": 0.75})
+    numbers = [t for t, own in enumerate(LISTS) if own]
+
+    def of(path: tuple[int, ...], s: int) -> dict[str, float]:
+        """Of the choice at place s, and the weighted sum of all with its sparse feature."""
+        texts = tuple(LISTS[t][k] for t, k in zip(numbers, path, strict=False))
+        known = {word.decode() for word in saved.vocabulary.words}
+        oov = sum(word not in known for word in texts[s].split())
+        found = {**dense(numbers[s], path[s]), "lm": log_p(texts[: s + 1], s), "lmoov": oov}
+        total = sum(VALUES[name] * value for name, value in found.items())
+        return {**found, "total": total + (1.5 if path[s] else 0.0)}
+
+    return of
+
+
+def traced(world: World, options: str) -> list[dict[str, Any]]:
+    world.ok(f"{DECODE} {options}")
+    return [json.loads(line) for line in world.lines("trace")]
+
+
+def choices(lines: list[dict[str, Any]]) -> tuple[int, ...]:
+    return tuple(line["chosen"] for line in lines)
+
+
+def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
+    values: Any, world: World
+) -> None:
+    lines = traced(world, "--search greedy --kbest-out scored")
+    path = choices(lines)
+    assert [line["sentence"] for line in lines] == [0, 2, 3, 4]
+    texts = [own[k] for own, k in zip([own for own in LISTS if own], path, strict=True)]
+    assert [line["texts"]["chosen"] for line in lines] == texts
+    assert [line["texts"]["first"] for line in lines] == [own[0] for own in LISTS if own]
+    firsts = [own[0] for own in LISTS if own]
+    for s, line in enumerate(lines):
+        found = values(path, s)
+        total = found.pop("total")
+        assert list(line["features"]) == NAMES
+        assert line["features"] == pytest.approx(found, abs=1e-4)
+        weighted = {name: VALUES[name] * value for name, value in found.items()}
+        assert line["weighted"] == pytest.approx(
+            {**weighted, "sparse": 1.5 if path[s] else 0.0}, abs=1e-3
+        )
+        assert line["total"] == pytest.approx(total, abs=1e-3)
+        other = values((*path[:s], 0), s)
+        over = {name: weighted[name] - VALUES[name] * other[name] for name in NAMES}
+        assert line["over_first"] == pytest.approx(
+            {**over, "sparse": 1.5 if path[s] else 0.0}, abs=1e-3
+        )
+        assert line["first"] == 0
+        assert firsts[s] == line["texts"]["first"]
+
+
+def test_a_margin_is_to_the_best_other_candidate_after_the_same_sentences(
+    values: Any, world: World
+) -> None:
+    lines = traced(world, "--search greedy")
+    path = choices(lines)
+    for s, line in enumerate(lines):
+        totals = [values((*path[:s], k), s)["total"] for k in range(LENGTHS[s])]
+        chosen = totals.pop(path[s])
+        if not totals:
+            assert line["margin"] is line["runner_up"] is line["over_runner_up"] is None
+            continue
+        assert line["margin"] == pytest.approx(chosen - max(totals), abs=1e-3)
+        best = int(np.argmax(totals))
+        assert line["runner_up"] == best + (best >= path[s])
+        assert sum(line["over_runner_up"].values()) == pytest.approx(line["margin"], abs=1e-4)
+
+
+def scores(values: Any) -> dict[tuple[int, ...], float]:
+    """Of all paths."""
+    return {
+        path: sum(values(path, s)["total"] for s in range(len(path)))
+        for path in product(*map(range, LENGTHS))
+    }
+
+
+def test_path_margins_and_marginals_of_order_one_are_those_of_all_paths(
+    values: Any, world: World
+) -> None:
+    """At a larger order there are no margins of paths, and no marginals without a posterior."""
+    alpha = 0.25
+    lines, plain = traced(world, f"--search ffbs --alpha {alpha}"), traced(world, "")
+    if world.ok(DECODE.replace(" -q", "")).err.count("unbounded order"):
+        assert {line["path_margin"] for line in plain} == {None}
+        assert {line["marginal"] for line in plain} == {None}
+        return
+    truth = scores(values)
+    paths, totals = list(truth), np.array(list(truth.values()))
+    shares = np.exp(alpha * (totals - totals.max()))
+    shares /= shares.sum()
+    for s, (line, own) in enumerate(zip(lines, plain, strict=True)):
+        through = [[i for i, one in enumerate(paths) if one[s] == k] for k in range(LENGTHS[s])]
+        assert line["marginals"] == pytest.approx([shares[i].sum() for i in through], abs=1e-3)
+        assert line["marginal"] == line["marginals"][line["chosen"]]
+        assert own["marginal"] is own["marginals"] is None
+        best = [totals[i].max() for i in through]
+        chosen = best.pop(own["chosen"])
+        expected = chosen - max(best) if best else math.inf
+        found = own["path_margin"]
+        assert (math.inf if found is None else found) == pytest.approx(expected, abs=1e-3)
+
+
+def test_choices_without_context_are_those_of_sentences_alone(values: Any, world: World) -> None:
+    lines = traced(world, "")
+    own = world.ok(DECODE.replace("--no-docs one", "--no-docs each").replace("out -q", "alone -q"))
+    assert own.exit == 0
+    alone = [line for line in world.lines("alone") if line]
+    for line, text in zip(traced(world, ""), alone, strict=True):
+        assert line["alone"]["text"] == text
+        assert (line["alone"]["lead"] > 0) == (line["alone"]["chosen"] != line["chosen"])
+    assert len(lines) == len(alone)
+    world.model("rnnlm")
+    assert {str(line["alone"]) for line in traced(world, "")} == {"None"}  # no context at all
+
+
+def test_equal_candidates_are_near_ties_where_scores_may_err(world: World) -> None:
+    """`it burns` stands twice in list 0; without a model the rule of ties decides."""
+    rows = [f"{t} ||| {x} ||| LM0= 0 ||| 0" for t, own in enumerate(LISTS) for x in own]
+    world.write("k", rows[1:])
+    world.model("codclm")
+    world.weights("w.json", {"LM0": 1, "lm": 1, "lmoov": 0})
+    world.ok(f"{DECODE} --summary out.json")
+    (document,) = world.json("out.json")["documents"]
+    assert document["near_ties"] == 1
+    world.weights("w.json", {"LM0": 1})
+    world.ok("decode --kbest k --no-docs one --weights w.json --summary out.json --out out")
+    (document,) = world.json("out.json")["documents"]
+    assert document["near_ties"] == 0

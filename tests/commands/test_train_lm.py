@@ -1,0 +1,516 @@
+"""`train-lm`: what is learnt from texts and files beside them, and what the folder says of it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.definitions import definition
+from support.texts import TRAIN, documents_of, unigram_perplexity, with_texts
+from support.world import World
+
+from lm.checkpoint import SavedModel, load_model
+from lm.composition import Composition
+from lm.training.recipes import STRONG
+from lm.zoo import ZOO
+
+OWN = Composition("lm.contexts.bag:BagOfWords", "lm.fusions:Output", "", "", order=1)
+
+
+@pytest.fixture(autouse=True)
+def texts(world: World) -> None:
+    with_texts(world)
+
+
+def trained(world: World, options: str = "--model codclm", out: str = "lm") -> SavedModel:
+    world.ok(f"{TRAIN} {options} --out {out} -q")
+    return load_model(world.folder / out)
+
+
+def measured(world: World, options: str = "", out: str = "lm", text: str = "valid.txt") -> Any:
+    """The figures of a text."""
+    return world.ok(f"perplexity --lm {out} {text} -q --format json --device cpu {options}").json
+
+
+def told(world: World, options: str, train: str = TRAIN) -> list[str]:
+    """What is said of a training."""
+    return world.ok(f"{train} {options}").err.splitlines()
+
+
+# What is learnt
+
+
+@pytest.mark.parametrize("model", ["rnnlm", "codclm", "hrnnlm", "rlm-bow-ef-1", "rnnlm-lin"])
+def test_a_trained_model_beats_the_frequencies_of_words(model: str, world: World) -> None:
+    """The text has an order of words, which frequencies do not know."""
+    sizes = "--hidden 8 --hash-size 200" if model == "rnnlm-lin" else ""
+    command = TRAIN.replace("--embed 6", "") if sizes else TRAIN
+    world.ok(f"{command} --model {model} --epochs 3 -q {sizes}")
+    found = measured(world)
+    assert found["perplexity"] < unigram_perplexity(
+        world.text("train.txt"), world.text("valid.txt")
+    )
+    assert (found["sentences"], found["tokens"], found["oov"]) == (24, 24 * 4, 0)
+
+
+COLOURS = {"rot": "red", "blau": "blue"}
+
+
+def write_colours(world: World) -> None:
+    """Texts in which a colour is chance, and files beside them that name it."""
+    rng = np.random.default_rng(3)
+    for name, n in (("train", 40), ("valid", 6)):
+        words = rng.choice(list(COLOURS), (n, 3)).tolist()
+        files: dict[str, Callable[[str], str]] = {
+            "txt": lambda word: f"it is {COLOURS[word]}",
+            "source": lambda word: f"das ist {word}",
+            "topics": str,
+            "relations": str,
+        }
+        for end, line in files.items():
+            world.write(f"{name}.{end}", [one for own in words for one in (*map(line, own), "")])
+        shifted = [["das", *(f"das {word}" for word in own)][: len(own)] for own in words]
+        world.write(f"{name}.next", [one for own in shifted for one in (*own, "")])
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "file"),
+    [
+        ("dclm-bilingual-decoupled --encoder bag", "source", "source"),
+        ("clstm-given-topic", "topics", "topics"),
+        ("dclm-projection --encoder bag", "relations", "relations"),
+    ],
+)
+def test_a_model_learns_from_a_file_beside_the_text_what_only_this_tells(
+    model: str, kind: str, file: str, world: World
+) -> None:
+    """Without it, a perplexity of 2 for one of four predictions: 1.19 in all."""
+    write_colours(world)
+    if kind == "relations":  # a relation stands between two sentences
+        for name in ("train", "valid"):
+            own = [["none", *one[1:]] for one in documents_of(world.lines(f"{name}.relations"))]
+            text = [["so it is", *x[1:]] for x in documents_of(world.lines(f"{name}.txt"))]
+            world.write(f"{name}.relations", [line for one in own for line in (*one, "")])
+            world.write(f"{name}.txt", [line for one in text for line in (*one, "")])
+    options = f"--{kind} train.{file} --valid-{kind} valid.{file} --epochs 10 --streams 2"
+    trained(world, f"--model {model} {options}")
+    assert measured(world, f"--{kind} valid.{file}")["perplexity"] < 1.1
+    chosen = []
+    world.weights("w.json", {"LM0": 0, "lm": 1, "lmoov": 0})
+    for word in COLOURS:  # the cache tells files apart
+        texts = ("so it is", "it is red", "it is blue")
+        rows = ["0 ||| so it is ||| LM0= 0 ||| 0"] * (kind == "relations")
+        rows += [f"{len(rows)} ||| {x} ||| LM0= 0 ||| 0" for x in texts[1:]]
+        world.write("c.kbest", rows)
+        line = (world.lines(f"train.{file}"))[0].replace("rot", word).replace("blau", word)
+        world.write(f"c.{file}", ["none", word] if kind == "relations" else [line])
+        decode = "decode --kbest c.kbest --no-docs one --weights w.json --lm lm=lm -q"
+        chosen.append(world.ok(f"{decode} --{kind} c.{file}").lines[-1])
+    assert chosen == [f"it is {colour}" for colour in COLOURS.values()]
+
+
+def test_a_model_that_is_given_the_next_sentence_learns_what_only_this_tells(world: World) -> None:
+    """Colours are chance and said twice: 2^(1/7) = 1.10 is the least for a model of the past."""
+    rng = np.random.default_rng(3)
+    for name, n in (("train", 60), ("valid", 6)):
+        words = rng.choice(["red", "blue"], n)
+        world.write(f"{name}.txt", [x for c in words for x in (f"it is {c}", f"so {c}", "")])
+    said = told(world, "--model dclm-right-target --encoder bag --epochs 12 --streams 2")
+    assert "order unbounded, given the next sentence, too; 60 documents" in said[0]
+    assert any("valid pseudo-perplexity" in line for line in said)
+    found = measured(world)
+    assert found["pseudo_likelihood"] is True
+    assert found["pseudo_perplexity"] < 1.05
+    assert not found.keys() & {"perplexity", "nats_per_token"}
+    text = world.ok("perplexity --lm lm valid.txt --per-document").out
+    assert "pseudo-perplexity" in text
+    assert text.splitlines()[-1].startswith("each sentence is given the next one, too: a pseudo-")
+
+
+def test_relations_as_a_task_are_needed_in_training_alone(world: World) -> None:
+    write_colours(world)
+    options = "--model dclm-auxiliary --relations train.relations --encoder bag"
+    light, heavy = (
+        trained(world, f"{options} --auxiliary-weight {weight}", f"lm{weight}")
+        for weight in ("0.001", "3")
+    )
+    assert light.about["valid_perplexity"] != heavy.about["valid_perplexity"]
+    assert measured(world, out="lm3")["perplexity"] == heavy.about["valid_perplexity"]
+    found = trained(world, f"{options} --relation-classifier mlp", "mlp")
+    assert found.model.config.relation_classifier == "mlp"
+
+
+# The folder
+
+
+def test_a_model_says_how_it_came_about(world: World) -> None:
+    said = told(world, "--model codclm --vocab 5 --curve curve.tsv")
+    saved = load_model(world.folder / "lm")
+    words = world.text("train.txt").split()
+    known = Counter(words).most_common(5)
+    assert {word.decode() for word in saved.vocabulary.words} == {word for word, _ in known}
+    about: Any = saved.about
+    share = 1 - sum(count for _, count in known) / len(words)
+    assert about["oov_rate"] == pytest.approx(share)
+    assert (about["model"], about["recipe"], about["longest"]) == ("codclm", "strong", None)
+    assert about["settings"]["epochs"] == 1
+    assert about["settings"]["precision"] == "float32"
+    for name in ("train", "valid"):
+        digest = hashlib.sha256(world.content(f"{name}.txt")).hexdigest()
+        assert about["data"][name]["file"] == f"{name}.txt"
+        assert about["data"][name]["digest"] == f"sha256:{digest}"
+    parameters = sum(parameter.numel() for parameter in saved.model.parameters())
+    assert said[0].startswith(
+        f"codclm: {parameters:,} parameters, order 1; 24 documents, 384 words"
+    )
+    assert f"({share:.2%} outside the vocabulary); " in said[0]
+    assert said[1].startswith("recipe strong: epochs 1, seed 1, ")
+    assert "learning rate 0.05, " in said[1]
+    assert "minutes" not in said[1]
+    assert said[-1].startswith("model written to lm") or "lm" in said[-1]
+
+
+def test_the_folder_holds_the_model_of_the_best_validation(world: World) -> None:
+    saved = trained(world, "--model codclm --epochs 4 --learning-rate 0.4 --curve curve.tsv")
+    header, *rows = (line.split("\t") for line in world.lines("curve.tsv"))
+    best = min((dict(zip(header, row, strict=True)) for row in rows), key=perplexity_of)
+    about: Any = saved.about
+    assert (f"{about['valid_perplexity']:.6g}", about["update"]) == (
+        f"{perplexity_of(best):.6g}",
+        int(best["update"]),
+    )
+    assert len(rows) > 1
+    assert measured(world)["perplexity"] == pytest.approx(about["valid_perplexity"], rel=1e-6)
+
+
+def perplexity_of(row: dict[str, str]) -> float:
+    return next(float(value) for name, value in row.items() if "perplexity" in name)
+
+
+def test_a_seed_decides_the_model(world: World) -> None:
+    for out, seed in (("one", 5), ("two", 5), ("other", 6)):
+        trained(world, f"--model codclm --seed {seed}", out)
+    files = {
+        out: {name[len(out) :]: x for name, x in world.files().items() if name.startswith(out)}
+        for out in ("one", "two", "other")
+    }
+    weights = [{k: v for k, v in own.items() if "resume" not in k} for own in files.values()]
+    assert weights[0] == weights[1] != weights[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        ("--model adclm --attention 5 --fusion merge --recurrence gru", {"attention": 5}),
+        ("--model rlm-bow-ef-2 --fusion gate", {"fusion": "gate"}),
+        ("--model ccdclm --fusion input-sum --recurrence rnn", {"recurrence": "rnn"}),
+        ("--model dclm --encoder rnn --sentence-recurrence gru", {"encoder": "rnn"}),
+        ("--model dclm-two-sentence --layers 2", {"layers": 2}),
+        ("--model rnnlm --size medium", {"embed": 6, "hidden": 8}),
+        ("--model codclm --head classes", {"head": "classes"}),
+        ("--model hrnnlm-lin-dual --hash-size 200 --hash-order 3", {"hash_order": 3}),
+    ],
+    ids=lambda value: value.split()[1] if isinstance(value, str) else "",
+)
+def test_shapes_that_are_asked_for_are_those_of_the_model(
+    options: str, shape: dict[str, object], world: World
+) -> None:
+    """Its validation is that of the definition, sentence by sentence."""
+    command = TRAIN.replace("--embed 6", "") if "-lin" in options else TRAIN
+    said = told(world, options, command)
+    saved = load_model(world.folder / "lm")
+    assert {name: getattr(saved.model.config, name) for name in shape} == shape
+    if "merge" in options:
+        assert said[0].startswith("adclm (merge): ")
+    log_p, _ = definition(saved)
+    documents = [tuple(one) for one in documents_of(world.lines("valid.txt"))]
+    nats = -sum(log_p(one, t) for one in documents for t in range(len(one)))
+    assert measured(world)["nats"] == pytest.approx(nats, rel=1e-4)
+    assert saved.about["valid_perplexity"] == pytest.approx(np.exp(nats / (5 * 24)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ("", (128, 256, 1)),
+        ("--size medium --hidden 10", (256, 10, 1)),
+        ("--size large --embed 7 --layers 1 --hidden 9", (7, 9, 1)),
+        ("--recipe paper --embed 5 --hidden 5", (5, 5, 2)),
+    ],
+)
+def test_sizes_given_win_over_those_of_the_preset_and_of_the_recipe(
+    options: str, sizes: tuple[int, int, int], world: World
+) -> None:
+    command = re.sub("--(embed|hidden) [0-9]+ ", "", TRAIN)
+    model = "codclm" if "paper" in options else "rnnlm"
+    world.ok(f"{command} --model {model} {options} -q")
+    config = load_model(world.folder / "lm").model.config
+    assert (config.embed, config.hidden, config.layers) == sizes
+
+
+def test_a_recipe_of_a_paper_gives_what_is_not_given(world: World) -> None:
+    said = told(world, "--model codclm --recipe paper --embed 6 --hidden 6")
+    assert said[1].startswith("recipe paper: epochs 1, ")
+    assert "optimiser adagrad, " in said[1]
+    saved = load_model(world.folder / "lm")
+    settings: Any = saved.about["settings"]
+    assert (saved.about["recipe"], settings["optimiser"]) == ("paper", "adagrad")
+    assert (settings["learning_rate"], saved.model.config.tied) == (0.05, False)
+    assert (saved.model.config.layers, saved.model.config.recurrence) == (2, "cifg")
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("--model codclm", {"context_dropout": 0.1, "objective": "likelihood"}),
+        ("--model drnnlm", {"context_dropout": 0.0}),  # a carried state is not dropped
+        ("--model drnnlm --context-dropout 0.3", {"context_dropout": 0.3}),
+        ("--model hrnnlm --levels two-step", {"levels": "two-step"}),
+        ("--model codclm --objective nce --negatives 30", {"objective": "nce", "negatives": 30}),
+        ("--model codclm --objective nce", {"negatives": 4096}),
+        ("--model codclm --head classes", {"negatives": 0}),
+        ("--model codclm --patience 7 --dropout 0.5", {"patience": 7, "dropout": 0.5}),
+    ],
+    ids=lambda value: value[8:] if isinstance(value, str) else "",
+)
+def test_settings_are_those_given_or_of_the_recipe_for_this_model(
+    options: str, settings: dict[str, object], world: World
+) -> None:
+    found: Any = trained(world, options).about["settings"]
+    assert {name: found[name] for name in settings} == settings
+
+
+@pytest.mark.parametrize("model", ["rnnslm", "hrnnlm-lin"])
+def test_the_recipe_of_lin_et_al_trains_the_levels_as_it_says(model: str, world: World) -> None:
+    data = "--train train.txt --valid valid.txt --hash-size 500 --vocab 30 --device cpu --out lm"
+    command = f"train-lm --model {model} --recipe paper --epochs 1 {data} --curve curve.tsv"
+    said = told(world, "", command)
+    assert "optimiser sgd, schedule halving" in said[1]
+    assert any("valid bag-of-words perplexity" in line for line in said)
+    stages = {line.rpartition("\t")[2] for line in world.lines("curve.tsv")[1:]}
+    assert stages == ({"words"} if model == "rnnslm" else {"sentences", "words"})
+    config = load_model(world.folder / "lm").model.config
+    assert (config.hidden, config.embed) == (30, 30)
+
+
+def test_initial_weights_are_those_that_are_asked_for(world: World) -> None:
+    still = "--model codclm --recipe paper --embed 6 --hidden 6 --learning-rate 1e-9"
+    own, glorot = (
+        trained(world, f"{still} --init {init}", init).model.embedding.weight.detach().abs().max()
+        for init in ("own", "glorot")
+    )
+    assert float(own) < 0.1001 < 0.9 < float(glorot) <= 1.0  # √(6 / 6)
+
+
+def test_a_head_that_is_not_normalised_states_its_error(world: World) -> None:
+    for options in ("--head self-normalised", "--head self-normalised --objective nce"):
+        out = f"lm{len(options)}"
+        about: Any = trained(world, f"--model codclm {options} --negatives 20", out).about
+        found = measured(world, out=out)
+        assert found["log_z_mean"] == pytest.approx(about["log_z"]["mean"], abs=1e-5)
+        assert found["log_z_sd"] == pytest.approx(about["log_z"]["sd"], rel=1e-4)
+        assert found["perplexity"] == pytest.approx(about["valid_perplexity"], rel=1e-6)
+        score = f"score --kbest dev.kbest --docs dev.docs --lm lm={out} --out scored"
+        mean, sd = about["log_z"].values()
+        assert f"scores are not normalised: log Z {mean:.3f} ± {sd:.3f} a word" in (
+            world.ok(score).err
+        )
+    assert "log_z" not in trained(world, "--model codclm", "plain").about
+    assert not [name for name in measured(world, out="plain") if name.startswith("log_z")]
+
+
+def test_averaged_weights_are_saved_with_their_perplexity(world: World) -> None:
+    averaged, plain = (
+        trained(world, f"--model codclm {options}", out)
+        for options, out in (("--averaging 0.5", "averaged"), ("", "plain"))
+    )
+    found = measured(world, out="averaged")["perplexity"]
+    assert found == pytest.approx(averaged.about["valid_perplexity"], rel=1e-6)
+    assert found != plain.about["valid_perplexity"]
+
+
+# How the text is read
+
+
+def same_weights(one: SavedModel, other: SavedModel) -> bool:
+    a, b = one.model.state_dict(), other.model.state_dict()
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize(
+    ("option", "change"),
+    [
+        ("--backward", lambda own: [" ".join(line.split()[::-1]) for line in own]),
+        ("--reverse-documents", lambda own: own[::-1]),
+    ],
+    ids=["backward", "reverse-documents"],
+)
+def test_a_reversed_reading_is_that_of_the_reversed_text(
+    option: str, change: Callable[[Sequence[str]], list[str]], world: World
+) -> None:
+    text = ["c c c c c c b b b a", "a b c d", "", "d c a c b", "c"]  # no two counts are equal
+    turned = [line for own in documents_of(text) for line in (*change(own), "")]
+    world.write("forth", text)
+    world.write("back", turned)
+    one = trained(world, f"--model codclm --train forth --valid forth {option}", "one")
+    other = trained(world, "--model codclm --train back --valid back", "other")
+    assert same_weights(one, other)
+    assert one.vocabulary == other.vocabulary
+    assert measured(world, out="one", text="forth") == measured(world, out="other", text="back")
+    said = told(world, f"--model codclm {option}", TRAIN.replace("--out lm", "--out again"))[0]
+    assert ("from right to left" in said, "from the last" in said) == (
+        option == "--backward",
+        option != "--backward",
+    )
+
+
+def test_data_files_of_ji_et_al_train_the_model_of_blank_lines_and_the_unknown_class(
+    world: World,
+) -> None:
+    for name in ("train", "valid"):
+        text = world.text(f"{name}.txt")
+        world.write(f"{name}.ji", text.replace("\n\n", "\n====\n").replace("old", "UNK"))
+        world.write(f"{name}.unk", text.replace("old", "<unk>"))
+    plain = trained(world, "--model codclm --train train.unk --valid valid.unk", "plain")
+    files = "--train train.ji --valid valid.ji --documents equals --unknown UNK"
+    ji = trained(world, f"--model codclm {files}", "ji")
+    assert same_weights(ji, plain)
+    assert b"UNK" not in ji.vocabulary.ids
+    found = measured(world, "--documents equals", "ji", "valid.ji")
+    assert found["perplexity"] == pytest.approx(ji.about["valid_perplexity"], rel=1e-6)
+    assert found["oov"] == world.text("valid.txt").count("old")
+
+
+def test_longer_sentences_give_training_their_words_and_nothing_else(world: World) -> None:
+    lines = world.lines("train.txt")
+    longer = [f"{line} and far away" if n % 5 == 0 else line for n, line in enumerate(lines)]
+    for name, extra in (("one", longer), ("two", [x.replace("far", "long") for x in longer])):
+        world.write(f"{name}.txt", extra)
+        options = f"--model codclm --longest 4 --train {name}.txt --vocab 99"
+        assert (
+            "384 words" not in told(world, options, TRAIN.replace("--out lm", f"--out {name}"))[0]
+        )
+    one, two = (load_model(world.folder / name) for name in ("one", "two"))
+    assert b"away" in one.vocabulary.ids
+    assert one.about["longest"] == 4
+    assert same_weights(one, two)
+
+
+def test_words_that_are_too_rare_are_not_in_the_vocabulary(world: World) -> None:
+    counts = Counter(world.text("train.txt").split())
+    least = sorted(counts.values())[len(counts) // 2]
+    found = trained(world, f"--model codclm --vocab-min-count {least}").vocabulary.words
+    assert {word.decode() for word in found} == {w for w, n in counts.items() if n >= least}
+
+
+def test_contexts_cross_the_ends_of_documents_where_that_is_asked_for(world: World) -> None:
+    assert "16 stretches, " in told(world, "--model codclm --across-documents")[0]
+    one, other = measured(world), measured(world, "--across-documents")
+    assert (one["sentences"], one["tokens"]) == (other["sentences"], other["tokens"])
+    assert one["nats"] != pytest.approx(other["nats"], rel=1e-6)
+    world.write("joined.txt", [line for line in world.lines("valid.txt") if line])
+    assert measured(world, text="joined.txt")["nats"] == pytest.approx(other["nats"], rel=1e-6)
+    about = load_model(world.folder / "lm").about
+    assert about["valid_perplexity"] == pytest.approx(other["perplexity"], rel=1e-6)
+    assert about["across_documents"] is True
+
+
+def test_passages_are_measured_by_their_last_sentences(world: World) -> None:
+    said = told(world, "--model codclm --passages 2")
+    assert "48 passages of 2 sentences, 384 words" in said[0]
+    saved = load_model(world.folder / "lm")
+    log_p, _ = definition(saved)
+    own = documents_of(world.lines("valid.txt"))
+    pairs = [tuple(one[t : t + 2]) for one in own for t in (0, 2)]
+    nats = -sum(log_p(pair, 1) for pair in pairs)
+    assert saved.about["valid_perplexity"] == pytest.approx(
+        np.exp(nats / (5 * len(pairs))), rel=1e-4
+    )
+    assert saved.about["passages"] == 2
+
+
+def test_a_model_that_cannot_be_saved_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.replace
+
+    def full(source: str, target: str) -> None:
+        if "lm/" in str(target):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", full)
+    found = world.run(f"{TRAIN} --model rnnlm")
+    assert found.exit == 1
+    assert "lm: the model cannot be saved: no space left on device" in found.err
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_the_help_says_the_value_of_the_strong_recipe(name: str, world: World) -> None:
+    flags = {"min_count": "vocab-min-count", "vocabulary": "vocab", "initialisation": "init"}
+    flag = flags.get(name, name.replace("_", "-"))
+    text = world.ok("train-lm --help").out
+    entry = re.search(rf"^  --{flag}[ /].*?\[default:\s+([^;\]]*)", text, re.DOTALL | re.MULTILINE)
+    assert entry is not None
+    value = STRONG[name]
+    shown = {True: "tied"}.get(value, value) if isinstance(value, bool) else value
+    assert " ".join(entry[1].split()) == (f"{shown:g}" if isinstance(shown, float) else str(shown))
+
+
+def test_a_training_that_diverges_is_told(world: World) -> None:
+    wild = "--optimiser sgd --learning-rate 10 --clip 0 --weight-decay 10 --schedule constant"
+    found = world.run(f"{TRAIN} --model codclm --epochs 60 {wild}")
+    assert found.exit == 1
+    assert re.search("lm: training diverged: .*; lower --learning-rate", found.err)
+
+
+# A source side that begins with another model, and models of other packages
+
+
+@pytest.mark.parametrize("model", ["dclm-bilingual", "dclm-right"])
+def test_the_source_side_begins_with_the_weights_and_words_of_a_model(
+    model: str, world: World
+) -> None:
+    """At a learning rate of almost 0 the saved model is the one that training began with."""
+    mono = ["eins zwei", "drei", "", "zwei zwei drei vier", "eins", ""] * 4
+    world.write("mono.src", mono)
+    world.write("train.src", ["eins", "zwei neu", "", "drei vier", ""] * 4)
+    world.write("train.tgt", ["one", "two new", "", "three four", ""] * 4)
+    source = trained(world, "--model dclm --train mono.src --valid mono.src --encoder cnn", "mono")
+    files = "--train train.tgt --valid train.tgt --source train.src --valid-source train.src"
+    still = f"{files} --source-lm mono --learning-rate 1e-20 --encoder cnn"
+    both = trained(world, f"--model {model} {still}", "both")
+    assert both.side["source"].words == source.vocabulary.words
+    level = both.model.context.source_level
+    given = source.model.context.state_dict()
+    assert level is not None
+    assert level.state_dict().keys() == given.keys()
+    assert all(torch.equal(tensor, given[key]) for key, tensor in level.state_dict().items())
+    assert both.about["source_lm"] == source.digest
+    assert not torch.equal(both.model.embedding.weight[:4], source.model.embedding.weight[:4])
+
+
+def test_a_model_of_another_package_is_trained_and_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its entry point names a composition; without the package its folder is not read."""
+    point = EntryPoint("own", f"{__name__}:OWN", "rerank.models")
+    with monkeypatch.context() as installed:
+        installed.setattr("importlib.metadata.entry_points", lambda group: [point])
+        world.ok(f"{TRAIN} --model own -q")
+        assert measured(world)["perplexity"] < 20
+    found = world.run("perplexity --lm lm valid.txt")
+    assert (found.exit, "no model 'own'" in found.err) == (3, True)
+
+
+def test_all_published_models_have_a_command_line_name(world: World) -> None:
+    assert {*world.ok("list models").out.split()} >= {*ZOO}

@@ -1,0 +1,90 @@
+"""`train-ngram` against `lmplz` of KenLM, and its models as features."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+
+import numpy as np
+import pytest
+from support.ngrams import GOLDEN, TEXT, golden, scores
+from support.world import World
+
+from lm.ngrams.arpa_reading import read_arpa
+from lm.ngrams.model import NGramModel
+
+BINARIES = ["lmplz.probing", "lmplz.trie"]  # by KenLM's `build_binary probing|trie lmplz.arpa`
+
+
+@pytest.fixture(autouse=True)
+def text(world: World) -> None:
+    world.write("train.txt", [*TEXT[:40], "", *TEXT[40:]])
+
+
+def trained(world: World, options: str, out: str = "own.arpa") -> NGramModel:
+    world.ok(f"train-ngram --train train.txt --out {out} {options} -q")
+    return read_arpa(world.content(out).split(b"\n"))
+
+
+def test_a_model_is_that_of_lmplz_and_blank_lines_are_not_sentences(world: World) -> None:
+    said = world.ok("train-ngram --order 3 --train train.txt --out own.arpa.gz").err
+    assert "kneser-ney of order 3: 693 words (0.00% outside the vocabulary) in 90 sent" in said
+    assert "33 1-grams, 173 2-grams, 416 3-grams" in said
+    assert "3-grams D1 0.625, D2 1.269, D3+ 2.063" in said
+    own = read_arpa(gzip.decompress(world.content("own.arpa.gz")).split(b"\n"))
+    queries = [*TEXT[:9], "the unheard king", ""]
+    expected = scores(golden("lmplz.arpa"), queries)
+    assert scores(own, queries) == pytest.approx(expected, abs=2e-5)
+
+
+def test_words_outside_the_vocabulary_are_the_unknown_class(world: World) -> None:
+    small = trained(world, "--order 3 --vocab 5 --discount-fallback")
+    least = trained(world, "--order 3 --vocab-min-count 40 --discount-fallback")
+    assert len(small.vocabulary.words) == 5
+    words = " ".join(TEXT).split()
+    assert {*least.vocabulary.words} == {w.encode() for w in words if words.count(w) >= 40}
+    assert small.unknown_share > 0.2
+
+
+def test_stupid_backoff_is_not_called_perplexity(world: World) -> None:
+    trained(world, "--order 3 --smoothing stupid-backoff")
+    said = world.ok("perplexity --ngram own.arpa train.txt").out
+    assert "no perplexity, and not comparable with one" in said
+    found = world.ok("perplexity --ngram own.arpa train.txt --format json --per-document").json
+    assert not any("perplexity" in one for one in found["documents"])
+
+
+def test_the_model_is_an_input_that_weights_files_name(world: World) -> None:
+    world.draw()
+    world.write("m.arpa", (GOLDEN / "lmplz.arpa").read_bytes())
+    command = "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --ngram lm=m.arpa"
+    found = world.ok(f"{command} --starts 1 --out tuned.json")
+    assert {"lm", "lmoov"} <= world.json("tuned.json")["weights"].keys()
+    assert '"m.arpa"' in world.text("tuned.json")
+    assert "lm: 4 documents scored by m.arpa in " in found.err
+    assert "word unknown to lm (" in found.err
+
+
+@pytest.mark.parametrize("binary", BINARIES)
+def test_a_binary_of_kenlm_has_the_features_of_its_arpa_file(binary: str, world: World) -> None:
+    pytest.importorskip("kenlm")
+    lines = [*TEXT[:9], "", "the lamp  burns", "unheard", "the <unk> <s> lamp", "</s> lamp"]
+    world.write("k", [f"{n} ||| {line} ||| TM0= 0 ||| 0" for n, line in enumerate(lines)])
+    features = []
+    for name in (binary, "lmplz.arpa"):
+        world.write("model", (GOLDEN / name).read_bytes())
+        found = world.ok("score --kbest k --no-docs one --ngram n=model --out -")
+        assert "word unknown to n (" in found.err
+        values = [line.split(" ||| ")[2].split() for line in found.lines]
+        features.append([[float(own[3]), float(own[5])] for own in values])
+    np.testing.assert_allclose(features[0], features[1], rtol=1e-6)  # float32 sums of back-offs
+
+
+def test_without_kenlm_the_message_names_the_extra(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "kenlm", None)
+    world.write("m.bin", (GOLDEN / BINARIES[0]).read_bytes())
+    found = world.run("score --kbest dev.kbest --docs dev.docs --ngram m.bin --out out")
+    assert found.exit in (2, 3)
+    assert "pip install 'rerank-mt[kenlm]'" in found.err.splitlines()[-1]

@@ -1,0 +1,234 @@
+"""Training of models: options for which a model has no use, texts, folders, topics, relations.
+
+Tables: a row's name, the command (or what is added to it), what is said, and its cure.
+"""
+
+from __future__ import annotations
+
+import json
+
+from support.faults import Changes, Fault, Model, line, replaced, table
+
+TEXT = "the lamp is lit\nit burns\n\nno one\nshe is\n\n" * 3
+TEXTS: Changes = {"t": TEXT, "v": TEXT}
+TRAIN = "train-lm --train t --valid v --out lm --epochs 1 --streams 2 --device cpu --hidden 4"
+T = f"{TRAIN} --embed 4"
+SOUND = f"{T} --model codclm"
+
+
+# A model, an option that it has no use for, and what is said; without the option it is trained.
+USELESS = """
+attention | codclm | --attention 7 | 'codclm' has no attention, found a size 7
+fusion-of-a-state | codclm | --fusion initial | the fusion 'initial' needs a context that
+fusion-of-nothing | rnnlm | --fusion merge | --model rnnlm: 'rnnlm' has no context
+late-fusion | rlm-bow-lf-2 | --recurrence gru | late fusion expects .* found GRU; choose lstm
+head | codclm | --head sparse | 'sparse' is not one of 'softmax', 'classes'
+nce-without-noise | codclm | --objective nce --negatives 0 | nce: expected noise words, found .* 0
+nce-of-all-words | codclm --head classes | --objective nce | the head .* trained on all words
+negatives | codclm --head classes | --negatives 7 | 7: the head .* on all words
+context-noise | rnnlm | --context-noise 0.3 | 0.3: rnnlm reads no target context; leave
+reverse-documents | rnnlm | --reverse-documents | --reverse-documents: rnnlm reads no context
+levels | ccdclm | --levels two-step | this model has no sentence level; leave
+auxiliary-weight | dclm | --auxiliary-weight 2 | 2: dclm is trained by the loss of the words
+auxiliary-weight-later | hrnnlm --levels two-step | --auxiliary-weight 2 | losses are not added
+relation-classifier | dclm | --relation-classifier mlp | no classifier .*'mlp'
+hash-size | codclm | --hash-size 99 | has no hashed features, found a size 99
+passages-across | codclm --passages 2 | --across-documents | --passages 2: the last sentence
+topics | rnnlm | --topics-number 5 | 'rnnlm' has no topics, found a number 5 of them
+topic-model | codclm | --topic-model lda | 'codclm' has no topics, found a model lda
+"""
+OF_LIN = """
+embed | rnnslm --embed 5 | 'rnnslm' has no embeddings beside its hidden layers
+recurrence | rnnslm --recurrence lstm | a recurrence of its own, found 'lstm'; leave that out
+tied | hrnnlm-lin --tied | 'hrnnlm-lin' has untied embeddings, found tied ones; leave that out
+head-of-bags | rnnslm --head softmax | a head of its own, found 'softmax'; leave that out
+fusion-of-bags | rnnslm --fusion input | a fusion of its own, found 'input'; leave that out
+hash-order | rnnslm --hash-order 3 | has no hashed n-grams of words, found a length 3
+hash-of-few | rnnlm-lin --hash-size 4 | expected a hash size of at least .*, a slot for each
+dropout | rnnslm --dropout 0.2 | --dropout 0.2: rnnslm has no states of words
+backward | rnnslm --backward | --backward: rnnslm predicts bags of words, which have no order
+recipe | rnnlm-lin --recipe code | has no recipe 'code', but strong, paper; choose
+"""
+OPTIONS = [
+    Fault(
+        *(f"61-useless-{name}", f"{T} --model {model} {option}", message, TEXTS, 2),
+        f"{T} --model {model}" + " --recurrence lstm" * (name == "late-fusion"),
+    )
+    for name, model, option, message in (row.split(" | ") for row in USELESS.strip().split("\n"))
+]
+OPTIONS += [
+    Fault(f"61-useless-{name}", f"{TRAIN} --model {model}", message, TEXTS, 2)
+    for name, model, message in (row.split(" | ") for row in OF_LIN.strip().split("\n"))
+]
+
+# Files beside texts
+
+SIDE = "--source s --valid-source s"
+SOURCES = "eins zwei\ndrei\n\nvier\nzwei\n\n" * 3
+WITH_SIDE: Changes = {**TEXTS, "s": SOURCES, "r": "a\nb\n\n" * 6, "p": "0\n1\n\n" * 6}
+B, RELATED = (
+    f"{T} --model dclm-bilingual --encoder cnn",
+    f"{T} --model dclm-auxiliary --relations r",
+)
+RST = f"{T} --model dclm-rst {SIDE} --parents p --valid-parents p"
+FILES = table(
+    f"""
+95-train-source-missing | {B} | --source: dclm-bilingual needs the source | {B} {SIDE}
+95-valid-source-missing | {B} --source s | --valid-source: dclm-bilingual needs | {B} {SIDE}
+95-train-source-of-no-use | {SOUND} {SIDE} | --source: no model here needs | {SOUND}
+95-valid-relations-of-no-use | {RELATED} --valid-relations r | no model here needs | {RELATED}
+95-levels-of-relations | {RELATED} --levels two-step | relations from one | {RELATED}
+95-parents-from-the-last | {RST} --reverse-documents | count sentences from the first | {RST}
+""",
+    WITH_SIDE,
+)
+OTHERS = "s: expected 12 sentences in 6 documents as in t, found 11 .*document 1 has 1 "
+ONE_LABEL = "r: expected one label for each sentence, found 2 words"
+FEWER: Changes = {**WITH_SIDE, "s": SOURCES.replace("drei\n", "", 1)}
+DOUBLE: Changes = {**WITH_SIDE, "r": "a\nb b\n\n" + "a\nb\n\n" * 5}
+FILES += [
+    Fault("95-source-of-other-documents", f"{B} {SIDE}", OTHERS, FEWER, 3, {"s": SOURCES}),
+    Fault("95-relation-of-two", RELATED, ONE_LABEL, DOUBLE, 3, {"r": line(2, "b b", "b")}),
+]
+
+
+def mono(hidden: int = 4, encoder: str = "cnn") -> Model:
+    """A model of source text."""
+    return Model("dclm", {"encoder": encoder, "embed": 4, "hidden": hidden})
+
+
+MONO: Changes = {**WITH_SIDE, "mono": mono()}
+OF_SOURCE, PLAIN = f"{B} {SIDE} --source-lm mono", f"{T} --model dclm"
+SOURCE_MODELS = [
+    Fault(f"62-source-{name}", OF_SOURCE, message, {**MONO, "mono": model}, 2, {"mono": mono()})
+    for name, message, model in (
+        ("model-of-another-size", "train both with the same --embed, --hidden", mono(hidden=7)),
+        ("model-of-another-encoder", r"mono: .*encoder\.", mono(encoder="bag")),
+        ("model-of-another-kind", "expected a dclm that reads .*, found codclm", Model("codclm")),
+    )
+]
+SOURCE_MODELS += table(
+    f"""
+62-source-vocabulary | {OF_SOURCE} --source-vocab 9 | leave out --source-vocab | {OF_SOURCE}
+62-source-turned | {OF_SOURCE} --reverse-documents | in different directions | {OF_SOURCE}
+62-source-model-of-no-use | {PLAIN} --source-lm mono | dclm reads no source | {PLAIN}
+""",
+    MONO,
+)
+
+# Texts and folders
+
+ONE = TEXT.replace("\n\n", "\n")
+NEW = SOUND.replace("--out lm", "--out new")
+N, MINE = "train-ngram --train t --out m", {**TEXTS, "lm/notes": "mine"}
+FEW, BACKOFF = f"{N} --order 2 --discount-fallback", f"{N} --smoothing stupid-backoff"
+IN_FILE, BELOW = (SOUND.replace("--out lm", f"--out {out}") for out in ("t", "t/lm"))
+TWO = SOUND.replace("t --valid v", "- --valid -")
+DOCUMENTS = table(
+    f"""
+61-long-sentences | {SOUND} --longest 1 | 1: all sentences .* a larger | {SOUND} --longest 2
+61-no-frequent-word | {SOUND} --vocab-min-count 1000 | 1000: no word is so frequent | {SOUND}
+61-two-texts-on-standard-input | {TWO} | only one input can be - | {SOUND}
+82-curve-is-the-text | {SOUND} --curve t | output t is also the input | {SOUND} --curve curve
+82-model-folder-is-a-file | {IN_FILE} | expected a folder, found the file 't' | {SOUND}
+82-model-folder-below-a-file | {BELOW} | t/lm: t is not a folder; name another | {SOUND}
+61-ngrams-of-no-frequent-words | {N} --vocab-min-count 1000 | no word is so frequent | {FEW}
+61-fallback-of-no-discounts | {BACKOFF} --discount-fallback | has no discounts; leave it | {BACKOFF}
+61-smoothing-unknown | {N} --smoothing laplace | laplace | {BACKOFF}
+""",
+    TEXTS,
+)
+DOCUMENTS += table(
+    f"""
+82-model-folder-is-not-empty | {SOUND} | lm: not empty; name a new folder, or --resume | {NEW}
+82-model-folder-without-a-run | {SOUND} --resume | lm: not empty, and holds no run | {NEW}
+""",
+    MINE,
+)
+DOCUMENTS += [
+    Fault(f"61-{role}-text-{name}", SOUND, message, {**TEXTS, role[0]: content}, 3, {role[0]: TEXT})
+    for role in ("train", "valid")
+    for name, content, message in (
+        ("empty", "", f"{role[0]}:1: .*found no words"),
+        ("blank", "\n\n  \n", f"{role[0]}:1: .*found no words"),
+    )
+]
+UNK, TAB = replaced("one", "UNK"), "t:2: expected words between spaces, found a T"
+CLOSED = "close documents with lines that begin with ="
+PARTED = "1 x training text is one document; part documents with blank lines, first at t"
+ABSENT = "t.*expected the word 'UNK' of --unknown"
+DOCUMENTS += [
+    Fault("61-one-document", SOUND, PARTED, {**TEXTS, "t": ONE}, 0),
+    Fault("61-one-open", f"{SOUND} --documents equals", CLOSED, {"t": ONE, "v": f"{ONE}=\n"}, 0),
+    Fault("61-unknown", f"{SOUND} --unknown UNK", ABSENT, TEXTS, 3, {"t": UNK, "v": UNK}),
+    Fault("61-ngrams-of-a-tab", FEW, TAB, {"t": "a b\na\tb c\n"}, 3, {"t": "a b\na b c\n"}),
+]
+
+# Topics and relations
+
+LEARN = "topics learn t --topics-number 2 --out model"
+LABELS = "a\nb\n\nb\na\n\n" * 3
+P = "topics train --train t --topics l --valid t --valid-topics l --out model --embed 4 --hidden 4"
+P += " --streams 2 --epochs 1"
+WILD = "--optimiser sgd --learning-rate 10 --clip 0 --weight-decay 10 --schedule constant"
+FOR_TOPICS: Changes = {"t": TEXT, "l": LABELS}
+TOPICS = table(
+    f"""
+61-more-topics-than-texts | {LEARN} --topics-number 99 | 99: .*found 6; ask for fewer | {LEARN}
+61-topics-of-frequent-words | {LEARN} --vocab-min-count 999 | no word is so frequent | {LEARN}
+61-predictor-joint | {P} --inputs topics --target joint | no words for a joint target | {P}
+61-predictor-next-words | {P} --inputs topics --given-next-words | no words of the next | {P}
+61-predictor-thought | {P} --thought 3 | words.topics have no thought vector of a size | {P}
+61-predictor-recurrence | {P} --architecture bow-dnn --recurrence lstm | has no recurrence | {P}
+61-predictor-inputs | {P} --architecture bow-dnn --inputs words+thought | no inputs 'thought' | {P}
+61-predictor-frequent-words | {P} --vocab-min-count 999 | no word is so frequent | {P}
+""",
+    FOR_TOPICS,
+)
+TOPICS += table(f"97-predictor-diverges | {P}00 {WILD} | diverged.*lower | {P}", FOR_TOPICS, exit=1)
+TOPICS += table(
+    """
+62-topic-model-missing | topics label --model model t | topics.json: cannot be read
+62-predictor-missing | lm-eval topics --model model t --topics l | prediction.json: cannot be read
+62-classifier-missing | relations label --model model t | relations.json
+""",
+    FOR_TOPICS,
+    exit=3,
+)
+RELATION = {"sentences": [["so", "it"], ["but", "it"], ["and", "it"]]}
+ANNOTATED = json.dumps({**RELATION, "relations": [None, {"sense": "Comparison"}, None]}) + "\n"
+LONE = '{"sentences": [["a"], ["b"]], "relations": [null, null]}\n'
+CLASSIFY, OBJECT = "relations train a --out model", "a:2: expected a JSON object with sentences"
+SHORT, SINGLE = LABELS[:-4] + "\n\n", {"t": "a\n\nb\n\n", "l": "1\n\n2\n\n"}
+TWICE = LABELS.replace("a", "a a", 1)
+TOPICS += [
+    Fault("61-topics-of-no-words", LEARN, "found no words", {"t": "\n"}, 3, {"t": TEXT}),
+    Fault("61-labels-too-few", P, "document 6 has 1 ", {**FOR_TOPICS, "l": SHORT}, 3, FOR_TOPICS),
+    Fault("61-label-of-two", P, "one label for each", {**FOR_TOPICS, "l": TWICE}, 3, FOR_TOPICS),
+    Fault("61-single-sentences", P, "t: expected a document of two", SINGLE, 3, FOR_TOPICS),
+    Fault(
+        "61-one-relation", CLASSIFY, "with at least two relations", {"a": LONE}, 3, {"a": ANNOTATED}
+    ),
+    *(
+        Fault(f"61-annotated-{name}", CLASSIFY, OBJECT, {"a": f"{ANNOTATED}{wrong}\n"}, 3, cure)
+        for cure in ({"a": ANNOTATED * 2},)
+        for name, wrong in (
+            ("without-relations", '{"sentences": [["a"]]}'),
+            ("no-json", "["),
+            ("relations-too-few", '{"sentences": [["a"], ["b"]], "relations": [null]}'),
+            ("word-with-a-blank", '{"sentences": [["a b"]], "relations": [null]}'),
+        )
+    ),
+    *(
+        Fault(
+            f"82-{name}-folder-not-empty",
+            command,
+            "model: not empty; name a new folder",
+            {**FOR_TOPICS, "a": ANNOTATED, "model/x": ""},
+            2,
+            command.replace("model", "new"),
+        )
+        for name, command in (("topics", LEARN), ("predictor", P), ("classifier", CLASSIFY))
+    ),
+]
+FAULTS = [*OPTIONS, *FILES, *SOURCE_MODELS, *DOCUMENTS, *TOPICS]

@@ -1,0 +1,318 @@
+"""Processes that share the documents of a run, by `--shard`, `torchrun` or Ray: bytes and words."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from itertools import pairwise
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from support.forked import Fork, start
+from support.runs import DOCUMENTS, cache, decoding, recalled, taken, tuning
+from support.world import World
+
+SCORE = "score --kbest dev.kbest --docs dev.docs --out out.kbest --deterministic"
+COMMANDS = {
+    "decode": decoding("ccdclm"),
+    "decode-of-order-1": decoding("codclm"),
+    "score": f"{SCORE} --lm lm=ccdclm",
+    "score-given-a-path": f"{SCORE} --lm lm=codclm --weights w.json",
+    "tune": tuning("ccdclm", "--deterministic"),
+}
+every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+
+
+def alone(world: World, command: str) -> dict[str, bytes]:
+    """What one process writes."""
+    world.ok(command)
+    world.ok("cache clear")
+    return taken(world)
+
+
+# Shards
+
+
+@every_command
+def test_shards_in_any_order_lead_to_the_bytes_of_one_process(command: str, drawn: World) -> None:
+    expected = alone(drawn, command)
+    for number in (2, 2, 1, 3):
+        found = drawn.ok(command, "--shard", f"{number}/3")
+        assert f"\nshard {number}/3: the scores are in the cache\n" in found.err
+        assert taken(drawn) == {}
+    last = drawn.ok(command)
+    assert recalled(last) == DOCUMENTS
+    assert "tune" in command or "tokens scored" not in last.err  # tuning goes on to other paths
+    assert taken(drawn) == expected
+
+
+@pytest.mark.parametrize("model", ["rnnlm", "codclm", "ccdclm"])
+@pytest.mark.parametrize("total", [2, 7])
+def test_documents_are_dealt_by_cost_the_dearest_first_to_the_shard_of_least_cost(
+    model: str, total: int, drawn: World
+) -> None:
+    """Graham's rule; a document costs its words, at order 1 after each candidate before."""
+    lists: dict[int, list[int]] = {}
+    for line in drawn.lines("dev.kbest"):
+        number, text, *_ = line.split(" ||| ")
+        lists.setdefault(int(number), []).append(len(text.split()) + 1)
+    ids = drawn.lines("dev.docs")
+    bounds = [0, *(n for n, (a, b) in enumerate(pairwise(ids), 1) if a != b), len(ids)]
+    costs = []
+    for begin, end in pairwise(bounds):
+        present = [lists[t] for t in range(begin, end) if t in lists]
+        contexts = [1, *map(len, present)] if model == "codclm" else [1] * (len(present) + 1)
+        costs.append(sum(c * sum(own) for c, own in zip(contexts, present, strict=False)))
+    loads = [(0, shard) for shard in range(total)]
+    owners: dict[int, list[int]] = {shard: [] for shard in range(total)}
+    for document in sorted(range(len(costs)), key=lambda d: (-costs[d], d)):
+        load, shard = loads[0]
+        owners[shard].append(document)
+        heapq.heapreplace(loads, (load + costs[document], shard))
+    for shard, own in owners.items():
+        found = drawn.ok(decoding(model), "--shard", f"{shard + 1}/{total}")
+        share = sum(costs[d] for d in own) / sum(costs)
+        told = f"shard {shard + 1}/{total}: {len(own)} of {len(costs)} documents, {share:.1%} of"
+        assert told in found.err
+        assert recalled(found) == 0
+    assert recalled(drawn.ok(decoding(model))) == DOCUMENTS
+
+
+def test_shards_of_other_lists_or_models_are_not_mixed_in(drawn: World) -> None:
+    command = decoding("codclm")
+    expected, content = alone(drawn, command), drawn.content("dev.kbest")
+    drawn.write("dev.kbest", content.replace(b" the ", b" a "))
+    drawn.ok(command, "--shard", "1/2")
+    drawn.write("dev.kbest", content)
+    drawn.ok(decoding("ccdclm"), "--shard", "2/2")
+    assert recalled(drawn.ok(command)) == 0
+    assert taken(drawn) == expected
+
+
+def test_a_feature_that_the_cache_has_not_is_computed_again_by_the_last_run(drawn: World) -> None:
+    drawn.weights("w.json", {"LM0": 1, "TM0": [1, 1], "lm": 1, "lmoov": 0, "used": 1})
+    command = decoding("codclm", "--scorer used=document-cache")
+    expected = alone(drawn, command)
+    found = drawn.ok(command, "--shard", "1/1")
+    assert "used: not in the score cache; computed again by the run at the end" in found.err
+    drawn.ok(command)
+    assert taken(drawn) == expected
+
+
+# Processes of torchrun
+
+
+def torchrun(command: str, number: int, kill: int | None = None) -> list[Fork]:
+    """Processes that know of each other as those of `torchrun`; one of them is killed early."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    sizes = {"WORLD_SIZE": str(number), "LOCAL_WORLD_SIZE": str(number)}
+    common = {"TORCHELASTIC_RUN_ID": "test", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [
+        start(
+            command,
+            (signal.SIGKILL, 1) if rank == kill else None,
+            None,
+            **{**common, **sizes, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+        )
+        for rank in range(number)
+    ]
+
+
+@every_command
+def test_processes_of_torchrun_write_the_bytes_of_one_process(command: str, drawn: World) -> None:
+    expected = alone(drawn, command)
+    first, *others = [program.wait() for program in torchrun(command, 3)]
+    assert [one.exit for one in (first, *others)] == [0, 0, 0], first.err
+    assert taken(drawn) == expected
+    assert "scores of 3 processes are in the cache" in first.err
+    assert {(one.out, one.err) for one in others} == {("", "")}  # the first one speaks for all
+
+
+def test_a_process_that_waits_hears_of_the_death_of_another(drawn: World) -> None:
+    first, second = [one.wait() for one in torchrun(decoding("ccdclm"), 2, kill=1)]
+    assert (first.exit, second.exit) == (1, -signal.SIGKILL)
+    assert "another process has ended before its documents were scored" in first.err
+    assert "the same command goes on from there" in first.err
+
+
+def test_an_error_names_the_process(drawn: World) -> None:
+    for rank, program in enumerate(torchrun(decoding("codclm", "--kbest missing"), 2)):
+        found = program.wait()
+        assert found.exit == 2
+        assert found.err.startswith(f"[{rank}] rerank: ")
+        assert found.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_perplexity_is_shared_and_summed_also_by_more_processes_than_documents(
+    processes: int, drawn: World
+) -> None:
+    text = [line or "" for line in drawn.lines("dev.ref")[:9]]
+    drawn.write("text", [*text[:4], "", *text[4:6], "", *text[6:]])
+    drawn.write("tags", [" ".join("ab"[n % 2] for n, _ in enumerate(x.split())) for x in text])
+    drawn.write("tags", [*drawn.lines("tags")[:4], "", *drawn.lines("tags")[4:6], ""])
+    drawn.write(
+        "tags", [*drawn.lines("tags"), *(" ".join("a" for _ in x.split()) for x in text[6:])]
+    )
+    command = "perplexity --lm codclm text --per-document --tags tags --format json --device cpu"
+    truth = drawn.ok(command).json
+    first, *others = [program.wait() for program in torchrun(command, processes)]
+    assert [one.exit for one in (first, *others)] == [0] * processes, first.err
+    assert {(one.out, one.err) for one in others} == {("", "")}
+    assert numbers(first.json) == pytest.approx(numbers(truth), rel=1e-6)
+
+
+def numbers(value: object) -> list[float]:
+    """All numbers in a JSON value, in order."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        return [number for one in value for number in numbers(one)]
+    return [float(value)] if isinstance(value, int | float) else []
+
+
+@pytest.mark.parametrize("variables", [{}, {"SLURM_NTASKS": "8", "SLURM_PROCID": "5"}], ids=str)
+def test_variables_of_other_programs_do_not_make_processes_of_torchrun(
+    variables: dict[str, str], drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch script of Slurm, or a notebook in a cluster, has RANK and the like, too."""
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    ranks = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
+    found = drawn.ok(decoding("codclm"), **ranks, **variables)
+    assert "processes" not in found.err
+    assert len(taken(drawn)) == 3
+
+
+# Ray
+
+
+class Ray(ModuleType):
+    """What of Ray a run uses, in this process: tasks are run where they are asked for."""
+
+    def __init__(self, cpus: float = 2.0, crash: bool = False) -> None:
+        super().__init__("ray")
+        self.exceptions = SimpleNamespace(WorkerCrashedError=OSError, OutOfMemoryError=MemoryError)
+        self.calls: list[object] = []
+        self.cpus, self.crash = cpus, crash
+
+    def init(self, address: str, **options: Any) -> None:
+        if address != "local":
+            raise ConnectionError("nobody\nlistens")
+        self.calls.append(address)
+
+    def shutdown(self) -> None:
+        self.calls.append("shutdown")
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": self.cpus}
+
+    def remote(self, **resources: Any) -> Callable[[Callable[..., Any]], Any]:
+        self.calls.append(resources)
+        return lambda task: SimpleNamespace(remote=lambda *given: partial(task, *given))
+
+    def put(self, given: object) -> object:
+        return given
+
+    def wait(self, waiting: list[Any]) -> tuple[list[Any], list[Any]]:
+        return waiting[-1:], waiting[:-1]
+
+    def get(self, waited: Callable[[], object]) -> object:
+        if self.crash:
+            raise OSError("killed")
+        return waited()
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> Ray:
+    """A stand-in for Ray."""
+    stand_in = Ray()
+    monkeypatch.setitem(sys.modules, "ray", stand_in)
+    return stand_in
+
+
+def test_ray_runs_four_shards_a_worker_and_the_run_finishes_from_the_cache(
+    ray: Ray, drawn: World
+) -> None:
+    expected = alone(drawn, decoding("ccdclm"))
+    found = drawn.ok(decoding("ccdclm", "--deterministic --ray local -v"))
+    assert "ray: 8 shards for 2 workers at a time, 1 threads each" in found.err
+    assert "ray: shard 8 of 8 is done, 7 left" in found.err
+    assert "ray: shard 1 of 8 is done, 0 left" in found.err
+    assert re.search(r"shard 1/8: \d of 5 documents, .* of the work", found.err)
+    assert (recalled(found), taken(drawn)) == (DOCUMENTS, expected)
+    assert ray.calls == ["local", {"num_cpus": 1, "num_gpus": 0, "max_retries": 3}, "shutdown"]
+    assert [*cache().glob(".shared-*")] == []
+    drawn.ok("cache clear")
+    assert "ray: 4 shards for 1 workers at a time, 2 threads each" in (
+        drawn.ok(decoding("ccdclm", "--ray local --threads 2")).err
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "code", "told"),
+    [
+        ("--ray there", {}, 2, r"--ray there: no cluster is reached there \(nobody listens\); "),
+        ("--ray local", {"crash": True}, 1, "the workers of a shard ended 4 times, most likely"),
+        ("--ray local --device cuda", {}, 2, "--device cuda: the Ray cluster has no GPU; use"),
+        ("--ray local --lm lm=no", {}, 2, "no: expected a folder|taken by another"),
+    ],
+)
+def test_what_fails_in_a_cluster_is_told_and_nothing_is_written(
+    options: str, change: dict[str, bool], code: int, told: str, ray: Ray, drawn: World
+) -> None:
+    vars(ray).update(change)
+    found = drawn.run(decoding("codclm", options))
+    assert (found.exit, taken(drawn)) == (code, {})
+    assert re.search(told, found.err), found.err
+
+
+def test_a_worker_without_the_common_folder_says_so(
+    ray: Ray, drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(given: tuple[Any, ...]) -> tuple[Any, ...]:
+        (probe,) = cache().glob(".shared-*")
+        probe.write_text("of another machine")
+        return given
+
+    monkeypatch.setattr(ray, "put", lose)
+    found = drawn.run(decoding("codclm", "--ray local"))
+    assert found.exit == 2
+    assert "a worker of Ray does not see" in found.err
+    assert "need a common file system" in found.err
+
+
+def test_without_the_package_the_cure_is_one_line(
+    drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    found = drawn.run(decoding("codclm", "--ray local"))
+    assert (found.exit, found.err.count("\n")) == (2, 1)
+    assert "pip install 'rerank-mt[ray]'" in found.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra ray")
+def test_a_cluster_gives_the_bytes_of_one_process_though_a_worker_is_killed(drawn: World) -> None:
+    expected = alone(drawn, decoding("ccdclm"))
+    program = drawn.start(decoding("ccdclm", "--deterministic --ray local"))
+    while program.poll() is None:
+        for process in workers()[:1]:
+            os.kill(process, signal.SIGKILL)
+        time.sleep(1)
+    assert (program.returncode, taken(drawn)) == (0, expected)
+
+
+def workers() -> list[int]:
+    """Processes that run a task of ours."""
+    return [int(number) for number in os.popen("pgrep -f ^ray::shard_task").read().split()]

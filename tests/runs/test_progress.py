@@ -1,0 +1,117 @@
+"""Progress: a bar on a terminal, a line a minute in a log, nothing elsewhere; and where time goes.
+
+The clock of a run is replaced wherever it was imported: time passes when it is asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pty
+import re
+import signal
+import termios
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from support.forked import start
+from support.runs import decoding, recalled, replaced_everywhere
+from support.texts import TRAIN, with_texts
+from support.world import World
+
+
+def with_clock(patch: pytest.MonkeyPatch, real: Callable[[], float], step: float) -> None:
+    """Have a clock advance by so many seconds whenever `rerank` asks for it."""
+    times = itertools.count(1000.0, step)
+    replaced_everywhere(patch, real, lambda: next(times))
+
+
+@pytest.fixture
+def training(world: World) -> str:
+    """A command of 12 updates; it ran once, so that all modules are imported."""
+    with_texts(world)
+    command = f"{TRAIN} --model codclm --epochs 3"
+    world.ok(f"{command} --out first -q")
+    return command
+
+
+def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
+    training: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_clock(monkeypatch, time.monotonic, 20.0)
+    found = [line for line in world.ok(training).err.splitlines() if line.startswith("training: ")]
+    total = int(found[0].split("/")[1].split()[0])
+    # 20 s an update: a minute is over after three
+    assert found == [
+        f"training: {n}/{total} updates, 0.05/s, {left(20 * (total - n))} left"
+        for n in range(3, total + 1, 3)
+    ]
+
+
+def left(seconds: int) -> str:
+    return f"{seconds} s" if seconds < 60 else f"{round(seconds / 60)} min"
+
+
+def test_long_work_is_said_in_hours_and_fast_work_in_whole_numbers(
+    training: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_clock(monkeypatch, time.monotonic, 1800.0)
+    first = next(x for x in world.ok(training).err.splitlines() if x.startswith("training: "))
+    total = int(first.split("/")[1].split()[0])
+    hours, minutes = divmod(30 * (total - 1), 60)
+    assert first == f"training: 1/{total} updates, 0.00056/s, {hours} h {minutes} min left"
+
+
+@pytest.mark.parametrize(("option", "step"), [("-q", 100.0), ("", 1.0)])
+def test_quiet_and_short_work_leaves_no_lines(
+    option: str, step: float, training: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_clock(monkeypatch, time.monotonic, step)
+    said = world.ok(f"{training} {option}").err
+    assert option == "-q" or "training: " not in said
+    assert option == "" or said == "" or said.startswith("training: ")
+
+
+def test_parts_of_the_time_add_up_to_the_whole(
+    drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = decoding("ccdclm", "")
+    drawn.ok(command)
+    with_clock(monkeypatch, time.perf_counter, 0.5)
+    said = drawn.ok(command).err
+    (line,) = [one for one in said.splitlines() if one.startswith("time ")]
+    whole, parts = re.fullmatch(r"time ([\d.]+) s: (.*)", line).groups()  # type: ignore[union-attr]
+    named = dict(part.rsplit(" ", 1) for part in parts.split(", "))
+    assert {"lists", "scores", "search", "rest"} <= named.keys()
+    assert sum(map(float, named.values())) == pytest.approx(float(whole), abs=0.06 * len(named))
+    assert all(float(value) > 0 for value in named.values())
+
+
+def test_a_terminal_gets_a_bar_that_leaves_no_line(drawn: World) -> None:
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, 80))
+    program = start(decoding("codclm"), terminal=slave)
+    os.close(slave)
+    shown = b""
+    with suppress(OSError):  # at the end of the program
+        while piece := os.read(master, 1 << 16):
+            shown += piece
+    os.close(master)
+    assert program.wait().exit == 0
+    assert b"%|" in shown
+    assert not any(b"%|" in line.rpartition(b"\r")[2] for line in shown.split(b"\r\n"))
+
+
+def test_a_closed_terminal_stops_the_run_and_keeps_what_was_scored(drawn: World) -> None:
+    """Messages and the bar have nowhere to go then."""
+    before = drawn.files()
+    master, slave = pty.openpty()
+    program = start(decoding("codclm"), (signal.SIGSTOP, 3), slave)
+    os.close(slave)
+    os.waitpid(program.process, os.WUNTRACED)  # stopped where the third shard is written
+    os.close(master)  # SIGHUP, and SIGCONT
+    assert program.wait().exit == 75
+    assert drawn.files() == before
+    assert recalled(drawn.ok(decoding("codclm"))) > 0

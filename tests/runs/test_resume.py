@@ -1,0 +1,189 @@
+"""Runs that a signal stops, or a kill ends, finish with the same bytes when they are run again."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from itertools import count, cycle
+
+import pytest
+from support.forked import STOPPING, start, stopped
+from support.runs import DOCUMENTS, MODELS, STOPPED, decoding, recalled, shards, taken, tuning
+from support.world import World
+
+every_signal = pytest.mark.parametrize("number", STOPPING, ids=lambda one: one.name)
+
+
+# Stopped
+
+
+@pytest.mark.parametrize(("model", "number"), [*zip(cycle(MODELS), STOPPING, strict=False)])
+def test_a_decoding_that_is_stopped_keeps_its_scores_and_goes_on_from_there(
+    model: str, number: signal.Signals, drawn: World
+) -> None:
+    drawn.ok(decoding(model, "--deterministic --no-cache"))
+    expected, before = taken(drawn), drawn.files()
+    with stopped(number, 3):  # in the second shard, or where the first output is written
+        found = drawn.run(decoding(model))
+    assert (found.exit, found.err.endswith(f"{STOPPED}\n")) == (75, True), found.err
+    assert drawn.files() == before
+    assert shards() != []
+    again = drawn.ok(decoding(model))
+    assert recalled(again) > 0
+    assert taken(drawn) == expected
+
+
+@every_signal
+def test_a_run_that_is_stopped_before_it_kept_anything_says_so(
+    number: signal.Signals, drawn: World
+) -> None:
+    before = drawn.files()
+    with stopped(number, 1):
+        found = drawn.run(decoding("codclm", "--no-cache"))
+    assert found.exit == (130 if number == signal.SIGINT else 143)
+    assert found.err.endswith("nothing was saved\n")
+    assert (drawn.files(), shards()) == (before, [])
+
+
+@pytest.mark.parametrize(
+    ("number", "model"), [(STOPPING[0], "ccdclm"), *((one, None) for one in STOPPING[1:])]
+)
+def test_a_tuning_that_is_stopped_goes_on_with_equal_weights(
+    number: signal.Signals, model: str | None, drawn: World
+) -> None:
+    """Without a model what is kept is that of a search for weights, until these are written."""
+    drawn.ok(tuning(model))
+    expected = taken(drawn)
+    drawn.ok("cache clear")
+    before = drawn.files()
+    with stopped(number, 5):
+        found = drawn.run(tuning(model))
+    assert (found.exit, STOPPED in found.err) == (75, True), found.err
+    assert drawn.files() == before
+    again = drawn.ok(tuning(model))
+    assert taken(drawn) == expected
+    assert model is not None or "kept from a run that was stopped" in again.err
+    assert (shards() != []) == (model is not None)
+
+
+# Training
+
+
+TRAIN = "train-lm --train train.txt --valid valid.txt --embed 6 --hidden 8 --streams 4 --epochs 2"
+TRAIN += " --learning-rate 0.05 --out lm --precision float32 --device cpu"
+
+
+def texts(world: World) -> None:
+    """Fifty documents to train on, ten to validate on."""
+    world.draw(documents="".join(chr(65 + n) * 3 for n in range(50)), gaps=())
+    lines = world.lines("dev.ref")
+    for name, part in (("train.txt", lines[:120]), ("valid.txt", lines[120:])):
+        groups = [part[n : n + 3] for n in range(0, len(part), 3)]
+        world.write(name, "\n\n".join("\n".join(group) for group in groups) + "\n")
+
+
+def folder(world: World, name: str = "lm") -> dict[str, bytes]:
+    """Files of a model, without the state of its training."""
+    found = world.files()
+    return {one: found[one] for one in found if re.fullmatch(rf"{name}/[^/]*", one)}
+
+
+@pytest.mark.parametrize("options", ["--model codclm", "--model hrnnlm --levels two-step"])
+@pytest.mark.parametrize("writes", [(4, 9), (12, 17)], ids=["early", "late"])
+def test_a_training_that_is_stopped_goes_on_as_if_it_had_not_been(
+    options: str, writes: tuple[int, int], world: World
+) -> None:
+    texts(world)
+    command = f"{TRAIN} {options} --curve curve.tsv"
+    world.ok(command)
+    expected, curve = folder(world), world.text("curve.tsv")
+    for name in world.files():
+        if name.startswith(("lm/", "curve")):
+            (world.folder / name).unlink()
+    for number, n in zip((signal.SIGTERM, signal.SIGHUP), writes, strict=True):
+        with stopped(number, n):
+            found = world.run(command, "--resume")
+        assert found.exit == 75
+        assert found.err.splitlines()[-1].startswith("rerank: lm: stopped, state saved; ")
+        assert "model written" not in found.err
+    world.ok(command, "--resume")
+    assert folder(world) == expected
+    assert untimed(world.text("curve.tsv")) == untimed(curve)  # every validation once
+
+
+def untimed(curve: str) -> list[list[str]]:
+    """Lines of a learning curve without what the clock says."""
+    return [line.split("\t")[:2] + line.split("\t")[3:] for line in curve.splitlines()]
+
+
+def test_a_finished_training_that_is_resumed_stays_as_it_is(world: World) -> None:
+    texts(world)
+    command = f"{TRAIN} --model codclm --resume"
+    world.write("lm/resume/left", "")  # of a run that was killed before its first state was whole
+    world.ok(command)  # there was nothing to resume: a new run
+    before = folder(world)
+    assert "lm: this run is finished; nothing is left to do" in world.ok(command).err
+    assert folder(world) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("--hidden 7", "hidden was 8, is 7"),
+        ("--epochs 9", "epochs was 2, is 9"),
+        ("--head self-normalised", "head was None, is self-normalised"),
+        ("--train valid.txt", "training text was"),
+    ],
+)
+def test_another_training_is_not_resumed(change: str, told: str, world: World) -> None:
+    texts(world)
+    with stopped(signal.SIGTERM, 3):
+        assert world.run(TRAIN, "--model", "codclm").exit == 75
+    found = world.run(TRAIN, "--model", "codclm", *change.split(), "--resume")
+    assert found.exit == 3
+    assert f"the interrupted run was another one: {told}" in found.err
+
+
+# Killed
+
+
+@pytest.mark.parametrize(("model", "step"), [("codclm", 3), ("ccdclm", 7)])
+def test_a_run_that_is_killed_at_any_write_is_completed_by_running_it_again(
+    model: str, step: int, drawn: World
+) -> None:
+    drawn.ok(decoding(model, "--deterministic --no-cache"))
+    expected, before = taken(drawn), drawn.files().keys()
+    kept = 0
+    for n in count(1, step):
+        drawn.ok("cache clear")
+        found = start(decoding(model), (signal.SIGKILL, n)).wait()
+        if found.exit == 0:
+            break
+        assert found.exit == -signal.SIGKILL
+        kept = max(kept, len(shards()))
+        assert taken(drawn).items() <= expected.items()  # a kill between renames: some, and whole
+        again = drawn.ok(decoding(model))
+        assert ("damaged" in again.err, recalled(again) > 0) == (False, n > 2)
+        assert taken(drawn) == expected
+    assert kept == DOCUMENTS
+    for left in drawn.files().keys() - before - expected.keys():  # temporary files of the killed
+        assert re.fullmatch(r"\.out\.[a-z]+\.\d+\.[0-9a-f]{8}\.tmp", left)
+
+
+def test_a_run_that_is_killed_at_any_time_is_completed_by_running_it_again(drawn: World) -> None:
+    drawn.ok(decoding("ccdclm", "--deterministic --no-cache"))
+    expected = taken(drawn)
+    began = time.monotonic()
+    drawn.ok(decoding("ccdclm", "--deterministic --no-cache"))
+    seconds, killed = time.monotonic() - began, 0
+    for share in (0.2, 0.5, 0.8, 10.0):
+        program = start(decoding("ccdclm"))
+        time.sleep(share * seconds if share < 1 else 0.0)
+        if share < 1:
+            os.kill(program.process, signal.SIGKILL)
+        killed += program.wait().exit == -signal.SIGKILL
+    assert taken(drawn) == expected
+    assert killed
+    assert "damaged" not in drawn.ok(decoding("ccdclm")).err

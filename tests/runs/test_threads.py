@@ -1,0 +1,131 @@
+"""Threads, cores and devices: what is asked for, what processes of one machine share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+from support.runs import decoding, taken
+from support.world import World
+
+OF_FOUR = {"TORCHELASTIC_RUN_ID": "none", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "4"}
+SCORE = "score --kbest dev.kbest --docs dev.docs --out out --lm lm=codclm --no-cache -q"
+
+
+@pytest.fixture(autouse=True)
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("model", ["rnnlm", "codclm", "ccdclm"])
+def test_deterministic_outputs_do_not_depend_on_threads_or_the_order_of_documents(
+    model: str, drawn: World
+) -> None:
+    drawn.model(model, model, embed=32, hidden=64)  # products of this size differ with their rows
+    drawn.ok(decoding(model, "--deterministic --no-cache --threads 1"))
+    expected = taken(drawn)
+    drawn.ok(decoding(model, "--deterministic --no-cache --threads 3"))
+    assert taken(drawn) == expected
+    lines, ids = drawn.lines("dev.kbest"), drawn.lines("dev.docs")
+    order = sorted(range(len(ids)), key=lambda t: (-ord(ids[t]), t))  # of documents, reversed
+    place = {t: n for n, t in enumerate(order)}
+    rows = [(place[int(line.split(" ||| ")[0])], line.partition(" ||| ")[2]) for line in lines]
+    drawn.write("dev.kbest", [f"{n} ||| {rest}" for n, rest in sorted(rows, key=lambda x: x[0])])
+    drawn.write("dev.docs", [ids[t] for t in order])
+    drawn.ok(decoding(model, "--deterministic --no-cache"))
+    turned = taken(drawn)
+    assert sorted(bare(turned)) == sorted(bare(expected))
+    own, other = (found["out.txt"].split(b"\n") for found in (expected, turned))
+    assert [other[place[t]] for t in range(len(ids))] == own[:-1]
+
+
+def bare(outputs: dict[str, bytes]) -> list[bytes]:
+    """Lines of the list, without the number of the sentence."""
+    return [line.partition(b" ||| ")[2] for line in outputs["out.kbest"].splitlines()]
+
+
+def test_another_process_with_other_hashes_writes_the_same_bytes(drawn: World) -> None:
+    drawn.ok(decoding("ccdclm", "--deterministic --no-cache"))
+    expected = taken(drawn)
+    found = drawn.process(
+        decoding("ccdclm", "--deterministic --no-cache"),
+        env={"PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "2"},
+    )
+    assert found.exit == 0, found.err
+    assert taken(drawn) == expected
+
+
+@pytest.mark.parametrize("number", [3, 1])
+def test_the_number_of_threads_that_is_asked_for_is_taken(number: int, drawn: World) -> None:
+    drawn.ok(SCORE, "--threads", number)
+    assert torch.get_num_threads() == number
+
+
+@pytest.mark.parametrize(
+    ("cores", "variables", "options", "expected"),
+    [
+        (2, {"OMP_NUM_THREADS": "1"}, "", 1),  # as torchrun sets it
+        (13, {"OMP_NUM_THREADS": "1"}, "--threads 2", 2),
+        (13, {"OMP_NUM_THREADS": "5"}, "", 4),  # by the user: threads stay as they are
+    ],
+)
+def test_processes_of_one_machine_share_its_cores(
+    cores: int,
+    variables: dict[str, str],
+    options: str,
+    expected: int,
+    drawn: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch.set_num_threads(4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*range(cores)})
+    drawn.ok(f"{SCORE} --device cpu {options}", **OF_FOUR, **variables)
+    assert torch.get_num_threads() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "told"),
+    [
+        ("cuda", 0, "--device cuda: no CUDA device is usable here; use --device cpu"),
+        ("cuda:0", 0, "--device cuda:0: no CUDA device is usable here; use --device cpu"),
+        ("cuda:2", 2, "--device cuda:2: there are 2 CUDA devices here, counted from 0"),
+        ("gpu", 2, "--device gpu: expected auto, cpu, cuda or cuda:N"),
+        ("cpu:1", 2, "--device cpu:1: expected auto, cpu, cuda or cuda:N"),
+        ("meta", 2, "--device meta: expected auto, cpu, cuda or cuda:N"),
+    ],
+)
+def test_a_device_that_there_is_not_is_refused(
+    name: str, devices: int, told: str, drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: devices > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
+    found = drawn.run(SCORE, "--device", name)
+    assert (found.exit, told in found.err) == (2, True), found.err
+
+
+def test_auto_is_the_cpu_where_there_is_no_cuda_device(
+    drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    outputs = []
+    for device in ("auto", "cpu"):
+        drawn.ok(SCORE, "--device", device)
+        outputs.append(drawn.content("out"))
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize(("fast", "dtype"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_is_bfloat16_where_the_hardware_multiplies_it_faster(
+    fast: bool, dtype: str, drawn: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from support.texts import TRAIN, with_texts
+
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: fast)
+    with_texts(drawn, 4, 2)
+    command = TRAIN.replace("--precision float32", "--precision auto")
+    drawn.ok(f"{command} --model rnnlm -q")
+    assert drawn.json("lm/config.json")["about"]["settings"]["precision"] == dtype
