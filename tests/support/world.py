@@ -198,9 +198,13 @@ _ENTRY_POINTS = metadata.entry_points
 
 
 @cache
-def _installed(group: str, *path: str) -> metadata.EntryPoints:
+def _packages(*path: str) -> Any:
+    return _ENTRY_POINTS()
+
+
+def _installed(**given: str) -> Any:
     """Entry points of the packages on `sys.path`; to look through all of them takes 10 ms."""
-    return _ENTRY_POINTS(group=group)
+    return _packages(*sys.path).select(**given)
 
 
 def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outcome:
@@ -212,7 +216,7 @@ def run(words: list[str], stdin: bytes, environment: Mapping[str, str]) -> Outco
         for name, value in environment.items():
             patch.setenv(name, value)
         if metadata.entry_points is _ENTRY_POINTS:
-            patch.setattr(metadata, "entry_points", lambda group: _installed(group, *sys.path))
+            patch.setattr(metadata, "entry_points", _installed)
         patch.setattr(sys, "argv", ["rerank", *words])
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         stack.enter_context(redirect_stdout(out))
