@@ -209,12 +209,12 @@ def test_numbers_have_the_bits_of_python(tokens: list[str]) -> None:
         assert row[6:8] == (np.float64(token).tobytes(),) * 2
 
 
-def test_thirty_thousand_random_decimals_have_the_bits_of_python(
+def test_ten_thousand_random_decimals_have_the_bits_of_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = np.random.default_rng(1)
-    mantissas = rng.uniform(-1, 1, 30_000) * 10 ** rng.uniform(0, 18, 30_000)
-    exponents = rng.integers(-30, 30, 30_000)
+    mantissas = rng.uniform(-1, 1, 10_000) * 10 ** rng.uniform(0, 18, 10_000)
+    exponents = rng.integers(-30, 30, 10_000)
     tokens = [
         f"{m:.{-e}f}"[:19] if e < 0 else f"{m:.0f}e{e}"
         for m, e in zip(mantissas, exponents, strict=True)
@@ -222,7 +222,7 @@ def test_thirty_thousand_random_decimals_have_the_bits_of_python(
     lines = [f"0 ||| a ||| A= {token}".encode() for token in tokens]
     rows, _ = read("moses", lines, compiled=True)
     assert [row[6] for row in rows] == [np.float64(token).tobytes() for token in tokens]
-    assert parsed(lines, monkeypatch) < 18_000
+    assert parsed(lines, monkeypatch) < 6_000
     plain = [f"0 ||| a ||| A= {value:.6g}".encode() for value in rng.uniform(-999, 999, 1000)]
     assert parsed(plain, monkeypatch) == 0
 
@@ -323,7 +323,6 @@ def test_a_fault_on_the_first_line_is_reported_there(line: bytes) -> None:
         ('{"text": "a", "score": -1.5}', 2),
         ('{"text": "b \\" c", "score": 2, "features": {"x": 1, "y": [1, 2]}}', 2),
         ('{"text": "a", "score": -1.5, "more": 1}', 50),
-        ('{"text": "a", "score": 1, "features": {"a": [1], "b": 2}, "sparse": {}}', 50),
     ],
 )
 def test_lines_of_one_form_are_read_by_machine_code(
