@@ -47,6 +47,7 @@ def read(name: str, lines: Sequence[bytes], *, compiled: bool) -> tuple[Rows | s
                     found.append((*places, *texts, labels, *values, sparse))
         except RerankError as fault:
             return str(fault), sorted(notices.lines())
+        assert compiled or KERNELS[name] not in sys.modules  # no compiler for a short list
     return found, sorted(notices.lines())
 
 
