@@ -251,7 +251,7 @@ def test_wmt23_reads_as_sacrebleu_reads_it(world: World, tmp_path: Path) -> None
     world.write("kbest", "0 ||| a ||| A= 1 ||| 0\n")
     source = world.ok("first --kbest kbest --docs all.xml --missing source --source all.xml -q")
     assert source.lines[1:] == [" ".join(line.split()) for line in expected["src"]][1:]
-    names = ["ONLINE-A", "PROMT"]
+    names = ["ONLINE-A", "ONLINE-B"]
     for name in names:
         world.write(name, [text.strip(" \n") for text in expected[name]])
     world.write("ref", [text.strip(" \n") for text in expected["ref:refA"]])
