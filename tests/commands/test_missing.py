@@ -148,7 +148,7 @@ def test_weights_are_those_of_a_list_that_has_it(world: World) -> None:
     world.write("dev.src", [f"quelle {t}" for t in range(12)])
     added = [f"{t} ||| quelle {t} ||| LM0= 0 TM0= 0 0 ||| 0" for t in (2, 7)]
     whole = [*world.lines("dev.kbest"), *added]
-    world.write("whole", sorted(whole, key=lambda line: int(line.split()[0])))
+    world.write("whole", sorted(whole, key=lambda line: int(str(line).split()[0])))
     tune = "tune-mert --docs dev.docs --ref dev.ref --start start.json --out"
     world.ok(f"{tune} one.json --kbest dev.kbest {SOURCE}")
     world.ok(f"{tune} two.json --kbest whole")
@@ -362,13 +362,14 @@ def test_a_text_that_holds_the_separator_of_moses_is_kept(systems: World) -> Non
     ]  # fmt: skip
 
 
-def xml(systems: Mapping[str, tuple[str, ...]], names: str = "xy") -> str:
+def xml(systems: Mapping[str, tuple[str, ...]]) -> str:
     """WMT XML of the documents, `-` for a segment that a system lacks."""
     parts = ["<dataset>"]
     for name, part in (("x", slice(0, 2)), ("y", slice(2, 4))):
         parts.append(f'<doc id="{name}"><src><seg id="1">s</seg><seg id="2">s</seg></src>')
         for system, lines in systems.items():
-            segments = (f'<seg id="{n}">{x}</seg>' for n, x in enumerate(lines[part], 1) if x != "")
+            texts = ((n, x) for n, x in enumerate(lines[part], 1) if x != "-")
+            segments = (f'<seg id="{n}">{x}</seg>' for n, x in texts)
             parts.append(f'<hyp system="{system}">{"".join(segments)}</hyp>')
         parts.append("</doc>")
     return "\n".join([*parts, "</dataset>\n"])
