@@ -26,6 +26,8 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
+if os.environ.get("NUMBA_DISABLE_JIT"):  # for coverage of compiled functions, whose hashes overflow
+    np.seterr(over="ignore")
 WORDS = ("the", "a", "lamp", "is", "lit", "it", "she", "gives", "light", "burns", "no", "one")
 SOUND = {  # files of a run without faults: four sentences in two documents
     "dev.kbest": """\
