@@ -272,9 +272,10 @@ ONE = b'{"id": 3, "candidates": [{"text": "a b", "score": -1.5, "features": {"lp
 
 
 @settings(max_examples=60)
-@given(st.integers(0, len(ONE) - 1), st.sampled_from(b'\t"\\\\{}[]:,. -+e01x\x00\xc3'))
+@given(st.integers(0, len(ONE) - 1), st.sampled_from(b'\t"\\\\{}[]:,. -+e01x\x00'))
 @example(place=ONE.index(b"1.5"), byte=ord("0"))
 @example(place=ONE.index(b".5"), byte=ord("e"))
+@example(place=ONE.index(b"a b"), byte=ord("\\"))
 def test_both_readers_of_json_lines_find_the_same_faults(place: int, byte: int) -> None:
     changed = bytearray(ONE)
     changed[place] = byte
