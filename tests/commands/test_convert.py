@@ -185,9 +185,7 @@ def test_the_best_documents_are_those_of_all_combinations(
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the corpora are not here")
-@pytest.mark.parametrize(
-    "name", ["moses-oldstyle-europarl", "moses-extractor.1", "moses-mert-iteration1"]
-)
+@pytest.mark.parametrize("name", ["moses-extractor.1", "moses-mert-iteration1"])
 def test_real_lists_keep_every_byte_and_are_read_as_split_and_float_read_them(
     name: str, world: World
 ) -> None:

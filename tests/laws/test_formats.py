@@ -28,14 +28,14 @@ def test_what_a_format_writes_it_reads_back(name: str, kbest: KBest) -> None:
     check_format(FORMATS[name](), kbest)
 
 
-class Blind(Moses):
+class Blind(Moses):  # type: ignore[misc]
     """Never recognises a file."""
 
     def detect(self, head: Sequence[bytes]) -> bool:
         return False
 
 
-class Altering(Moses):
+class Altering(Moses):  # type: ignore[misc]
     """Replaces letters of what it reads."""
 
     def read(self, lines: Iterable[bytes], *others: Any, **options: Any) -> Iterator[Any]:
