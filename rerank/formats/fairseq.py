@@ -72,8 +72,9 @@ class Fairseq(ReadOnlyFormat):
         """(sentence, its document, its source) of each sentence; documents are not known."""
         for number, line in enumerate(lines, 1):
             tag = _TAG.match(line)
-            if tag and tag[1] == b"S" and tag[2]:
-                yield _sentence(tag[2], source, number), None, line[tag.end() :]
+            if tag and tag[1] in (b"S", b"H") and tag[2]:
+                text = line[tag.end() :] if tag[1] == b"S" else None
+                yield _sentence(tag[2], source, number), None, text
 
     def last_sentence(self, lines: Iterable[bytes]) -> int:
         """The highest id of a source, which may have no hypotheses; -1 if there is none."""

@@ -17,7 +17,6 @@ from rerank.corpus.rows import MAX_ID, KBestRows
 from rerank.errors import InputError, RerankError
 from rerank.formats.hypotheses import Hypotheses, stripped
 from rerank.formats.json_objects import BLANK, first_key, read_object, text_of
-from rerank.formats.tokens import shown
 from rerank.notices import Notices
 
 if TYPE_CHECKING:
@@ -203,12 +202,11 @@ class Reader:
             line = int(lines[i])
             try:
                 text = json.loads(b'"%s"' % raw)
-            except ValueError as fault:
-                raise InputError(
-                    f"expected a JSON text, found {shown(raw)}: {fault}",
-                    source=self._source,
-                    line=line,
-                ) from None
+            except ValueError:
+                begin = blob.rfind(b"\n", 0, int(spans[i, 0])) + 1
+                whole_line = blob[begin:].partition(b"\n")[0]
+                read_object(whole_line, source=self._source, line=line)  # says what is wrong
+                raise
             new = text_of(text, "a candidate", self._notices, source=self._source, line=line)
             added.append(new)
             spans[i] = size, size + len(new)

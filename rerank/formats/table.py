@@ -233,19 +233,21 @@ def annotations_of(
     found = known.beside(lines, notices, source=display(path))
     documents: dict[int, bytes] = {}
     sources: dict[int, bytes] = {}
+    n = 0
     for sentence, document, text in found:
+        n = max(n, sentence - options.first_id + 1)
         if document is not None:
             documents[sentence - options.first_id] = document
         if text is not None:
             sources[sentence - options.first_id] = text
-    return _complete(documents), _complete(sources)
+    return _complete(documents, n), _complete(sources, n)
 
 
-def _complete(lines: Mapping[int, bytes]) -> list[bytes] | None:
-    """Lines by number as a list; None if any is missing."""
-    if not lines or lines.keys() != set(range(len(lines))):
+def _complete(lines: Mapping[int, bytes], n: int) -> list[bytes] | None:
+    """Lines by number as a list of n; None if any is missing."""
+    if not lines or lines.keys() != set(range(n)):
         return None
-    return [lines[i] for i in range(len(lines))]
+    return [lines[i] for i in range(n)]
 
 
 @dataclass(frozen=True, slots=True)

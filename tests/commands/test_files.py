@@ -1,0 +1,359 @@
+"""Bytes of input files: lines, encodings and compression, whatever command reads them."""
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+import threading
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.world import World
+
+Pack = Callable[[bytes], bytes]
+PACK: dict[str, Pack] = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
+any_format = pytest.mark.parametrize("pack", PACK.values(), ids=PACK)
+in_world = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+FIRST = "first --kbest list --kbest-format flat:1"  # the lines of a text as they are read
+LIST = b"0 ||| a b ||| A= 1 ||| 0\n0 ||| c ||| A= 2 ||| 0\n"
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every boundary of blocks, members and reads falls inside a small file."""
+    monkeypatch.setattr("rerank.files.compression._CHUNK_BYTES", 7)
+    monkeypatch.setattr("rerank.files.compression._PACKED_BYTES", 5)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected", "warning"),
+    [
+        (b"\xef\xbb\xbfa\nb\n", b"a\nb\n", "1 x byte-order mark at the start"),
+        (b"a\n\xef\xbb\xbfb\n", None, "1 x byte-order mark inside the text, kept, first at list:2"),
+        (b"a\r\nb\r\n", b"a\nb\n", "2 x CRLF line ends, read as LF, first at list:1"),
+        (b"a\nb\r", b"a\nb\n", "1 x CRLF line ends, read as LF, first at list:2"),
+        (b"a\rb\nc\r\r\n", b"a\rb\nc\r\n", "2 x carriage return inside"),
+        ("a\u2028b\u2029c\x85d\ve\ff\x1cg\x1fh\n".encode(), None, "7 x separator other than LF"),
+        ("a\nx\xa0b\xa0y\n".encode(), None, "2 x no-break space U+00A0, kept"),
+        ("x\u3000y\n".encode(), None, "1 x ideographic space"),
+        ("x\u200by\n".encode(), None, "1 x zero-width space"),
+        ("x\xady\n".encode(), None, "1 x soft hyphen"),
+        ("a\n\u202ec\u202c \u200f\n".encode(), None, "3 x bidirectional control character, kept, "),
+        (b"a\nb", b"a\nb\n", "!byte"),
+    ],
+)
+@pytest.mark.parametrize("chunks", ["one", "small"])
+def test_odd_text_is_read_with_one_counted_warning(
+    content: bytes, expected: bytes | None, warning: str, chunks: str, world: World,
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
+    if chunks == "small":
+        request.getfixturevalue("small_chunks")
+    world.write("list", content)
+    run = world.ok(FIRST)
+    assert run.stdout == (content if expected is None else expected)
+    assert (warning.removeprefix("!") in run.err) != warning.startswith("!")
+
+
+@in_world
+@given(
+    lines=st.lists(st.text("abé字𝄞|=-1.", min_size=1, max_size=9), min_size=1, max_size=9),
+    end=st.sampled_from(["", "\n"]),
+)
+def test_lines_joined_by_lf_are_the_text_whether_the_last_one_ends_or_not(
+    lines: list[str], end: str, world: World
+) -> None:
+    world.write("list", "\n".join(lines) + end)
+    assert world.ok(FIRST).lines == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("né\n", "utf-16-le", "UTF-16 little-endian"),
+        ("ab\n", "utf-16-be", "UTF-16 big-endian"),
+        ("\ufeff字\n", "utf-16-le", "UTF-16 little-endian"),
+        ("\ufeff字\n", "utf-16-be", "UTF-16 big-endian"),
+        ("\ufeff字\n", "utf-32-le", "UTF-32 little-endian"),
+        ("\ufeff字\n", "utf-32-be", "UTF-32 big-endian"),
+    ],
+)
+def test_wide_encodings_are_recognised_and_the_cure_converts_them(
+    text: str, encoding: str, name: str, world: World
+) -> None:
+    world.write("list", text.encode(encoding))
+    start, _, cure = world.run(FIRST).err.partition("; convert it with: iconv -f ")
+    assert start == f"rerank: list:1: expected UTF-8, found what looks like {name}"
+    assert text.encode(encoding).decode(cure.split()[0]) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "guess"),
+    [
+        ("un café noir\n", "latin-1", "WINDOWS-1252"),
+        ("“fiancée”\n", "cp1252", "WINDOWS-1252"),
+        ("你好 世界\n", "gb18030", "GB18030"),
+        ("привет всем\n", "cp1251", "WINDOWS-1251"),
+        ("Москва\n", "cp1251", "WINDOWS-1251"),
+    ],
+)
+def test_other_encodings_are_guessed_and_the_option_reads_them(
+    text: str, encoding: str, guess: str, world: World
+) -> None:
+    world.write("list", text.encode(encoding))
+    message = world.run(FIRST).err
+    assert f"probably {guess} text; if so, convert it with: iconv -f {guess} -t UTF-8" in message
+    assert world.ok(f"{FIRST} --encoding {guess}").out == text
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        (b"ok\nun caf\xe9 noir\n", "list:2: .*found 0xE9 at byte 7 of the line, probably WINDOWS-"),
+        (
+            "字字".encode()[:-1] + b"\n",
+            "list:1: .*found 0xE5 at byte 4 of the line, probably a trun",
+        ),
+        (b"a\nb \xed\xa0\xbd\n", "list:2: .*found 0xED at byte 3 of the line, probably an encoded"),
+        (b"a\nbc\0d\n", "list:2: .*found a NUL byte at byte 3 of the line; remove such bytes"),
+        (b"ab\n" * 500 + b"\xff\n", "list:501: "),
+    ],
+    ids=["western", "damaged", "surrogate", "nul", "late"],
+)
+def test_the_first_bad_byte_is_placed_in_its_line(
+    block: bytes, message: str, world: World, small_chunks: None
+) -> None:
+    world.write("list", block)
+    run = world.run(FIRST)
+    assert run.exit == 3
+    assert "; " in run.err or message == "list:501: "
+    assert re.search(message, run.err), run.err
+
+
+@pytest.mark.parametrize(
+    "name", ["latin-1", "cp1252", "cp1251", "gb18030", "big5", "UTF8", "ascii"]
+)
+def test_encodings_that_keep_ascii_are_known(name: str, world: World) -> None:
+    world.write("list", "a text\n")
+    assert world.ok(f"{FIRST} --encoding {name}").out == "a text\n"
+
+
+@pytest.mark.parametrize("name", ["utf-16", "utf-7", "cp037", "hex", "unicode_escape", "x"])
+def test_other_encodings_are_refused(name: str, world: World) -> None:
+    world.write("list", "a text\n")
+    run = world.run(f"{FIRST} --encoding {name}")
+    assert (run.exit, "name one as latin-1" in run.err) == (2, True)
+
+
+def test_bytes_of_another_encoding_are_replaced_and_counted_if_that_is_asked_for(
+    world: World,
+) -> None:
+    world.write("list", b"ok\nun caf\xe9 noir \xe9 \xef\xbf\xbd\n")
+    run = world.ok(f"{FIRST} --encoding-errors replace")
+    assert run.out == "ok\nun caf\ufffd noir \ufffd \ufffd\n"
+    assert "2 x bytes that are not utf-8, read as U+FFFD, first at list:2" in run.err
+    world.write("list", "né\r\nœuf\n".encode("cp1252"))
+    run = world.ok(f"{FIRST} --encoding cp1252")
+    assert (run.out, "1 x CRLF line ends" in run.err) == ("né\nœuf\n", True)
+
+
+# Compression, by content
+
+
+@in_world
+@given(
+    members=st.lists(st.text("ab \n", max_size=60), min_size=1, max_size=4),
+    pack=st.sampled_from(list(PACK.values())),
+    padding=st.integers(0, 12),
+    chunk=st.integers(1, 20),
+)
+def test_members_one_after_another_are_one_content_at_any_chunk_size(
+    members: list[str], pack: Pack, padding: int, chunk: int, world: World
+) -> None:
+    text = f"x{''.join(members)}x\n"
+    world.write("list", text)
+    plain = world.ok(FIRST).out
+    parts = [b"x", *(member.encode() for member in members), b"x\n"]
+    world.write("list", b"".join(pack(part) + bytes(padding) for part in parts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rerank.files.compression._CHUNK_BYTES", chunk)
+        patch.setattr("rerank.files.compression._PACKED_BYTES", chunk)
+        assert world.ok(FIRST).out == plain
+
+
+@any_format
+@in_world
+@given(place=st.integers(0, 999), bit=st.integers(0, 7))
+def test_a_flipped_bit_never_changes_the_content_unnoticed(
+    pack: Pack, place: int, bit: int, world: World
+) -> None:
+    packed = bytearray(pack(LIST))
+    packed[place % len(packed)] ^= 1 << bit
+    world.write("list", bytes(packed))
+    run = world.run("convert --kbest list --to moses")
+    # harmless fields of a gzip header, or other bytes after the end
+    assert run.exit in (2, 3) or run.stdout == LIST
+
+
+@any_format
+def test_a_file_cut_anywhere_is_refused(pack: Pack, world: World) -> None:
+    packed = pack(LIST * 9)
+    for size in range(10, len(packed)):
+        world.write("list", packed[:size])
+        run = world.run("first --kbest list")
+        assert (run.exit, "it is truncated; copy the file again" in run.err) == (3, True)
+
+
+def test_a_cut_file_gives_the_number_of_the_line_that_is_missing(
+    world: World, small_chunks: None
+) -> None:
+    packer = zlib.compressobj(wbits=31)
+    world.write("list", packer.compress(b"a\nb\nc") + packer.flush(zlib.Z_FULL_FLUSH))
+    assert "list:3: expected the end of the gzip data, found the end" in world.run(FIRST).err
+
+
+@pytest.mark.parametrize("junk", [b"junk", b"\0\0junk of more than a read", b"\x1f", b"\1"])
+@any_format
+def test_bytes_after_the_end_are_left_out_with_a_warning(
+    pack: Pack, junk: bytes, world: World, small_chunks: None
+) -> None:
+    world.write("list", pack(b"a\n") + junk)
+    run = world.ok(FIRST)
+    assert run.out == "a\n"
+    assert "1 x bytes after the end of the" in run.err
+
+
+@pytest.mark.parametrize("content", ["B\n", "BZh9 is a product code\n", "PK\n", "plain\n"])
+def test_what_is_not_compressed_is_left_as_it_is(content: str, world: World) -> None:
+    world.write("list", content)
+    assert world.ok(FIRST).out == content
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\x28\xb5\x2f\xfd....", "found zstandard; unpack it with unzstd"),
+        (b"PK\3\4....", "found zip; unpack it with unzip"),
+    ],
+)
+def test_other_compressions_are_named_with_the_tool_that_unpacks_them(
+    content: bytes, message: str, world: World
+) -> None:
+    world.write("list", content)
+    assert message in world.run(FIRST).err
+
+
+def test_an_xz_header_that_asks_for_gigabytes_is_refused(world: World) -> None:
+    packed = bytearray(lzma.compress(b"a\n", filters=[{"id": lzma.FILTER_LZMA2, "preset": 0}]))
+    # the header of the first block, and in it the size of the dictionary: xz format 3.1, 5.3.1
+    packed[16] = 39  # 3 GiB
+    packed[20:24] = zlib.crc32(packed[12:20]).to_bytes(4, "little")
+    world.write("list", bytes(packed))
+    assert "Memory usage limit" in world.run(FIRST).err
+
+
+def test_a_file_of_one_endless_line_is_unpacked_only_up_to_the_limit_of_lines(
+    world: World,
+) -> None:
+    world.write("list", gzip.compress(b" " * (1 << 27), 1))
+    tracemalloc.start()
+    try:
+        run = world.run("first --kbest list")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "list:1: expected at most 16777216 bytes in a line" in run.err
+    assert peak < 1 << 26
+
+
+def test_a_line_may_have_the_limit_but_not_a_byte_more(world: World) -> None:
+    for extra, code in ((0, 0), (1, 3)):
+        world.write("dev.docs", f"{'x' * (8192 + extra)}\n" + "y\n" * 3)
+        run = world.run("first --kbest dev.kbest --docs dev.docs --out out")
+        assert run.exit == code, run.err
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("dev.kbset", "no file dev.kbset; did you mean dev.kbest?"),
+        ("zzz", "no file zzz\n"),
+        ("nowhere/dev.kbest", "no folder nowhere"),
+        ("link", "link is a link to gone, which does not exist"),
+        (".", "cannot read ."),
+        ("a" * 300, "is too long for the file system"),
+        ("a/" * 4000, "is too long for the file system"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_a_usage_error_with_the_nearest_name(
+    name: str, message: str, world: World
+) -> None:
+    Path("link").symlink_to("gone")
+    run = world.run(["first", "--kbest", name])
+    assert (run.exit, message in run.err) == (2, True), run.err
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
+def test_a_disk_that_fails_is_a_failed_run(world: World) -> None:
+    run = world.run("first --kbest dev.kbest --docs /proc/self/mem")
+    assert (run.exit, "reading /proc/self/mem failed: input/output error" in run.err) == (1, True)
+
+
+def test_a_list_from_a_pipe_is_read_as_often_as_needed(world: World) -> None:
+    os.mkfifo("pipe")
+    content = world.content("dev.kbest")
+    writer = threading.Thread(target=Path("pipe").write_bytes, args=(content,))
+    writer.start()
+    assert world.ok("convert --kbest pipe --to moses").stdout == content
+    writer.join()
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("sub", "output sub is a folder; name a file in it"),
+        (
+            "sub/../dev.kbest",
+            "output sub/../dev.kbest is also the input dev.kbest; name another file",
+        ),
+        ("link", "output link is also the input dev.kbest; name another file"),
+        ("hard", "output hard is also the input dev.kbest; name another file"),
+        ("my no/out", "output my no/out: no folder my no; make it with: mkdir -p 'my no'"),
+        ("file/a/b/out", "output file/a/b/out: file is not a folder; name another"),
+        ("loop", "output loop is a symbolic link to itself"),
+        ("./twin", "outputs ./twin and twin are the same file; name two"),
+        ("/dev/stdout", "only one output can be - (standard output); name files for others"),
+    ],
+)
+def test_outputs_that_cannot_be_are_refused_before_any_work(
+    written: str, message: str, world: World
+) -> None:
+    Path("sub").mkdir()
+    Path("link").symlink_to("dev.kbest")
+    Path("hard").hardlink_to("dev.kbest")
+    Path("loop").symlink_to("loop")
+    world.write("file", "mine")
+    other = {"./twin": "twin", "/dev/stdout": "-"}.get(written, "ids")
+    words = ["convert", "--kbest", "dev.kbest", "--docs", "dev.docs", "--docs-out", other]
+    before = world.files()
+    run = world.run([*words, "--to", "first", "--out", written])
+    assert (run.exit, run.err, world.files()) == (2, f"rerank: {message}\n", before)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    run = world.run("first --kbest dev.kbest --out out")
+    assert (run.exit, run.err) == (2, "rerank: output out: the folder . cannot be written\n")

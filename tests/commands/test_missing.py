@@ -1,0 +1,419 @@
+"""`--missing`, `--normalize` and `--systems`: what commands make of lists that are not as they are.
+
+The truth is a list that was so before: with the source line as candidate and zeros for its
+features; in Unicode's form NFC; with the outputs of the systems as candidates.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from unicodedata import normalize
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from support.world import World
+
+import rerank
+
+GAP = "0 ||| a b ||| A= -1 B= 2 3 x_y= 1 ||| -4\n0 ||| c ||| A= -2 B= 1 1 ||| -5\n"
+GAP += "3 ||| d ||| A= -3 B= 0 1 ||| -6\n3 ||| e f ||| A= -4 B= 4 1 ||| -7\n"
+ADDED = [f"{t} ||| {text} ||| A= 0 B= 0 0 ||| 0\n" for t, text in ((1, "elle luit"), (2, "le bar"))]
+WHOLE = GAP.replace("3 |||", f"{''.join(ADDED)}3 |||", 1)
+SOURCE = "--missing source --source dev.src"
+GIVEN = "--docs dev.docs"
+
+
+@pytest.fixture
+def gap(world: World) -> World:
+    """Lists without hypotheses of the second and third sentence, and with the source line there."""
+    world.write("gap", GAP)
+    world.write("whole", WHOLE)
+    world.write("qe", "1\n2\n3\n4\n")
+    world.write("qe.whole", "1\n2\n0\n0\n3\n4\n")
+    world.weights("w.json", {"A": 1.0, "B": [0.5, -0.5], "qe": 1.0})
+    world.weights("v.json", {"A": 1.0, "B": [0.5, -0.5], "lm": 1.0, "lmoov": -1.0})
+    world.write("dev.src", "la lampe\nelle luit\n le bar \npersonne\n")
+    return world
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "first --kbest {}",
+        "score --kbest {} --scores qe={qe} --docs dev.docs",
+        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json",
+        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json --top 1",
+        "decode --kbest {} --docs dev.docs --scores qe={qe} --weights w.json --diverse --top 1",
+        "decode --kbest {} --docs apart --allow-interleaved --scores qe={qe} --weights w.json",
+    ],
+)
+def test_a_source_line_is_a_candidate_as_if_the_list_had_it(command: str, gap: World) -> None:
+    gap.write("apart", "x\ny\nx\ny\n")
+    found = gap.ok(f"{command.format('gap', qe='qe')} {SOURCE}").out
+    assert found == gap.ok(command.format("whole", qe="qe.whole")).out
+
+
+@pytest.mark.parametrize("model", ["codclm", "ccdclm"])
+def test_models_score_it_as_if_the_list_had_it(
+    model: str, gap: World, model_folders: Mapping[str, Path]
+) -> None:
+    command = f"decode {GIVEN} --weights v.json --lm lm={model_folders[model]} --no-cache"
+    one = gap.ok(f"{command} --kbest gap {SOURCE} --kbest-out one --summary one.json").out
+    two = gap.ok(f"{command} --kbest whole --kbest-out two --summary two.json").out
+    assert (one, gap.text("one")) == (two, gap.text("two"))
+    summaries = [gap.json("one.json"), gap.json("two.json")]
+    assert summaries[0]["score"] == summaries[1]["score"]
+    assert ["missing:source" in s["signature"] for s in summaries] == [True, False]
+
+
+def test_without_the_option_the_output_has_an_empty_line(gap: World) -> None:
+    gap.weights("u.json", {"A": 1.0, "B": [0.0, 0.0]})
+    command = f"decode --kbest gap {GIVEN} --weights u.json"
+    for more in ("", "--missing empty"):
+        run = gap.ok(f"{command} {more}")
+        assert run.lines == ["a b", "", "", "d"]
+        assert "2 x source line without hypotheses (ids 1, 2), first at gap" in run.err
+    run = gap.ok(f"first --kbest gap {SOURCE}")
+    kind = "source line that is its own translation, for lack of hypotheses (ids 1, 2)"
+    assert f"2 x {kind}, first at gap" in run.err
+
+
+def test_a_missing_sentence_is_an_error_before_anything_is_scored(
+    gap: World, model_folders: Mapping[str, Path]
+) -> None:
+    command = f"decode {GIVEN} --weights v.json --missing error --cache cache --out out"
+    command += f" --lm lm={model_folders['codclm']}"
+    run = gap.run(f"{command} --kbest gap -q")
+    assert (run.exit, run.err) == (
+        3,
+        "rerank: gap: expected hypotheses of every source line, found none of 2 (ids 1, 2); "
+        "translate these lines again, or give --missing empty or --missing source\n",
+    )
+    assert not [name for name in gap.files() if name.startswith("cache/")]
+    gap.ok(f"{command} --kbest whole")
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("first --kbest gap --missing source", "--missing source needs the source sentences; give"),
+        ("decode --kbest gap --docs dev.docs --weights w.json --source dev.src", "no model here n"),
+        (f"decode --kbest gap --docs dev.docs --weights w.json --pair-scores p=qe {SOURCE}",
+         "--pair-scores: it has no pairs of the source lines"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_fit_are_refused(command: str, message: str, gap: World) -> None:
+    run = gap.run(command)
+    assert (run.exit, message in run.err) == (2, True), run.err
+
+
+def test_a_list_that_has_its_sources_needs_no_file(world: World) -> None:
+    world.write("out", "S-0\tdie lampe\nH-0\t-1\tlamp\nP-0\t-1\nS-1\tdie leere\n")
+    assert world.ok("first --kbest out --no-docs one --missing source").lines == [
+        "lamp",
+        "die leere",
+    ]
+
+
+def test_without_documents_the_source_says_how_many_lines_there_are(gap: World) -> None:
+    gap.write("dev.src", gap.text("dev.src") + "zuletzt\n")
+    found = gap.ok(f"first --kbest gap --no-docs one {SOURCE}").lines
+    assert found == ["a b", "elle luit", "le bar", "d", "zuletzt"]
+
+
+@pytest.mark.parametrize("missing", ["empty", "source"])
+@pytest.mark.parametrize("keys", [("document", "source"), ("doc_id", "src")], ids=" ".join)
+def test_json_lines_keep_the_documents_and_sources_of_all_sentences(
+    missing: str, keys: tuple[str, str], world: World
+) -> None:
+    docs, sources = world.lines("dev.docs"), world.lines("dev.src")
+    lines = []
+    for *beside, texts in zip(docs, sources, (["lamp"], [], ["no"], []), strict=True):
+        own = [{"text": text, "features": {"A": -1.0}} for text in texts]
+        lines.append(dict(zip(keys, beside, strict=True)) | {"candidates": own})
+    world.write("list", map(json.dumps, lines))
+    world.weights("w.json", {"A": 1.0})
+    command = f"decode --missing {missing} --weights w.json"
+    one = world.ok(f"{command} --kbest list --kbest-out again.jsonl").out
+    assert world.ok(f"{command} --kbest again.jsonl").out == one
+    found = [json.loads(line) for line in world.lines("again.jsonl")]
+    assert [one.get(keys[0], one.get("document")) for one in found] == docs
+    assert [one.get(keys[1], one.get("source")) for one in found] == sources
+    assert all(len(one) == 4 for one in found)  # nothing is there twice
+
+
+def test_weights_are_those_of_a_list_that_has_it(world: World) -> None:
+    world.draw(7, "aaaabbbbcccc", {2, 7})
+    world.write("dev.src", [f"quelle {t}" for t in range(12)])
+    added = [f"{t} ||| quelle {t} ||| LM0= 0 TM0= 0 0 ||| 0" for t in (2, 7)]
+    whole = [*world.lines("dev.kbest"), *added]
+    world.write("whole", sorted(whole, key=lambda line: int(str(line).split()[0])))
+    tune = "tune-mert --docs dev.docs --ref dev.ref --start start.json --out"
+    world.ok(f"{tune} one.json --kbest dev.kbest {SOURCE}")
+    world.ok(f"{tune} two.json --kbest whole")
+    one, two = world.json("one.json"), world.json("two.json")
+    assert one["weights"] == two["weights"]
+    assert [x["provenance"].get("missing") for x in (one, two)] == ["source", None]
+
+
+def test_check_says_what_the_other_commands_would(gap: World) -> None:
+    command = "check --kbest gap --docs dev.docs --ref dev.ref --source dev.src"
+    assert "gap: source line without hypotheses (ids 1, 2); " in gap.ok(command).out
+    refused = gap.run(f"{command} --missing error")
+    assert (refused.exit, "found none of 2 (ids 1, 2); translate" in refused.out) == (3, True)
+    assert "that is its own translation" in gap.ok(f"{command} --missing source").out
+    gap.write("dev.src", "a\nb\n")
+    assert gap.run(f"{command} --missing source").out.count("dev.src") == 1
+
+
+def test_documents_that_are_read_in_python_have_it(gap: World) -> None:
+    gap.write("gap", GAP.replace(" x_y= 1", ""))
+    with pytest.warns(rerank.RerankWarning, match="its own translation"):
+        found = list(rerank.read("gap", "dev.docs", side={"source": "dev.src"}, missing="source"))
+    assert [document.texts for document in found] == [
+        [["a b", "c"], ["elle luit"]], [["le bar"], ["d", "e f"]],
+    ]  # fmt: skip
+    features = [dict(features) for _, features in found[0].sentences[0]]
+    assert features == [{"A": -1, "B_0": 2, "B_1": 3}, {"A": -2, "B_0": 1, "B_1": 1}]
+    assert found[1].sentences[0][0][1] == {"A": 0.0, "B_0": 0.0, "B_1": 0.0}
+
+
+# Unicode's form NFC
+
+LINES = (
+    "0 ||| un café ||| LM0= -9 TM0= -1 ||| -4 ||| 0-0",
+    "0 ||| le café ||| LM0= -8 TM0= -2 ||| -5 ||| 0-0",
+    "1 ||| elle est là ||| LM0= -7 TM0= -1 ||| -3 ||| 0-0",
+    "1 ||| il est là 각 Đà ||| LM0= -8 TM0= -3 ||| -6 ||| 0-0",
+    "3 ||| hélas ||| LM0= -8 TM0= -1 ||| -4 ||| 0-0",
+    "3 ||| été \u0338 ≠ ||| LM0= -9 TM0= -2 ||| -5 ||| 0-0",
+)
+SPELLED = {
+    "dev.kbest": LINES,
+    "dev.ref": ("le café", "elle est là", "où", "hélas"),
+    "dev.src": ("Käfig", "schön", "wörtlich", "leider"),
+    "a.txt": ("un café", "elle est là", "où", "hélas"),
+    "b.txt": ("le café", "il est là", "ou", "été"),
+    "list.fairseq": [f"H-{t}\t-1\t{x}\nP-{t}\t-1" for t, x in enumerate(("là", "où"))],
+    "list.jsonl": ['{"source": "schön", "candidates": [{"text": "là", "score": 1, "x": 2}]}'],
+}
+COMMON = "--kbest dev.kbest --docs dev.docs"
+COMMANDS = {
+    "decode": f"decode {COMMON} --weights u.json --kbest-out lists --trace trace",
+    "decode-missing": f"decode {COMMON} --weights u.json {SOURCE}",
+    "systems": "decode --systems A=a.txt --systems B=b.txt --docs dev.docs --default-weight 0 "
+    "--weights consensus.json --kbest-out lists",
+    "score": f"score {COMMON} --scorer used=document-cache",
+    "score-source": f"score {COMMON} --scorer same=consistency --source dev.src",
+    "first": "first --kbest dev.kbest",
+    "convert": f"convert {COMMON} --to jsonl",
+    "fairseq": "convert --kbest list.fairseq --to moses",
+    "json": "convert --kbest list.jsonl --to jsonl --source-out sources",
+    "evaluate": "evaluate --docs dev.docs --ref dev.ref --baseline a.txt b.txt --kbest dev.kbest "
+    "--format json",
+    "check": f"check {COMMON} --ref dev.ref --source dev.src --format json",
+    "diversity": "diversity --kbest dev.kbest --format json",
+    "pairs": f"lm-eval pairs {COMMON} --ref dev.ref --word-list w=words --class w --out pairs",
+}
+
+
+def spelled(world: World, form: str | None) -> None:
+    """Write the texts in this normal form; with None, hypotheses and sources in another one."""
+    for name, lines in SPELLED.items():
+        own = form or ("NFC" if name in ("dev.ref", "b.txt") else "NFD")
+        world.write(name, [normalize(own, line) for line in lines])  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def accents(world: World) -> World:
+    world.write("words", "un\nle\nil\nelle\n")
+    world.weights("u.json", {"LM0": 1.0, "TM0": 0.5})
+    world.weights("consensus.json", {"consensusbleu": 1.0})
+    return world
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_give_what_they_give_for_files_in_normal_form(name: str, accents: World) -> None:
+    def outcome(more: str = "") -> tuple[str, dict[str, bytes]]:
+        run = accents.ok(f"{COMMANDS[name]} {more}")
+        return run.out, {x: y for x, y in accents.files().items() if x not in SPELLED}
+
+    spelled(accents, "NFC")
+    truth = outcome()
+    for form in (None, "NFD", "NFC"):
+        spelled(accents, form)
+        assert outcome("--normalize nfc") == truth
+    if name == "first":  # by default every byte stays
+        spelled(accents, "NFD")
+        assert outcome()[0].split("\n")[0] == normalize("NFD", "un café")
+    accents.write("list.jsonl", json.dumps({"candidates": [normalize("NFD", "là")]}) + "\n")
+    assert accents.ok("first --kbest list.jsonl --normalize nfc").lines == ["là"]
+
+
+def test_outputs_of_systems_that_differ_in_form_are_one_candidate(world: World) -> None:
+    world.write("a", "e\u0301te\u0301\n")
+    world.write("b", "été\n")
+    for more, count in (("", 2), ("--normalize nfc", 1)):
+        command = f"score --systems A=a --systems B=b --no-docs one {more}"
+        assert len(world.ok(command).lines) == count
+
+
+def test_clean_copies_and_documents_in_python_are_in_it(accents: World) -> None:
+    spelled(accents, "NFD")
+    Path("clean").mkdir()
+    command = COMMANDS["check"].replace("--format json", "--fix clean --normalize nfc")
+    assert "6 x line written in Unicode form NFC" in accents.ok(command).out
+    for name in ("dev.kbest", "dev.ref", "dev.src"):
+        assert accents.lines(f"clean/{name}") == list(SPELLED[name])
+    with pytest.warns(rerank.RerankWarning, match="without hypotheses"):
+        first, *_ = rerank.read("dev.kbest", "dev.docs", normalize="nfc")
+    assert first.texts[0] == ["un café", "le café"]
+
+
+# Outputs of several systems
+
+OUTPUTS = {
+    "A": ("the lamp is lit now", "it gives light", "who knows", "she left us there"),
+    "B-1": ("a lamp is lit now", "it gives light", "who could know", "she left us"),
+    "C": ("the lamp burns", "it is  light", "who knows", "she went away"),
+}
+SYSTEMS = "--docs dev.docs " + " ".join(f"--systems {name}={name}.txt" for name in OUTPUTS)
+LABELS = [
+    "sysA=",
+    "sysB1=",
+    "sysC=",
+    "votes=",
+    "consensusbleu=",
+    "consensuschrf=",
+    "consensusdocbleu=",
+]
+
+
+@pytest.fixture
+def systems(world: World) -> World:
+    for name, lines in OUTPUTS.items():
+        world.write(f"{name}.txt", lines)
+    world.write("ref", "the lamp is lit now\nit gives light\nwho knows that\nshe left us\n")
+    world.weights("votes.json", {"votes": 0.25, "consensusbleu": 0.01, "sysC": 0.5})
+    return world
+
+
+def test_equal_outputs_are_one_candidate_with_votes_indicators_and_consensus(
+    systems: World,
+) -> None:
+    """Consensus is the mean score of sacrebleu against the outputs of the others."""
+    rows = [line.split(" ||| ") for line in systems.ok(f"score {SYSTEMS}").lines]
+    assert len(rows) == 10
+    metrics = BLEU(tokenize="none", effective_order=True), CHRF()
+    for number, text, features, *_ in rows:
+        outputs = [" ".join(lines[int(number)].split()) for lines in OUTPUTS.values()]
+        assert features.split()[::2] == LABELS
+        values = list(map(float, features.split()[1::2]))
+        assert values[:4] == [*(float(one == text) for one in outputs), outputs.count(text)]
+        outputs.remove(text)
+        for value, metric in zip(values[4:6], metrics, strict=True):
+            scores = [metric.sentence_score(text, [one]).score for one in outputs]
+            assert value == pytest.approx(sum(scores) / 2, rel=1e-8)
+    assert [row[1] for row in rows if row[0] == "1"] == ["it gives light", "it is light"]
+    shifted = systems.ok(f"score {SYSTEMS} --first-id 1").lines
+    assert [line.split(" ", 1)[0] for line in shifted] == [str(int(row[0]) + 1) for row in rows]
+
+
+@pytest.mark.parametrize("feature", ["sysA", "sysB1", "sysC"])
+def test_the_indicator_of_a_system_alone_chooses_its_outputs(feature: str, systems: World) -> None:
+    systems.weights("w.json", {feature: 1.0})
+    found = systems.ok(f"decode {SYSTEMS} --weights w.json --default-weight 0").lines
+    name = {"sysA": "A", "sysB1": "B-1", "sysC": "C"}[feature]
+    assert found == [" ".join(line.split()) for line in OUTPUTS[name]]
+
+
+def test_the_lists_are_decoded_as_the_same_lists_of_a_file(
+    systems: World, model_folders: Mapping[str, Path]
+) -> None:
+    systems.ok(f"score {SYSTEMS} --out lists")
+    systems.write("values", range(10))
+    systems.weights("w.json", {"votes": 0.5, "consensusbleu": 0.01, "lm": 1.0, "qe": 0.1})
+    more = f"--weights w.json --default-weight 0 --lm lm={model_folders['codclm']} --no-cache "
+    more += "--scores qe=values --kbest-out kbest --trace trace --summary s.json"
+    found = []
+    for given in (SYSTEMS, "--kbest lists --docs dev.docs"):
+        out = systems.ok(f"decode {given} {more}").out
+        found.append((out, systems.text("kbest"), systems.json("s.json")["documents"]))
+        traced = [json.loads(line) for line in systems.lines("trace")]
+        names = [
+            [name for name, lines in OUTPUTS.items() if " ".join(lines[t].split()) == text]
+            for t, text in enumerate(out.splitlines())
+        ]
+        assert [one.get("systems") for one in traced] == (names if given == SYSTEMS else [None] * 4)
+    assert found[0] == found[1]
+    shown = systems.ok(f"decode {SYSTEMS} --weights votes.json --default-weight 0 --explain town:1")
+    assert "  systems     " in shown.out + shown.err
+
+
+def test_a_text_that_holds_the_separator_of_moses_is_kept(systems: World) -> None:
+    systems.write("B-1.txt", ("a ||| lamp", *OUTPUTS["B-1"][1:]))
+    systems.weights("w.json", {"sysB1": 1.0})
+    run = systems.ok(f"decode {SYSTEMS} --weights w.json --default-weight 0 --kbest-out kbest")
+    first = json.loads(systems.lines("kbest")[0])
+    assert run.lines[0] == "a ||| lamp"
+    assert [one["text"] for one in first["candidates"]] == [
+        OUTPUTS["A"][0], "a ||| lamp", OUTPUTS["C"][0],
+    ]  # fmt: skip
+
+
+def xml(systems: Mapping[str, tuple[str, ...]]) -> str:
+    """WMT XML of the documents, `-` for a segment that a system lacks."""
+    parts = ["<dataset>"]
+    for name, part in (("x", slice(0, 2)), ("y", slice(2, 4))):
+        parts.append(f'<doc id="{name}"><src><seg id="1">s</seg><seg id="2">s</seg></src>')
+        for system, lines in systems.items():
+            texts = ((n, x) for n, x in enumerate(lines[part], 1) if x != "-")
+            segments = (f'<seg id="{n}">{x}</seg>' for n, x in texts)
+            parts.append(f'<hyp system="{system}">{"".join(segments)}</hyp>')
+        parts.append("</doc>")
+    return "\n".join([*parts, "</dataset>\n"])
+
+
+def test_xml_brings_systems_and_documents_and_what_is_missing_is_no_candidate(
+    systems: World,
+) -> None:
+    systems.write("t.xml", xml(OUTPUTS))
+    assert systems.ok("score --systems t.xml").out == systems.ok(f"score {SYSTEMS}").out
+    each = systems.ok("score --no-docs each --systems A=t.xml#A --systems B=t.xml#C").lines
+    assert [line.split(" ||| ")[1] for line in each if line[0] == "2"] == ["who knows"]
+    systems.write("some", "y\ny\n")
+    some = systems.ok("score --systems t.xml --docs some").lines
+    assert [line.split(" ||| ")[1] for line in some][:2] == ["who knows", "who could know"]
+    systems.write("u.xml", xml({"A": OUTPUTS["A"], "B": ("-", *OUTPUTS["B-1"][1:])}))
+    run = systems.ok("score --systems u.xml")
+    assert run.lines[0].startswith("0 ||| the lamp is lit now ||| sysA= 1 sysB= 0 votes= 1 ")
+    kind = "segment without translation, for which the system has no candidate"
+    assert f"1 x {kind}, first at u.xml#B" in run.err
+    same = systems.ok("score --docs dev.docs --systems A=A.txt --systems B=A.txt")
+    assert (len(same.lines), "there is nothing to rerank" in same.err) == (4, True)
+
+
+def test_labels_are_of_letters_and_digits_and_all_different(systems: World) -> None:
+    systems.write("t.xml", xml({"X-1": OUTPUTS["A"], "X/1": OUTPUTS["C"]}))
+    words = ["score", "--systems", "t.xml", "--systems", "é 4=A.txt"]
+    assert systems.ok(words).lines[0].split(" ||| ")[2].split()[:6:2] == [
+        "sysX1=",
+        "sysX12=",
+        "sys4=",
+    ]
+
+
+def test_a_tuning_begins_with_one_of_the_systems_and_names_them(systems: World) -> None:
+    command = f"tune-mert {SYSTEMS} --ref ref --out w.json"
+    run = systems.ok(command)
+    made = systems.json("w.json")["provenance"]
+    bleu, references = BLEU(tokenize="none", force=True), [systems.lines("ref")]
+    own = {name: bleu.corpus_score(list(x), references).score for name, x in OUTPUTS.items()}
+    assert made["systems"] == pytest.approx(own)
+    assert "corpus BLEU of each system on these documents: " in run.err
+    assert str(made["start"]).endswith("the system A")
+    assert [one["file"] for one in made["inputs"]][:3] == [f"{name}.txt" for name in OUTPUTS]
+    systems.weights("start.json", {"sysB1": 1.0, "consensusbleu": 0.1})
+    systems.ok(f"{command} --start start.json")
+    assert "start" not in systems.json("w.json")["provenance"]

@@ -1,0 +1,144 @@
+"""Values of options, from the help of every command: bounded, not empty, no path too long.
+
+What the help says of an option is all that is used here; a value is refused before any work, with
+exit code 2 and a message that names the option.
+"""
+
+import re
+from functools import cache
+
+import pytest
+from support.world import World, run
+
+NONSENSE = [
+    *("inf", "-inf", "+infinity", "nan", "-nan", "1e999", "-1e999", "1e308"),
+    *(str(sign * (2**bits - less)) for sign in (1, -1) for bits in (63, 64) for less in (0, 1)),
+    *("1_0", "0x1", "１", "٣", "1,5", "many", "1.5.2", "9" * 5000),
+]
+OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: (\S.*?))?(?:  |$)")
+RANGE = re.compile(r"\[(?:default[^][]*?; )?([-\d.e+]+)(<=?)x(<=?)([-\d.e+^]+)\]")
+
+
+def text_of(*words: str) -> str:
+    return run([*words, "--help"], b"", {}).out
+
+
+def subcommands(*words: str) -> list[tuple[str, ...]]:
+    """Words of every command that does something."""
+    _, mark, rest = text_of(*words).partition("Commands:\n")
+    names = re.findall(r"^  ([\w-]+)", rest, re.MULTILINE) if mark else []
+    return [found for name in names for found in subcommands(*words, name)] or [words]
+
+
+COMMANDS = [words for words in subcommands() if words != ("list",)]
+
+
+@cache
+def options(words: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """Metavar and help of each option that takes a value."""
+    found: dict[str, tuple[str, str]] = {}
+    name = ""
+    for line in text_of(*words).split("\n"):
+        option = OPTION.match(line)
+        if option:
+            name = option[1] if option[2] and option[2][0] != "/" else ""
+            found |= {name: (option[2], "")} if name else {}
+        if name:
+            text = line[option.end() :] if option else line.strip()
+            found[name] = found[name][0], f"{found[name][1]} {text.strip()}"
+    return found
+
+
+def refused(world: World, words: tuple[str, ...], option: str, value: str) -> str:
+    """The message; the exit code must be 2, and the option be named."""
+    found = world.run([*words, f"{option}={value}"])
+    assert found.exit == 2, (option, value, found.err)
+    assert option in found.err, (option, value, found.err)
+    return found.err
+
+
+every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+
+
+@every_command
+def test_an_empty_value_is_a_usage_error(words: tuple[str, ...], world: World) -> None:
+    """As of a shell variable that is not set."""
+    for option in options(words):
+        refused(world, words, option, "")
+
+
+@every_command
+def test_numbers_outside_of_the_range_that_the_help_shows_are_usage_errors(
+    words: tuple[str, ...], world: World
+) -> None:
+    for option, (_, text) in options(words).items():
+        found = RANGE.search(text)
+        if not found:
+            continue
+        low, opens, closes, high = found.groups()
+        least, most = (eval(edge.replace("^", "**"), {}) for edge in (low, high))
+        beyond = [least - 1, most * 2 + 1, *[least] * (opens == "<"), *[most] * (closes == "<")]
+        for value in [*(f"{value:.0f}" for value in beyond), *NONSENSE]:
+            whole = re.fullmatch("-?[0-9]{1,30}", value)
+            if not whole or not least <= int(value) <= most or int(value) in beyond:
+                refused(world, words, option, value)
+
+
+@every_command
+def test_a_path_that_is_too_long_is_a_usage_error(words: tuple[str, ...], world: World) -> None:
+    for option, (metavar, _) in options(words).items():
+        if metavar in ("FILE", "DIR", "OUT"):
+            for path in ("a" * 300, "/".join(["a" * 100] * 60)):
+                assert "is too long for the file system" in refused(world, words, option, path)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("decode --kbest k --weights w --default-weight inf", "expected a finite decimal number"),
+        ("decode --kbest k --weights w --top 9223372036854775807", "not in the range 1<=x<2^31"),
+        ("evaluate --ref r --baseline b h --seed 9223372036854775808", "0<=x<2^63"),
+        ("decode --kbest k --weights w --cache=", "is a variable of the shell not set?"),
+        ("tune-mert --kbest k --ref r --out o.json --features a,", "expected names with commas"),
+        ("tune-mert --kbest k --ref r --out o.json --memory 3", "expected a size such as 3G"),
+        ("tune-mert --kbest k --ref r --out o.json --memory -3G", "expected a size such as 3G"),
+        ("tune-mert --kbest k --ref r --out o.json --memory 255M", "expected at least 256M"),
+        ("decode --kbest k --weights w --search viterbo", "no decoder 'viterbo'; did you mean vit"),
+        ("score --kbest k --shard 0/4", "expected I/N with I from 1 to N, as 1/4"),
+        ("score --kbest k --shard 5/4", "expected I/N with I from 1 to N, as 1/4"),
+        (
+            "tune-moses --features f --scores s --out o --range A=1:0",
+            "expected the least value first",
+        ),
+        (
+            "tune-moses --features f --scores s --out o --range A=1",
+            "expected LOW:HIGH, as 0: or -1:1",
+        ),
+        ("score --kbest k --lm lm=dev.docs", "expected a folder, found the file"),
+        ("tune-mert --kbest k --ref r --out o --length-ratio some", "or a number, found 'some'"),
+    ],
+)
+def test_a_value_of_a_form_is_refused_with_a_reason(
+    command: str, message: str, world: World
+) -> None:
+    found = world.run(command)
+    assert (found.exit, message in found.err) == (2, True), found.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "first --kbest dev.kbest --top +007",
+        "decode --kbest dev.kbest --no-docs one --weights w.ini --search smc --alpha 1 --seed "
+        "9223372036854775807",
+        "decode --kbest dev.kbest --no-docs one --weights w.ini --memory 1.5g",
+        "decode --kbest dev.kbest --no-docs one --weights w.ini --memory 500M",
+        "score --kbest dev.kbest --no-docs each --scores a=./b=c",
+        "evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt --seed 1 -m bleu",
+        "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --length-ratio 0.97 --range "
+        "LM0=:.5 --range TM0_1=-1E-1: --out o.json",
+    ],
+)
+def test_sound_values_arrive(command: str, world: World) -> None:
+    world.write("b=c", "1\n" * 9)
+    world.ok(command)

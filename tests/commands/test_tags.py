@@ -1,0 +1,72 @@
+"""`perplexity --tags`: figures of each tag, and files that do not fit the text."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.world import World
+
+TEXT = "the lamp is\nit\n\nis lit the\n"
+TAGS = "D N V\nP\n\nV A D\n"
+
+
+@pytest.fixture
+def tagged(world: World, model_folders: Mapping[str, Path]) -> World:
+    world.write("text", TEXT)
+    world.write("tags", TAGS)
+    world.write("kinds", TEXT.replace("the", "D").replace("is", "V"))
+    for name in ("rnnlm", "ccdclm", "codclm"):
+        (world.folder / name).symlink_to(model_folders[name])
+    return world
+
+
+@pytest.mark.parametrize("model", ["rnnlm", "ccdclm", "codclm"])
+@pytest.mark.parametrize("options", ["", "--duplicate-last-word"])
+def test_tags_of_all_words_add_up_to_the_figures_of_the_text(
+    model: str, options: str, tagged: World
+) -> None:
+    """A tag for each kind of word: figures of a tag are those of its words."""
+    command = f"perplexity --lm {model} text --device cpu --format json {options}"
+    plain = tagged.ok(command).json
+    found = tagged.ok(f"{command} --tags tags").json
+    kinds = tagged.ok(f"{command} --tags kinds").json["tags"]
+    tags = found.pop("tags")
+    del found["end_of_sentence"]
+    assert found == plain
+    counts = {tag: own["tokens"] for tag, own in tags.items()}
+    expected = {"D": 2, "V": 2, "A": 1, "N": 1, "P": 1}
+    assert counts == ({**expected, "D": 3, "V": 3, "P": 2} if options else expected)
+    for tag, kind in (("D", "D"), ("V", "V"), ("N", "lamp"), ("P", "it"), ("A", "lit")):
+        assert tags[tag] == kinds[kind]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("D N\nP\n\nV A D\n", "tags:1: expected 3 tags, one for each word of sentence 1 of text"),
+        ("D N V\nP\n\nV A D D\n", "tags:4: expected 3 tags, one for each word of sentence 3"),
+        ("D N V\nP\n", "tags: expected 3 sentences in 2 documents as in text, found 2 sentences"),
+        ("D N V\nP\nV A D\n", "tags: expected 3 sentences in 2 documents as in text, found 3"),
+        (TAGS + "D\n", "tags: expected 3 sentences in 2 documents as in text, found 4"),
+        ("D N </s>\nP\n\nV A D\n", "tags:1: expected tags of words, found </s>"),
+        ("", "tags: expected 3 sentences in 2 documents as in text, found 0"),
+    ],
+    ids=["short", "long", "missing", "documents", "more", "end", "empty"],
+)
+def test_tags_that_do_not_fit_are_refused_with_their_place(
+    content: str, message: str, tagged: World
+) -> None:
+    """A row of the table of faults could not have the model."""
+    tagged.write("tags", content)
+    run = tagged.run("perplexity --lm rnnlm text --tags tags --device cpu")
+    assert (run.exit, run.err.startswith(f"rerank: {message}")) == (3, True)
+
+
+def test_one_tsv_has_one_table_and_an_n_gram_model_no_tags(tagged: World) -> None:
+    command = "perplexity --lm rnnlm text --tags tags --device cpu --format tsv"
+    rows = tagged.ok(command).lines
+    assert [row.split("\t")[0] for row in rows] == ["tag", "D", "V", "A", "N", "P", "</s>"]
+    run = tagged.run(f"{command} --per-document")
+    assert (run.exit, "leave out --tags or --per-document" in run.err) == (2, True)
+    run = tagged.run("perplexity --ngram x.arpa text --tags tags")
+    assert (run.exit, "--tags: not for the n-gram model of --ngram" in run.err) == (2, True)

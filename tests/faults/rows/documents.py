@@ -1,0 +1,272 @@
+"""Faults of document files, references and evaluation sets, and of systems' outputs."""
+
+from support.faults import Changes, Fault, without
+from support.world import DECODE
+
+IDS = "convert --kbest dev.kbest --docs docs --to first"
+SGML = '<refset refid="r">\n<doc docid="d">\n<seg id="1">a</seg>\n<seg id="2">b</seg>\n</doc>\n'
+XML = """<dataset>
+<doc id="d"><src><seg id="1">i</seg>
+<seg id="2">ii</seg></src>
+<ref translator="A"><seg id="1">1</seg><seg id="2">2</seg></ref>
+<hyp system="X"><seg id="1">1</seg><seg id="2">2</seg></hyp>
+<hyp system="Y"><seg id="1">I</seg><seg id="2">II</seg></hyp></doc>
+</dataset>
+"""
+JSON = '{"document": "a", "ref": "x"}\n'
+TWO = {"two.kbest": "0 ||| a ||| A= 1 ||| 0\n0 ||| b ||| A= 1 ||| 0\n1 ||| c ||| A= 2 ||| 0\n"}
+SYSTEMS = "score --docs dev.docs --systems A=base.txt"
+EVALUATE = "evaluate --baseline base.txt hyp.txt -m bleu"
+
+
+def of_ids(
+    name: str, wrong: str, message: str, cure: str | None = None, options: str = ""
+) -> Fault:
+    """A file of documents that is refused; cure: the file, or options, with which it is read."""
+    sound = None if cure is None else f"{IDS} {cure}" if cure.startswith("--") else {"docs": cure}
+    command = f"{IDS} {options}" if options else IDS
+    return Fault(f"---docs-{name}", command, message, {"docs": wrong}, cure=sound)
+
+
+def of_set(name: str, sound: str, faults: list[tuple[str, str, str]]) -> list[Fault]:
+    """Faults of a set of two sentences in one document: replacements, and messages."""
+    command = "convert --kbest two.kbest --docs t --to first"
+    return [
+        Fault(
+            f"5{4 + (name == 'xml')}-{name}-{n}",
+            command,
+            rf"^rerank: t{message}",
+            {**TWO, "t": sound.replace(old, new, 1)},
+            cure={"t": sound},
+        )
+        for n, (old, new, message) in enumerate(faults, 1)
+    ]
+
+
+def of_options(name: str, command: str, message: str, cure: str | None, code: int = 2) -> Fault:
+    """Options that do not fit the files, among them `t.xml` with two systems and `s.sgm`."""
+    files: Changes = {"t.xml": XML, "s.sgm": SGML, "text": "x\n", "short": "uno\ndos\n",
+                      "one.docs": "d\nd\n", "one": "1\n2\n"}  # fmt: skip
+    return Fault(f"---{name}", command, message, files, code, cure)
+
+
+FAULTS = [
+    of_ids("field-missing", "a 1\na 2\nb\nb 2\n", "docs:3: expected a field 2 .*, found 1 in 'b'",
+           "--docs-field 1", "--docs-field 2"),
+    of_ids("field-of-a-blank-line", "a 1\n \nb 1\nb 2\n", "docs:2: expected a field 1 .*, found 0",
+           "a 1\na 2\nb 1\nb 2\n", "--docs-field 1"),
+    *(
+        Fault(f"---docs-field-{field}", f"{IDS} --docs-field={field}",
+              "expected the number of a field, from 1", {"docs": "a\na\nb\nb\n"}, 2,
+              f"{IDS} --docs-field 1")
+        for field in ("0", "01", "9999999")
+    ),
+    of_ids("resumes", "a\nb\na\nb\n", "docs:3: .*'a', which began on line 1, continues.*interleave",
+           "--allow-interleaved"),
+    of_ids("resumes-after-a-long-id", f"{'x' * 5000}\nb\n{'x' * 5000}\n",
+           "docs:3: expected each document in one run of lines, but .{,250}continues"),
+    # JSON lines
+    *(
+        of_ids(f"json-{n}", JSON + line + "\n" + JSON * 2, f"docs:2: {message}", JSON * 4)
+        for n, (line, message) in enumerate((
+            ("{", "expected a JSON object with the key 'document', found '{'"),
+            ("[" * 100_000, "expected a JSON object"),
+            ('{"document": ' + "1" * 5000 + "}", "expected a JSON object"),
+            ('["a"]', "expected a JSON object"),
+            ('{"documents": "a"}', ".*found none; did you mean 'documents'.*--docs-field"),
+            ('{"document": null}', "expected a text or whole number as 'document', found N"),
+            ('{"document": true}', "expected a text or whole number"),
+            ('{"document": "a\\nb"}', "expected one line as 'document'"),
+            ('{"document": "\\ud800"}', "found half a surrogate pair in 'document'"),
+            ('{"document": "a", "refs": [1]}', "expected texts in 'refs', found int"),
+        ))
+    ),
+    # Numbered ids, sizes, ranges
+    *(
+        of_ids(f"numbered-{n}", lines, message, "a_1\na_2\na_3\nb_1\n",
+               "--docs-format numbered-docids")
+        for n, (lines, message) in enumerate((
+            ("a_1\na_2\na\n", "docs:3: expected DOCID_NUMBER, found 'a'"),
+            ("a_1\na_2\nb_1\na_3\n", "docs:4: .*'a', which began on line 1, continues"),
+            ("_1\n", "docs:1: expected DOCID_NUMBER"),
+        ))
+    ),
+    *(
+        of_ids(f"sizes-{n}", lines, message, "a 1\nb 3\n", "--docs-format sizes")
+        for n, (lines, message) in enumerate((
+            ("", "expected the size of each document, found none"),
+            ("a 1\nb x\n", "docs:2: expected SIZE or DOCID SIZE, found 'b x'"),
+            ("a b 1\n", "docs:1: expected SIZE or DOCID SIZE"),
+            ("-1\n", "docs:1: expected SIZE or DOCID SIZE"),
+            ("99999999999999999999\n", "docs:1: expected SIZE or DOCID SIZE"),
+            ("999999999\n999999999\n", "docs:2: expected at most 999,999,999 sentences"),
+            ("a 1\na 2\nb 1\n", "docs:2: expected .*found 'a' again; give each .*--docs-field 1"),
+        ))
+    ),
+    *(
+        of_ids(f"ranges-{n}", lines, message, "a 0 3\nb 3 4\n", "--docs-format spans")
+        for n, (lines, message) in enumerate((
+            ("a 0 3\nb 5 6\n", "docs:2: expected 'b' to start with sentence 3, .*found 5"),
+            ("a 0 3\nb 2 4\n", "docs:2: expected 'b' to start with sentence 3, .*found 2"),
+            ("a 3 5\n", "docs:1: expected the first document to start with sentence 0 or 1, found"),
+            ("a 0 3\na 3 4\n", "docs:2: .*found an id that comes twice"),
+            ("a 1 3\nb 4 2\n", "docs:2: expected one range of sentences .*found 4 2"),
+            ("a 0 3\nb\n", "docs:2: expected DOCID START END, found 'b'"),
+        ))
+    ),
+    of_ids("blank-lines-alone", "\n\n", "docs: expected one document id per source line, found non",
+           options="--docs-format blank-lines"),
+    *(
+        Fault(f"47-ids-that-may-be-sizes-{n}", DECODE.replace("dev.docs", "docs"), (message, cure),
+              {"docs": docs}, cure={"docs": "x 2\ny 2\n" if "ids and" in cure else "a\na\nb\nb\n"})
+        for n, (docs, message, cure) in enumerate((
+            ("3\n1\n", "expected (ids of )?2 ", "if these numbers are sizes .*--docs-format sizes"),
+            ("1\n1\n2\n1\n", "docs:4: expected each document in one run of lines, but '1'", "if t"),
+            ("x 3\nx 1\n", "expected (ids of )?2 ", "if these are ids and sizes .*--docs-format s"),
+            ("x 2\ny 1\nx 2\n", "docs:3: expected each document in one run", "if these are ids an"),
+        ))
+    ),
+    Fault("47-export-with-ids-that-may-be-sizes", "export r=dev.ref --docs docs --out new",
+          "expected 2 lines .*--docs-format sizes", {"docs": "3\n1\n"},
+          cure="export r=dev.ref --docs docs --docs-format sizes --out new"),
+    Fault("47-evaluation-with-lines-apart", "evaluate --ref dev.ref --baseline base.txt hyp.txt "
+          "--docs docs --allow-interleaved", "expected 3 lines as docs has, found 4; if these numb",
+          {"docs": "2\n1\n2\n"},
+          cure={"docs": "2\n1\n2\n1\n"}),
+    Fault("---docs-format", f"{IDS} --docs-format size", "no document format 'size'; did you mean ",
+          {"docs": "a 3\nb 1\n"}, 2, f"{IDS} --docs-format sizes"),
+    Fault("---docs-field-of-sizes", f"{IDS} --docs-format sizes --docs-field 1",
+          "--docs-field 1: the format sizes has no fields", {"docs": "a 3\nb 1\n"}, 2,
+          f"{IDS} --docs-format sizes"),
+    Fault("92-many-document-ids", IDS, "docs:65538: expected at most 65,537 document ids",
+          {"docs": "a\n" * 70_000}),
+    Fault("92-many-sentences-of-text", f"{IDS} --docs-format blank-lines",
+          "docs.*: expected at most [0-9,]+ document ids", {"docs": "a b\n" * 70_000}),
+    # Evaluation sets
+    *of_set("sgml", SGML, [
+        ('<seg id="2">', '<seg id="1">', ":4: expected one segment '1' of document 'd' in referen"),
+        ("b</seg>\n</doc>\n", "b\n", ":4: expected </seg> .*end of the fil"),
+        ("a</seg>", "a", ":3: expected </seg> before"),
+        ('<doc docid="d">', "", ':3: expected <doc docid="…"> before'),
+        ('<seg id="1">a', "a", ":3: expected <seg> before"),
+        ('docid="d"', 'sysid="d"', ":2: expected a docid of the document"),
+        (SGML, "<refset>\n", ": expected segments of documents, found none"),
+    ]),
+    *of_set("xml", XML, [
+        ("<dataset>", '<!DOCTYPE d SYSTEM "file:///etc/passwd">\n<dataset>', ":1: .*entities are "),
+        ("<dataset>", '<!DOCTYPE l [\n<!ENTITY a "aaaa">\n<!ENTITY b "&a;&a;">]>\n<dataset>',
+         ":[1-4]: .*entities are not allowed: remove the <!DOCTYPE …>"),
+        ("</doc>", "", ":7: expected valid XML, .*mismatched tag"),
+        ("ii<", "&x;<", ":3: expected valid XML, .*undefined entity"),
+        ("</dataset>\n", "", ":[67]: expected valid XML, .*no element found"),
+        ("<src>", "<p>" * 60 + "<src>", ":2: .*found too deep a nesting"),
+        ("<dataset>", "<?xml version='1.0'?>\n<rss><dataset>", ":2: expected <dataset>.*<rss>"),
+        ('<doc id="d">', "<doc>", ":2: expected an id of the document, found none"),
+        ("</doc>", '</doc>\n<doc id="d"/>', ":7: expected each document once .*'d' again, .* line"),
+        ('<seg id="2">ii', '<seg id="x">ii', ":3: expected a number from 1 as id of a segment, fo"),
+        ('<seg id="2">ii', '<seg id="1">ii', ":3: expected one segment '1' of document 'd' in sou"),
+        (XML, "<dataset/>", ": expected segments of documents, found none"),
+        ("ii<", "x" * (1 << 24) + "i<", ".*expected at most 16,777,216 characters in a segment|.*"),
+    ]),
+    # Texts of a set, by name
+    of_options("text-of-several", "evaluate --ref t.xml --baseline t.xml one -m bleu",
+               "expected one system, found 2; give t.xml#X, t.xml#Y",
+               "evaluate --ref t.xml --baseline t.xml#X one -m bleu"),
+    of_options("text-of-a-plain-file", "evaluate --ref t.xml --baseline one#Z one -m bleu",
+               "one#Z: #Z chooses a text of WMT XML.*is a plain text",
+               "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
+    of_options("text-unknown", "evaluate --ref t.xml --baseline t.xml#Z one -m bleu",
+               "expected the system 'Z', found .*system 'X'", None, 3),
+    of_options("reference-of-a-system", "evaluate --ref s.sgm#q --baseline one one -m bleu",
+               "expected the reference 'q', found reference", None, 3),
+    of_options("documents-twice", "evaluate --no-docs one --ref t.xml --baseline one one -m bleu",
+               "--no-docs one: .* says what the documents are",
+               "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
+    Fault("---set-of-other-documents", "evaluate --ref e.sgm --baseline t.xml#X t.xml#Y -m bleu",
+          "t.xml#X: expected segments of these documents, found n",
+          {"t.xml": XML, "e.sgm": SGML.replace('"d"', '"e"')}, cure={"e.sgm": SGML}),
+    of_options("no-reference", f"{EVALUATE} --no-docs one", "expected a reference file, found none",
+               f"{EVALUATE} --no-docs one --ref dev.ref"),
+    of_options("reference-and-test-set", f"{EVALUATE} -t wmt23 -l ru-en --ref dev.ref",
+               "expected --ref or --test-set, found both",
+               f"{EVALUATE} --no-docs one --ref dev.ref"),
+    of_options("test-set-without-pair", f"{EVALUATE} -t wmt23", "expected both or none", None),
+    of_options("field-without-docs", f"{EVALUATE} --ref dev.ref --no-docs one --docs-field 1",
+               "--allow-interleaved: give --docs", f"{EVALUATE} --ref dev.ref --no-docs one"),
+    of_options("test-set-as-translation", f"{EVALUATE} --ref dev.ref --no-docs one sacrebleu:wmt23",
+               "expected a translation, found a test set; give a file", None),
+    *(
+        of_options(f"test-set-{n}", f"{EVALUATE} --ref sacrebleu:{name}", message, None)
+        for n, (name, message) in enumerate((
+            ("wmt23", r"expected sacrebleu:TESTSET/PAIR, as sacrebleu:wmt23/ru-en, found"),
+            ("wmt232/ru-en", r"no test set 'wmt232'; did you mean wmt23\? there are \d+"),
+            ("wmt23/ru-xx", "no language pair 'ru-xx'; it has .*ru-en"),
+        ))
+    ),
+    # References
+    Fault("52-reference-of-other-documents", "tune-mert --kbest dev.kbest --ref r.jsonl --source "
+          "s.jsonl --missing source --out new.json", "s.jsonl: expected the documents of .*documen",
+          {"r.jsonl": '{"document": "a", "ref": "x"}\n' * 4,
+           "s.jsonl": '{"document": "b", "source": "x"}\n' * 4}),
+    Fault("11-blank-lines-after-a-reference", EVALUATE + " --no-docs one --ref dev.ref --ref r",
+          "r: expected 4 lines as dev.ref has, found 6; 2 blank lines more at the end, remove them",
+          {"r": "a\nb\nc\nd\n\n \n"}, cure={"r": "a\nb\nc\nd\n"}),
+    Fault("92-reference-of-many-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
+          "r: expected 4 lines as dev.docs has, found 1004 or more; line i must translate",
+          {"r": "a\n" * 100_000}),
+    Fault("92-reference-of-many-blank-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
+          "r: expected 4 lines .*, found 1004 or more; 1000 blank lines more",
+          {"r": "a\n" * 4 + "\n" * 1000}),
+    # Outputs of systems
+    of_options("systems-one", SYSTEMS, "expected two systems or more, found A; there is nothing",
+               f"{SYSTEMS} --systems B=hyp.txt"),
+    of_options("systems-of-one-name", f"{SYSTEMS} --systems A=hyp.txt", "two systems are named 'A'",
+               f"{SYSTEMS} --systems B=hyp.txt"),
+    of_options("systems-short", f"{SYSTEMS} --systems B=short", "short: expected 4 lines .* found ",
+               f"{SYSTEMS} --systems B=hyp.txt", 3),
+    of_options("systems-missing-file", f"{SYSTEMS} --systems B=none", "no file none", None),
+    of_options("systems-of-plain-text", f"{SYSTEMS} --systems hyp.txt",
+               "hyp.txt: expected outputs of systems .*give NAME=FILE",
+               f"{SYSTEMS} --systems B=hyp.txt", 3),
+    of_options("systems-name-of-xml", "score --systems X=one --systems t.xml",
+               "two systems are named 'X'", "score --systems Z=one --systems t.xml"),
+    of_options("systems-several-of-xml", "score --docs t.xml --systems A=one --systems B=t.xml",
+               "expected one system, found 2; give t.xml#X",
+               "score --docs t.xml --systems A=one --systems B=t.xml#X"),
+    of_options("systems-and-list", f"{SYSTEMS} --systems B=hyp.txt --kbest dev.kbest",
+               "found both; give one of them", f"{SYSTEMS} --systems B=hyp.txt"),
+    of_options("no-list", "score --docs dev.docs --scores a=b", "--kbest FILE or --systems NAME=FI",
+               None),
+    *(
+        of_options(f"systems-with-{option[2:]}", f"{SYSTEMS} --systems B=hyp.txt {option} {value}",
+                   f"{option}: not for the lists of", f"{SYSTEMS} --systems B=hyp.txt")
+        for option, value in (("--encoding", "cp1252"), ("--kbest-format", "moses"))
+    ),
+    Fault("---system-without-a-document", "score --systems t.xml",
+          "t.xml#Y: expected outputs for all documents, found none for 'd'; leave the system",
+          {"t.xml": without(6)(XML.encode()).replace(b"</hyp>\n", b"</hyp><hyp system='Y'>"
+                                                     b"<seg id='3'>x</seg></hyp></doc>\n")}),
+    # Sentences without reference
+    Fault("52-no-reference-of-any-sentence", "tune-mert --kbest two.kbest --docs one.docs --ref "
+          "t.xml#A --drop-unreferenced --out new.json", "expected references of these 2 sentences,",
+          {**TWO, "one.docs": "e\ne\n", "t.xml": XML}),
+    Fault("52-reference-lacks-a-sentence", "evaluate --ref t.xml --baseline one t.xml#X -m bleu",
+          "t.xml#?A?: expected a reference of each of 2 sentences, found none of 1.*segment 2 of d",
+          {"one": "1\n2\n", "t.xml": XML.replace('<seg id="2">2</seg></ref>', "</ref>")},
+          cure="evaluate --ref t.xml --baseline one t.xml#X -m bleu --drop-unreferenced"),
+    # Documents as files
+    *(
+        of_options(f"export-{n}", f"export {name}=text --docs dev.docs --out new", message, None)
+        for n, (name, message) in enumerate((
+            ("../x", "choose another NAME"), ("a/b", "choose another NAME"), (".", "choose anothe"),
+            ("'a b'", "choose another NAME"), ("ours=dev.ref ours", "the NAME of two files"),
+        ))
+    ),
+    of_options("export-without-name", "export dev.ref --docs dev.docs --out new", "expected NAME=F",
+               "export ours=dev.ref --docs dev.docs --out new"),
+    of_options("export-short", "export ours=dev.ref b=short --docs dev.docs --out new", "short: ex",
+               "export ours=dev.ref --docs dev.docs --out new", 3),
+    Fault("82-export-into-a-folder-in-use", "export ours=dev.ref --docs dev.docs --out used",
+          "new or empty folder", {"used/file": "x"}, 2,
+          "export ours=dev.ref --docs dev.docs --out new"),
+]  # fmt: skip

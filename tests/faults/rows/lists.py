@@ -1,0 +1,298 @@
+"""Faults of k-best lists of each format, of contrastive sets, and of what is asked of lists."""
+
+from itertools import count
+
+from support.faults import Change, Changes, Fault, both, line, replaced
+from support.world import DECODE
+
+JSONL = '{"candidates": [{"text": "a", "features": {"lp": 1}}]}\n'
+SOCKEYE = '{"sentence_id": 1, "translation": "x", "score": 1}\n'
+CDEC = "0 ||| a lamp ||| LM=-3.5 Phrase_0=1 ||| -2\n0 ||| lamp ||| LM=-4 Glue=2 ||| -3\n"
+FAIRSEQ = "S-0\tx\nH-0\t-1\ta\nP-0\t-1\n"
+SET = '{"context": [], "right": "it burns", "wrong": "he burns"}\n'
+FEATURES = (
+    "FEATURES_TXT_BEGIN_0 0 2 3 LM0_0 TM0_0 TM0_1 \n-38.1 -4.2 1e-05 \n"
+    "-37 -5 2 tag_np=2 tag_x=-0.5 \nFEATURES_TXT_END_0\n"
+)
+SCORES = "SCORES_TXT_BEGIN_0 0 2 9 BLEU\n3 4 2 3 1 2 0 1 4 \n4 4 3 3 2 2 1 1 4 \nSCORES_TXT_END_0\n"
+CONVERT = "convert --kbest list --to jsonl"
+CLIPPED = f"{CONVERT} --clip-inf 1e4"
+CONTRAST = "lm-eval contrastive --lm lm set.jsonl"
+MOSES = "tune-moses --features f.dat --scores s.dat --starts 1 --out w.json"
+MESSY = "0 ||| a ||| A= 1 B= 2 3 ||| -5\n"
+_numbers = count(1)
+
+
+def of_list(
+    name: str, wrong: str, message: str, cure: str | None, *, options: str = "", exit_code: int = 3
+) -> Fault:
+    """A list that `convert` refuses; cure: the list, or the command, that it takes."""
+    sound = cure if cure is None or cure.startswith("convert") else {"list": cure}
+    command = f"{CONVERT} {options}" if options else CONVERT
+    return Fault(f"---{name}", command, message, {"list": wrong}, exit_code, sound)
+
+
+def numbered(
+    name: str, sound: str, faults: list[tuple[str, str, str]], options: str = ""
+) -> list[Fault]:
+    """A fault for each replacement (old, new, message) in a sound list of one line or more."""
+    return [
+        of_list(f"{name}-{n}", sound.replace(old, new), message, sound, options=options)
+        for n, (old, new, message) in enumerate(faults, 1)
+    ]
+
+
+def extracted(file: str, sound: str, faults: list[tuple[str, str, str]]) -> list[Fault]:
+    """Files of Moses' extractor that `tune-moses` refuses."""
+    whole: Changes = {"f.dat": FEATURES, "s.dat": SCORES}
+    return [
+        Fault(
+            f"98-extracted-{file[0]}-{n}",
+            MOSES,
+            rf"{file}{message}",
+            {**whole, file: sound.replace(old, new, 1)},
+            cure=whole,
+        )
+        for n, (old, new, message) in enumerate(faults, 1)
+    ]
+
+
+def contrastive(wrong: str, message: str) -> Fault:
+    """A set whose second item is refused; no model is read before it."""
+    return Fault(
+        f"---contrastive-{next(_numbers)}", CONTRAST, rf"set\.jsonl:2: .*{message}",
+        {"set.jsonl": SET + wrong + "\n"},
+    )  # fmt: skip
+
+
+def in_flat(name: str, options: str, message: str, cure: str | None = None, code: int = 3) -> Fault:
+    """Options of `convert` that do not fit a flat list of two sentences with two lines each."""
+    numbers = {"s": "1 2\n" * 4, "short": "1\n" * 3, "long": "1\n" * 5, "word": "1 x\n" * 4}
+    files: Changes = {"list": "a\nb\nc\nd\n", **numbers, "ragged": "1\n2 3\n4\n5\n"}
+    command = f"convert --kbest list --kbest-format {options} --to jsonl"
+    fixed = None if cure is None else f"convert --kbest list --kbest-format {cure} --to jsonl"
+    return Fault(f"---flat-{name}", command, message, files, code, fixed)
+
+
+def looks_like(name: str, content: str, message: str, cure: str | None = None) -> Fault:
+    """A file that is no list, and what it may be."""
+    return Fault(f"22-looks-like-{name}", CONVERT, message, {"list": content}, cure=cure)
+
+
+def asked(
+    options: str, message: str, cure: str, code: int = 2, change: Change | None = None
+) -> Fault:
+    """What `convert` cannot write of the sound list."""
+    return Fault(
+        f"---convert-{next(_numbers)}",
+        f"convert --kbest dev.kbest {options} --out new",
+        message,
+        {"dev.kbest": change} if change else {},
+        code,
+        f"convert --kbest dev.kbest {cure} --out new",
+    )
+
+
+FAULTS = [
+    *numbered("fairseq", FAIRSEQ, [
+        ("P-0", "P-1", "list:3: expected H-0? ?.*before|list:3: expected H-1 before"),
+        ("H-0\t-1\ta\nP-0", "P-0\t-1\nH-0", "list:2: expected H-0 before"),
+        ("H-0\t-1", "H-0\tnan", "list:2: expected a (finite|decimal) number"),
+        ("H-0\t-1\ta", "H-0\t-1", "list:2: expected H-ID, score and text"),
+        ("H-0", f"H-{'9' * 5000}", "list:2: expected a sentence id"),
+        ("H-0", "H-2147483648", "list:2: expected a sentence id"),
+        ("P-0\t-1", "P-0\t-1 x", "list:3: expected a decimal number"),
+    ]),
+    of_list("fairseq-infinite", FAIRSEQ.replace("-1", "-inf"), "list:2: .*--clip-inf", CLIPPED),
+    *numbered("sockeye", SOCKEYE, [
+        ('"score": 1', '"score": "1"', "list:1: expected numbers"),
+        ('"score": 1', '"score": true', "list:1: expected numbers"),
+        ('"score": 1', '"score": []', "list:1: expected a score of each"),
+        ('"x"', "1", "list:1: expected a text"),
+        ('"score"', '"translations": ["x"], "scores": [[1], [2]], "score"',
+         "list:1: expected a score for each of 1"),
+        ('"score"', '"translations": "x", "scores": 1, "score"', "list:1: expected lists"),
+        ('"x"', '"\\ud800"', "list:1: .*surrogate"),
+        ('"x"', '"\\u0000"', "list:1: .*NUL"),
+        ('"score": 1', f'"score": {"9" * 5000}', "list:1: .*5000 digits"),
+        ('"score": 1', f'"score": 1{"0" * 350}', "list:1: expected a finite number"),
+        (SOCKEYE, "[" * 200_000, "list:1: expected a JSON object, found too deep a nesting"),
+        ("1}", "1} {}", "list:1: expected one JSON object.*Extra data.*jq -c [.] FILE"),
+        (SOCKEYE, "[1]\n", "list:1: expected a JSON object"),
+        ("}", "", "list:1: .*is cut off"),
+        ('"', "'", "list:1: .*double quotes"),
+        ("1,", "1,\n", "list:1: expected one JSON object"),
+    ], "--kbest-format sockeye"),
+    of_list("sockeye-infinite", SOCKEYE.replace(": 1}", ": Infinity}"), "list:1: .*--clip-inf",
+            CLIPPED),
+    *numbered("jsonl", JSONL, [
+        ("1}", "NaN}", "list:1: expected a finite number for lp"),
+        ("1}", "1e400}", "list:1: expected a finite number for lp"),
+        ("1}", '"1"}', "list:1: expected a number for lp"),
+        ("1}", "true}", "list:1: expected a number for lp"),
+        ("lp", "_", "list:1: expected a feature name with letters"),
+        ('"lp": 1', '"l_p": 1, "lp": 2', "list:1: expected features that differ"),
+        (JSONL, '{"candidates": 3}', "list:1: expected a list"),
+        (JSONL, '{"text": "a"}', "list:1: expected a key 'candidates'"),
+        (JSONL, '{"candidates": [3]}', "list:1: expected a candidate with a text"),
+        ('"text": "a"', '"score": 3', "list:1: expected a candidate's key 'text'"),
+        (JSONL, '{"candidates": ["a"], "scores": [1, 2]}', "list:1: expected a list of 1 numbers"),
+        ('"a"', '"a", "score": "x"', "list:1: expected a number for"),
+        ('{"cand', '{"id": -1, "cand', "list:1: expected a number from 0"),
+        ('{"cand', '{"id": 2147483648, "cand', "list:1: expected a number from 0"),
+        ('{"lp": 1}', "[1]", "list:1: expected an object at"),
+        ('"features"', '"sparse": [1], "features"', "list:1: expected an object at"),
+        ('"features"', '"sparse": {"a_b": "x"}, "features"', "list:1: expected a number"),
+        (JSONL, JSONL + JSONL.replace("lp", "lq"), "list:2: expected 1 feature values as the firs"),
+    ], "--kbest-format jsonl"),
+    of_list("jsonl-infinite", JSONL.replace("1}", "-Infinity}"), "list:1: .*--clip-inf", CLIPPED),
+    *numbered("cdec", CDEC, [
+        ("-4 Glue=2 ||| -3", "-4 Glue=2 ||| -3\n1 ||| a", "list:3: expected at least 3 columns of"),
+        ("0 ||| lamp", "x ||| lamp", "list:2: expected a sentence id"),
+        ("LM=-4", "LM=-4 LM=2", "list:2: expected one value of LM"),
+        ("LM=-4", "LM=x", "list:2: expected a decimal number for LM"),
+        ("-3\n", "nan\n", "list:2: expected a decimal number for the total"),
+        ("Glue=2", " ".join(f"f{i}=1" for i in range(10_001)), "list:2: expected at most 10,000 n"),
+    ], "--kbest-format cdec"),
+    *numbered("nematus", "0 ||| a ||| 1\n0 ||| b ||| 2\n", [
+        ("0 ||| b ||| 2", "0", r"list:2: expected 'id \|\|\| text \|\|\| cost cost'"),
+        ("0 ||| b ||| 2", "0 ||| b", r"list:2: expected 'id \|\|\| text \|\|\| cost cost'"),
+        ("b ||| 2", "b ||| ", "list:2: expected costs in the last column, found none"),
+        ("b ||| 2", "b ||| F0= 1", "list:2: expected a decimal number for a cost, found 'F0='"),
+        ("b ||| 2", "b ||| inf", "list:2: expected a finite number"),
+        ("0 ||| b", "x ||| b", "list:2: expected a sentence id"),
+        ("b ||| 2", "b ||| 1 2", "list:2: expected 1 feature values"),
+    ], "--kbest-format nematus"),
+    *numbered("mbr-nmt", "NC=2\na\nb\n", [
+        ("b\n", "b\nmore\n", "list:4: expected NC=n"),
+        ("NC=2", "NC=3", "list:3: expected 1 more candidates"),
+    ]),
+    *numbered("mlm", '{"a": {"hyp_1": {"score": 1, "text": "x"}}}', [
+        ('{"hyp_1": {"score": 1, "text": "x"}}', "3", "list:1: expected an object at 'a'"),
+        (', "text": "x"', "", "list:1: expected a score and a text at 'a' 'hyp_1'"),
+        ('"score": 1', '"score": "x"', "list:1: expected a number for score"),
+        (': {"score": 1, "text": "x"}}}', "", "list:1: expected one JSON object"),
+    ], "--kbest-format mlm-scoring"),
+    *numbered("moses", MESSY, [
+        (MESSY, "a b c\n", "list:1: expected 'id .* found 1 column: 'a b c'"),
+        ("A= 1 B= 2 3 ||| -5", "junk", "list:1: .*as Moses and Marian write it, found 3 columns"),
+        ("a |||", "a ||| b |||", "list:1: expected features or an alignment, found ' b '"),
+        ("A= 1", "A= C= 1", "list:1: expected a number after 'A='"),
+        ("3 ", "3 x_y= ", "list:1: expected a number after 'x_y='"),
+        ("3 ", "3 = 2 ", "list:1: expected a feature name before '='"),
+        (MESSY, MESSY + MESSY.replace("3", "3 x_y= 1 x_y= 1"), "list:2: .*sparse feature x_y, fou"),
+        (MESSY, MESSY + MESSY.replace("-5", "nan"), "list:2: .*number for the total, found 'nan'"),
+        (MESSY, MESSY + MESSY.replace("-5", "1 ||| A= 1 B= 2 3 ||| 0"), "list:2: expected 4 colum"),
+        (MESSY, MESSY + "\n0 ||| a\n", "list:3: expected 4 columns as on the first line, found 2"),
+        (MESSY, MESSY.replace("0", "9" * 5000, 1), r"list:1: .*below 2\^31"),
+    ], "--kbest-format moses"),
+    # Lists whose numbers are in another file
+    in_flat("lines", "flat:3", r"list:4: expected 3 lines for each sentence, found 4 lines, 1 of t",
+            "flat:2"),
+    in_flat("scores-few", "flat:2 --kbest-scores short", "short:3: .*found 3 lines and more in lis",
+            "flat:2 --kbest-scores s"),
+    in_flat("scores-many", "flat:2 --kbest-scores long", "long:4: .*found 4 lines and more in lon"),
+    in_flat("scores-word", "flat:2 --kbest-scores word", "word:1: expected a decimal number"),
+    in_flat("scores-ragged", "flat:2 --kbest-scores ragged", "list:2: expected 1 feature values"),
+    in_flat("zero", "flat:0", "expected a number of lines, as flat:100", "flat:2", 2),
+    in_flat("number", "moses:2", "moses takes no number; give moses alone", None, 2),
+    in_flat("portage", "portage:2", "--kbest-scores FILE", "portage:2 --kbest-scores s", 2),
+    in_flat("scores-of-tabs", "tabs --kbest-scores s", "--kbest-scores: .*flat:K", "tabs", 2),
+    # Files that are no lists
+    looks_like("systems", "<dataset id='x'>\n", "SGML or XML.*--systems NAME=FILE#SYSTEM"),
+    looks_like("system", "<tstset setid='x'>\n", "SGML or XML.*--systems FILE"),
+    looks_like("scores", "1.5\t-2\n", "--kbest-format portage:K"),
+    looks_like("text", "the text\n", "looks like plain text.*portage:K in place of flat:K",
+               f"{CONVERT} --kbest-format flat:1"),
+    looks_like("tabs", "a\tthe\n", "--kbest-format tabs", f"{CONVERT} --kbest-format tabs"),
+    looks_like("key", '{"a": 1}\n', r"'\{candidates: \.\"LIST\"\}'"),
+    looks_like("array", "[" * 100_000, "array of candidates"),
+    looks_like("extractor", "FEATURES_TXT_BEGIN_0 0 1 1 A_0 \n", "tune-moses"),
+    looks_like("arpa", "\\data\\\n", "--ngram"),
+    looks_like("nothing", "\n" * 5000 + MESSY, "list: expected a k-best list, found no hypotheses"),
+    looks_like("late", "\n  \na b c\n" + MESSY, "list:3: expected a k-best list, found 'a b c'.*m"),
+    # What convert is asked for
+    asked("--to documents", "--no-docs one", "--to documents --no-docs one"),
+    asked("--to moses --n-best 2", "--n-best: only --to documents", "--to moses"),
+    asked("--to moses --docs-out d", "no document ids", "--to moses --docs dev.docs --docs-out d"),
+    asked("--to moses --source-out d", "no sources", "--to moses"),
+    asked("--to jsonl --diverse --top 0", "0 is not in the range 1<=x", "--to jsonl --top 1"),
+    asked("--to documents --no-docs one --n-best 2", "expected totals",
+          "--to documents --no-docs one", 3, replaced(" ||| -4.8125", "")),
+    asked("--to documents --no-docs one", "--escape moses", "--to moses", 3,
+          line(2, "lamp", r"lamp \n it")),
+    Fault("16-bars-for-moses", "convert --kbest list --kbest-format tabs --to moses",
+          "list: expected no '...' in a text .* sentence 0 .*give --escape moses",
+          {"list": "a ||| b\tc\n"},
+          cure="convert --kbest list --kbest-format tabs --to moses --escape moses"),
+    # Ids
+    Fault("27-id-far-beyond", "first --kbest dev.kbest",
+          r"dev\.kbest: .*found id 2147483647 in a list of 9 hypotheses; give --docs FILE",
+          {"dev.kbest": line(9, "3 |||", "2147483647 |||")}),
+    Fault("28-first-id-above-all", "first --kbest dev.kbest --first-id 7",
+          r"dev\.kbest:1: expected ids from 7 on, found 0", cure="first --kbest dev.kbest"),
+    Fault("28-id-below-the-first", "first --kbest dev.kbest --docs dev.docs --first-id 1",
+          r"dev\.kbest:3: expected ids from 1 on, found 0",
+          {"dev.kbest": both(line(1, "0 |||", "1 |||"), line(2, "0 |||", "1 |||"),
+                             line(3, "1 |||", "0 |||"))}),
+    Fault("48-json-document-resumes", CONVERT, "expected each document in one run of lines",
+          {"list": "".join(f'{{"document": "{d}", "candidates": ["a"]}}\n' for d in "xyx")},
+          cure={"list": "".join(f'{{"document": "{d}", "candidates": ["a"]}}\n' for d in "xxy")}),
+    Fault("95-scores-of-the-list-s-own-name", f"{DECODE} --scores LM0=qe",
+          "--scores LM0=…: dev.kbest already has a feature 'LM0'", {"qe": "1\n" * 9}, 2,
+          "score --kbest dev.kbest --docs dev.docs --scores QE=qe"),
+    # Contrastive sets
+    *(contrastive(wrong, message) for wrong, message in (
+        ("the lamp", "expected one JSON object on the line: Expecting value at character 1"),
+        ('["a"]', r"expected a JSON object on the line, found \[\"a\"\]"),
+        ("[" * 100_000, "found too deep a nesting"),
+        ('{"id": ' + "1" * 5000 + "}", "expected one JSON object on the line: .*digit"),
+        ('{"id": 1, "id": 2}', 'found the field "id" twice in one object; keep one'),
+        ('{"rigth": "a"}', "found the field \"rigth\"; did you mean 'right'.; rename or remove it"),
+        ('{"zzz": "a"}', 'found the field "zzz"; there are: id, context, .*; rename or remove'),
+        (f'{{"{"x" * 10_000}": 1}}', "found the field .{,250}; there are: id"),
+        ('{"right": "a", "wrong": "b"}', r"expected the field 'context', found none; give .* \[\]"),
+        ('{"context": []}', "expected the field 'right', found none; a line is {.*}"),
+        (SET[:-1].replace("[]", '"a b"'), "expected a list of sentences as 'context', found \"a b"),
+        (SET[:-1].replace("[]", "[1]"), "expected a sentence as 'context', found 1"),
+        (SET[:-1].replace("[]", '[" "]'), "expected a sentence as 'context', found no words"),
+        (SET[:-1].replace('"he burns"', "[]"), "expected a sentence or several as 'wrong', found "),
+        (SET[:-1].replace('"he burns"', "null"), "expected a sentence as 'wrong', found null"),
+        (SET[:-1].replace("he burns", "it  burns"), "expected 'wrong' to differ from 'right'; cor"),
+        (SET[:-1].replace("it burns", r"it\nburns"), "expected one sentence as 'right', found a l"),
+        (SET[:-2] + ', "pronoun": 3}', "expected text as 'pronoun', found 3; write it in quotes"),
+        (SET[:-2] + r', "pronoun": "\udfff"}', "found half a surrogate pair in 'pronoun'"),
+    )),
+    Fault("20-empty-contrastive-set", CONTRAST, r"set\.jsonl:1: expected a JSON object per line",
+          {"set.jsonl": ""}),
+    # Files of Moses' extractor
+    *extracted("f.dat", FEATURES, [
+        ("FEATURES_TXT_BEGIN_0 0", "SCORES_TXT_BEGIN_0 0", ":1: expected 'FEATURES_TXT_BEGIN"),
+        ("FEATURES_TXT_BEGIN_0 0", "FEATURES_BIN_BEGIN_0 0", ":1: expected text, found the binary"),
+        ("BEGIN_0 0 2", "BEGIN_0 0 -2", ":1: expected 'FEATURES_TXT_BEGIN_0 <sentence> <hyp"),
+        ("0 2 3 LM0_0", "0 2 4 LM0_0", ":1: expected 4 names of features, found 3"),
+        ("0 2 3 LM0_0", "0 3 3 LM0_0", ":4: expected 3 hypotheses of sentence 0 .* found 2"),
+        ("0 2 3 LM0_0", "0 1 3 LM0_0", ":3: expected FEATURES_TXT_END_0 after 1 hypotheses"),
+        ("-37 -5 2 ", "-37 -5 2 1 ", ":3: expected 3 feature values .*, found 4"),
+        ("-37 -5 2 ", "-37 -5 1e999 ", ":3: expected a finite .*for value 3, found '1e999'"),
+        ("tag_np=2", "tag_np=x", ":3: expected a decimal number for tag_np, found 'x'"),
+        ("tag_x=", "tag_np=", ":3: expected a sparse feature once, name=value, found 'tag_np"),
+        ("tag_x=", "=", ":3: expected a sparse feature once"),
+        ("LM0_0 TM0_0 TM0_1", "LM0_0 TM0_1 TM0_0", ":1: expected TM0_0 among the names"),
+        ("LM0_0 TM0_0 TM0_1", "LM0_0 LM0_0 TM0_0", ":1: expected LM0_1 .* found 'LM0_0'"),
+        ("LM0_0 TM0_0 TM0_1", "TM0_0 LM0_0 TM0_1", ":1: expected the values of TM0 side by"),
+        ("END_0\n", "END_0\n" + FEATURES.replace("LM0", "LM1"), ":5: .*first block, 3 with 'LM0_0"),
+        ("FEATURES_TXT_END_0\n", "", ":3: .*found the end of the file"),
+        (FEATURES, "", ": .*found no line"),
+    ]),
+    *extracted("s.dat", SCORES, [
+        ("9 BLEU", "17 BLEU", ":1: expected 9 statistics of BLEU, found 17 of 'BLEU'"),
+        ("9 BLEU", "9", ":1: expected 'SCORES_TXT_BEGIN_0 <sentence> .* BLEU'"),
+        ("1 1 4", "1 1", ":3: expected 9 statistics .*, found 8"),
+        ("1 1 4", "1 1 4.5", ":3: expected whole numbers c1 t1"),
+        ("1 1 4", "1 1 -4", ":3: expected whole numbers c1 t1"),
+        ("3 4 2 3 1 2 0 1 4", "3 2 1 0 4 3 2 1 4", ":2: expected whole numbers c1 t1"),
+        ("1 1 4", "1 1 4 a=1", ":3: expected statistics, found"),
+        ("3 4 2 3", "3 nan 2 3", ":2: expected a decimal"),
+    ]),
+]  # fmt: skip
