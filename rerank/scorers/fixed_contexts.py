@@ -25,6 +25,11 @@ def have_contexts(scorers: Sequence[FeatureSource]) -> bool:
     return any(scorer.order != 0 for scorer in scorers)
 
 
+def without_null(scorers: Sequence[FeatureSource]) -> list[str]:
+    """Names of the scorers that depend on other sentences and have no scores without them."""
+    return [scorer.name for scorer in scorers if scorer.order != 0 and not scorer.contextless]
+
+
 def without_context(
     document: DocumentFeatures, scorers: Sequence[FeatureSource], kbest: KBest
 ) -> Array:
