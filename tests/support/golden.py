@@ -157,11 +157,16 @@ class Case:
     files: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
 
-    def name(self, form: str) -> str:
-        """Name of the stored output."""
+    @property
+    def words(self) -> str:
+        """The command without arguments."""
         words = self.command.split()
         n = 2 if words[0] in ("lm-eval", "relations", "topics", "list", "cache") else 1
-        return "-".join(words[:n]) + (f".{form}" if form else "")
+        return " ".join(words[:n])
+
+    def name(self, form: str) -> str:
+        """Name of the stored output."""
+        return self.words.replace(" ", "-") + (f".{form}" if form else "")
 
 
 LISTS_OF = "--kbest dev.kbest --docs dev.docs"

@@ -16,7 +16,7 @@ SIZES = {
 
 FAULTS = [
     *(
-        Fault(f"--{name}", command, message, exit=2, cure=cure)
+        Fault(f"---{name}", command, message, exit=2, cure=cure)
         for name, command, message, cure in (
             ("command-unknown", "decide", r"No such command 'decide'", "list decoders"),
             ("option-unknown", "decode --kbset x", r"No such option", DECODE),
@@ -83,14 +83,14 @@ FAULTS = [
         )
     ),
     Fault(
-        "--warning-before-an-error",
+        "---warning-before-an-error",
         DECODE,
         (r"warning: 1 x CRLF line ends", r"rerank: dev\.kbest:2:"),
         {"dev.kbest": "0 ||| it ||| LM0= 1 TM0= 1 1 WP0= 1 ||| 1\r\nnone\n"},
     ),
     # lm-eval
     *(
-        Fault(f"--lm-eval-{name}", f"lm-eval {command}", message, ITEMS, exit=code)
+        Fault(f"---lm-eval-{name}", f"lm-eval {command}", message, ITEMS, exit=code)
         for name, command, message, code in (
             ("without-model", "contrastive set.jsonl", r"Missing option '--lm'", 2),
             ("without-file", "contrastive --lm m", r"Missing argument 'FILE\.\.\.'", 2),
@@ -152,19 +152,19 @@ FAULTS = [
         )
     ),
     Fault(
-        "--lm-eval-field-missing",
+        "---lm-eval-field-missing",
         f"{CONTRASTIVE} --lm m set.jsonl",
         r"set\.jsonl:1: expected the field 'right', found none; a line",
         {"set.jsonl": '{"context": []}\n'},
     ),
     Fault(
-        "--lm-eval-pairs-class-unknown",
+        "---lm-eval-pairs-class-unknown",
         "lm-eval pairs --kbest dev.kbest --docs dev.docs --ref dev.ref --out out --class pronoun",
         r"--class pronoun: did you mean 'pronouns'",
         exit=2,
     ),
     Fault(
-        "--lm-eval-pairs-without-items",
+        "---lm-eval-pairs-without-items",
         "lm-eval pairs --kbest dev.kbest --docs dev.docs --ref dev.ref --out out --class own "
         "--word-list own=list",
         r"dev\.kbest: expected candidates that differ in one",
@@ -174,13 +174,13 @@ FAULTS = [
     Fault(
         "71-metric-misspelt",
         "evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt -m chrff",
-        r"'chrff' is not one of 'bleu', 'chrf', 'ter'",
+        r"no metric 'chrff'; did you mean chrf\? there are bleu, chrf, ter",
         exit=2,
         cure="evaluate --docs dev.docs --ref dev.ref --baseline base.txt hyp.txt -m chrf",
     ),
     *(
         Fault(
-            f"--model-{name.lower()}",
+            f"---model-{name.lower()}",
             f"train-lm --model {name} --train dev.ref --valid dev.ref --out lm",
             rf"no model '{name}'; did you mean {near}\? there are rnnlm, |'{name}' is not one of",
             exit=2,
@@ -193,7 +193,7 @@ FAULTS = [
         )
     ),
     Fault(
-        "--utility-unknown",
+        "---utility-unknown",
         f"{DECODE} --search mbr --utility rouge",
         r"'rouge' is not one of",
         exit=2,
