@@ -52,7 +52,9 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
 def test_every_option_is_explained_or_named_for_what_it_is() -> None:
     plain = {"--seed", "--dropout", "--precision"}
     for path in HELP.iterdir():
-        rows = re.findall(r"^  (?:-\w, )?(--[a-z-]+)(?= |$)(.*)\n?(.*)", path.read_text(), re.MULTILINE)
+        rows = re.findall(
+            r"^  (?:-\w, )?(--[a-z-]+)(?= |$)(.*)\n?(.*)", path.read_text(), re.MULTILINE
+        )
         assert rows
         for option, row, below in rows:
             said = re.sub(r"^( /| --[a-z-]+| [A-Z\[][^ ]*(?: RANGE)?)*", "", row) + below

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import expit
-from support.files import write
+from support.world import ROOT
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "coherence"
+RECIPE = ROOT / "recipes" / "coherence"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def text(path: Path, seed: int, documents: int, *, ordered: bool) -> Path:
             place = i if ordered else rng.integers(5)
             lines.append(f"place{place} {' '.join(rng.choice(list('abcdefgh'), 3))}")
         lines.append("")
-    write(str(path), lines)
+    path.write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -68,7 +68,7 @@ def test_documents_are_told_from_permutations_where_there_is_an_order(
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(RECIPE.parents[1])},
+        env={"PYTHONPATH": str(ROOT)},
     )
     share = float(done.stdout.splitlines()[-1].split("|")[2].split()[0])
     assert share > 95 if ordered else 30 < share < 70
