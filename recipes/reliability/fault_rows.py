@@ -4,9 +4,9 @@ python recipes/reliability/fault_rows.py
 
 `--list` prints the tests of each row. Evidence of a row is a row of the table of faults
 (`tests/faults/rows`) or a folder of `tests/faults` (by the number and the beginning of its name),
-the cases of `rerank check` in `support/broken_files.py`
-(rows 1 to 57), or a test by file and name. `tests/recipes/test_reliability.py` checks that all of it
-exists; that it passes is what the test suite says.
+the cases of `rerank check` in `support/broken_files.py` (rows 1 to 57), or a test by file and name.
+`tests/recipes/test_reliability.py` checks that all of it exists; that it passes is what the test
+suite says.
 """
 
 import argparse
@@ -151,7 +151,7 @@ def evidence() -> dict[int, list[str]]:
 
 
 def rows_of(test: str) -> dict[str, str]:
-    """Commands of the rows of the table of faults that a piece of evidence names, by their names."""
+    """Commands of the rows of the table of faults that evidence names, by the names of the rows."""
     sys.path.insert(0, str(ROOT / "tests"))
     tables = (path.stem for path in sorted((FAULTS / "rows").glob("*.py")))
     faults = (fault for name in tables for fault in import_module(f"faults.rows.{name}").FAULTS)

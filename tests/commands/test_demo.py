@@ -52,7 +52,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], st
         for kind in ("docids", "ref"):
             cut(f"{name}.{kind}.gz", small, lambda n, x, end=end: n < end)  # type: ignore[misc]
         cut(f"{name}.nbest.gz", small, lambda n, x, end=end: int(x.split()[0]) < end)  # type: ignore[misc]
-    cut("lm.train.txt.gz", small, lambda n, x: n < 300)
+    cut("lm.train.txt.gz", small, lambda n, x: n < 150)
     cut("lm.valid.txt.gz", small, lambda n, x: n < 50)
     cut("weights.ini", small, lambda n, x: True)
     with pytest.MonkeyPatch.context() as patch:

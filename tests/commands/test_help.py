@@ -49,18 +49,6 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
             assert found.exit == 0 or re.search(r"no file|found none|expected a folder", found.err)
 
 
-def test_every_option_is_explained_or_named_for_what_it_is() -> None:
-    plain = {"--seed", "--dropout", "--precision"}
-    for path in HELP.iterdir():
-        rows = re.findall(
-            r"^  (?:-\w, )?(--[a-z-]+)(?= |$)(.*)\n?(.*)", path.read_text(), re.MULTILINE
-        )
-        assert rows
-        for option, row, below in rows:
-            said = re.sub(r"^( /| --[a-z-]+| [A-Z\[][^ ]*(?: RANGE)?)*", "", row) + below
-            assert option in plain or re.search(r"[a-z]{3}", said), (path.name, option)
-
-
 def test_the_first_help_lists_all_commands_and_the_version_is_that_of_the_package(
     world: World,
 ) -> None:

@@ -512,12 +512,10 @@ def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
 @pytest.mark.parametrize(
     ("sizes", "options", "told"),
     [
-        ((8, 9, 3), "--block 3", "expected 3 documents with passages of 4 sentences, found 2; "),
         ((8, 9, 3), "--block 3", "give --block 2 or less, or --candidates consecutive"),
         ((4, 5), "--block 3", "found 2; give --block 2 or less\n"),
         ((9,), "--block 2", "found 1; choose another text"),
         ((8, 4), "--block 5 --candidates consecutive", "found 3; give --block 3 or less\n"),
-        ((3, 2), "--block 2", "found 0; choose another text"),
     ],
 )
 def test_too_short_a_text_is_refused(
@@ -606,12 +604,3 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
     world.write("own", ["may", "can"])
     assert items("--class modal --word-list modal=own")[0]["phenomenon"] == "modal"
     assert "2 items of 4 sentences; right words: it 1, him 1" in world.ok(command).out
-
-
-def test_texts_are_read_once_for_models_of_other_vocabularies(world: World) -> None:
-    """Unknown words are those of each model; sentences stay as they were written."""
-    save_alphabet(world)
-    save_uniform(world.folder / "small", "abc")
-    write(world, [["a  d", "café", "b"], ["c d", "a"]])
-    found = evaluated(world, "coherence", {"six": "alone", "three": "small"})["models"]
-    assert [own["oov"] for own in found] == [pytest.approx(1 / 7), pytest.approx(3 / 7)]

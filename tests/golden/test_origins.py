@@ -2,7 +2,8 @@
 
 Each test computes the values of stored outputs from the files of the small world: by sacrebleu, by
 enumeration, from definitions, or with `lm` one sentence at a time. `lm` itself is tested against
-scalar twins, and what is drawn at random there, `sample`, too.
+scalar twins, and what it draws at random, `sample`, too. `tests/commands/test_lm_eval.py` has the
+same computation for accuracies of language models, on more models.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from support.golden import (
     BASE,
     DOCUMENTS,
     GAP,
-    ITEMS,
     LISTS,
     OURS,
     TEXT,
@@ -97,12 +97,14 @@ def pair_scores(world: World) -> dict[tuple[str, int, str, int], float]:
 
 
 def best_path(
-    world: World, d: int, weights: dict[str, list[float]]
+    world: World, d: int, weights: dict[str, list[float]], through: tuple[int, int] | None = None
 ) -> tuple[float, tuple[int | None, ...]]:
-    """Score and choices of the best path of a document, of all of them, the first of equals."""
+    """Score and choices of a document's best path, or of the best one through a candidate."""
     lists, name, pairs = candidates(world)[SPANS[d]], DOCUMENTS[2 * d], pair_scores(world)
     best: tuple[float, tuple[int | None, ...]] = (-math.inf, ())
     for path in product(*([*range(len(own))] or [None] for own in lists)):
+        if through and path[through[0]] != through[1]:
+            continue
         score, before = 0.0, "-"
         for t, (k, own) in enumerate(zip(path, lists, strict=True)):
             if k is not None:
@@ -146,26 +148,14 @@ def test_decode_finds_the_best_of_all_paths(small: World) -> None:
         values = {"LM0": 0.5, "TM0_0": 0.25, "TM0_1": 0.125, "pair": 1.5}
         for name, weight in values.items():
             assert one["weighted"][name] == pytest.approx(weight * one["features"][name])
-        others = [best_path_with(small, t, other) for other in range(len(lists[t])) if other != k]
+        others = [
+            best_path(small, t // 2, WEIGHTS, (t % 2, other))[0]
+            for other in range(len(lists[t]))
+            if other != k
+        ]
         assert one["path_margin"] == pytest.approx(found[t // 2][0] - max(others))
     for line, own in zip(lines_of("decode", "out.kbest"), small.lines("dev.kbest"), strict=True):
         assert line.startswith(own.rpartition(" ||| ")[0])
-
-
-def best_path_with(world: World, t: int, k: int) -> float:
-    """Score of the best path through a candidate."""
-    lists, d, pairs = candidates(world)[SPANS[t // 2]], t // 2, pair_scores(world)
-    found = []
-    for path in product(*([*range(len(own))] or [None] for own in lists)):
-        if path[t % 2] == k:
-            score, before = 0.0, "-"
-            for s, (j, own) in enumerate(zip(path, lists, strict=True)):
-                if j is not None:
-                    score += static(own[j][1], WEIGHTS)
-                    score += 1.5 * pairs[DOCUMENTS[2 * d], s, before, j]
-                    before = str(j)
-            found.append(score)
-    return max(found)
 
 
 def test_score_appends_the_values_of_files_and_of_the_arpa_model(small: World) -> None:
@@ -511,88 +501,6 @@ def test_answers_of_cloze_are_the_most_probable_sentences(models: dict[str, Save
         total = math.fsum(map(math.exp, scored.values()))
         for word in best:
             assert query["answers"][word] == pytest.approx(scored[word] - math.log(total), abs=1e-4)
-
-
-def outcome(right: float, wrong: Sequence[float]) -> float:
-    return 0.5 if right == max(wrong) else float(right > max(wrong))
-
-
-def test_contrastive_accuracies_are_those_of_scores_one_by_one(
-    models: dict[str, SavedModel],
-) -> None:
-    """The condition `other` gives each item the context of another one, which the seed decides."""
-    for model in stored("lm-eval-contrastive.json")["models"]:
-        for group in model["groups"]:
-            items = [item for item in ITEMS if group["group"] in ("all", f"phenomenon={item[3]}")]
-            assert group["items"] == len(items)
-            for condition in ("context", "null"):
-                truth = []
-                for context, right, wrong, _ in items:
-                    before = context if condition == "context" else []
-                    own = [
-                        scores_of_sentences(models[model["lm"]], [*before, x])[-1]
-                        for x in (right, *wrong)
-                    ]
-                    truth.append(outcome(own[0], own[1:]))
-                found = group["accuracies"][condition]
-                assert found["accuracy"] == np.mean(truth)
-                assert found["ties"] == truth.count(0.5)
-    assert stored("lm-eval-contrastive.json")["items"] == 3
-
-
-def documents(world: World) -> list[list[str]]:
-    return [text.split("\n") for text in world.text("passages").strip().split("\n\n")]
-
-
-def test_coherence_and_ordering_count_permutations_that_are_less_probable(
-    small: World, models: dict[str, SavedModel]
-) -> None:
-    """Of documents of three sentences, all permutations; of four, 20 of them, which are drawn."""
-    found, ordering = stored("lm-eval-coherence.json"), stored("lm-eval-ordering.json")
-    assert ordering["documents"] == found["documents"]
-    for model, other in zip(found["models"], ordering["models"], strict=True):
-        assert other == {name: model[name] for name in other}
-        assert model["accuracy"] == pytest.approx(sum(model["right"]) / 150)
-        for d, sentences in enumerate(documents(small)):
-            if len(sentences) == 3:
-                own = sum(scores_of_sentences(models[model["lm"]], sentences))
-                others = [
-                    sum(scores_of_sentences(models[model["lm"]], [*order]))
-                    for order in {*permutations(sentences)} - {tuple(sentences)}
-                ]
-                right = sum(0.5 if model["lm"] == "flat" else float(own > x) for x in others)
-                assert model["right"][d] == right
-    rights = {model["lm"]: np.array(model["right"]) for model in found["models"]}
-    gains = rights["flat"] - rights["lm"]
-    sizes = np.array([one["permutations"] for one in found["documents"]])
-    signs = np.array([*product((1, -1), repeat=12)])
-    p = np.mean(abs(signs @ gains) >= abs(gains.sum()) - 1e-9)
-    assert found["comparisons"][0]["p_documents"] == ordering["comparisons"][0]["p"] == p
-    low, high = found["models"][0]["low"], found["models"][0]["high"]
-    drawn = np.random.default_rng(1).integers(12, size=(1000, 12))
-    resampled = rights["lm"][drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    assert (low, high) == pytest.approx(np.percentile(resampled, [2.5, 97.5]), abs=0.02)
-
-
-def test_errors_of_next_sentence_are_choices_of_less_fitting_sentences(
-    models: dict[str, SavedModel],
-) -> None:
-    found = stored("lm-eval-next-sentence.json")
-    errors = [json.loads(line) for line in lines_of("lm-eval-next-sentence.json", "errors.jsonl")]
-    for kind in ("log_p", "pmi"):
-        own = [one for one in errors if one["score"] == kind]
-        accuracy = found["models"][0]["accuracies"][kind]["accuracy"]
-        assert len(own) == round(12 * (1 - accuracy))
-        for one in own:
-            right, chosen = (
-                scores_of_sentences(models["lm"], [*one["context"], x])[-1]
-                - (scores_of_sentences(models["lm"], [x])[-1] if kind == "pmi" else 0.0)
-                for x in (one["right"], one["chosen"])
-            )
-            assert one["lead"] == pytest.approx(chosen - right, abs=1e-4)
-    flat = found["models"][1]["accuracies"]
-    assert {(one["accuracy"], one["ties"]) for one in flat.values()} == {(found["chance"], 12)}
-    assert (found["chance"], found["blocks"]) == (1 / 3, 4)
 
 
 def test_pairs_differ_in_the_pronoun_of_the_reference() -> None:

@@ -32,16 +32,6 @@ def text(path: Path, seed: int, documents: int, *, ordered: bool) -> Path:
     return path
 
 
-def test_features_are_words_of_each_of_both_and_pairs(recipe: Any) -> None:
-    words = [np.array([0, 2]), np.array([1, 2])]
-    found = recipe.features_of(words, [(0, 1)], 3).indices
-    own = [0, 2, 3 + 1, 3 + 2, 6 + 2]  # first, second, both
-    assert found[:5].tolist() == own
-    assert len(found) == 5 + 4 + 1
-    assert ((found[5:9] >= 9) & (found[5:9] < 9 + recipe.HASHED)).all()
-    assert found[9] == 9 + recipe.HASHED
-
-
 def test_training_ends_where_the_gradient_is_zero(recipe: Any) -> None:
     """At the minimum, penalty · weights = Σ (adjacent − p) · features."""
     rng = np.random.default_rng(1)
