@@ -179,7 +179,7 @@ def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
     names = ("base", "base:ours", "a|b\tc")
     for name, first in zip(names, (0.5, 1, 0), strict=True):
         world.write(name, world.content("hyp.txt"))
-        world.write(f"{name}.qe", [first, 0.5, 0, 0.5])
+        world.write(f"{name}.qe", [f" {first}\t", "+5e-1", 0, 0.5, "", " "])
     given = [f"--scores=qe={name}:{name}.qe" for name in names]
     files = ["--docs", "dev.docs", "--ref", "dev.ref", "--baseline", *names, "base"]
     command = ["evaluate", *files, *given, "--format"]

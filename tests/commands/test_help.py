@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -32,11 +31,11 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
     name: str, world: World
 ) -> None:
     """`GOLDEN=write` writes it again. The files of an example are not there: it ends at once."""
-    text = world.ok(f"{name} --help").out
+    text = world.ok(f"{name} --help", COLUMNS="80").out
     path = HELP / name.replace(" ", "-")
     if os.environ.get("GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    assert text.split() == path.read_text(encoding="utf-8").split()
     block = text.partition("Example:\n")[2].partition("\n\n")[0].replace("\\\n", " ")
     examples = [shlex.split(line) for line in block.splitlines()]
     assert examples
@@ -272,13 +271,6 @@ def test_results_go_to_standard_output_and_everything_else_to_standard_error(wor
     strict = world.run(f"{DECODE} --strict -q")
     assert (strict.exit, strict.out) == (3, "")
     assert strict.err.startswith("rerank: dev.kbest:1: CRLF line ends")
-
-
-def test_json_is_one_line_with_the_number_of_its_schema(world: World) -> None:
-    for command in (EVALUATE, "check --kbest dev.kbest", "diversity --kbest dev.kbest"):
-        found = world.ok(f"{command} --format json -q")
-        assert found.out.count("\n") == 1
-        assert json.loads(found.out)["schema"] == 1
 
 
 # Lists of names

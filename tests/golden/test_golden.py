@@ -36,7 +36,7 @@ def output(world: World, case: Case, form: str) -> str:
     for command in case.before:
         world.ok(f"{command} -q")
     told = case.name(form) in ON_STANDARD_ERROR
-    found = world.ok(case.command, *(["--format", form] if form else []))
+    found = world.ok(case.command, *(["--format", form] if form else []), COLUMNS="80")
     parts = [found.err if told else found.out]
     parts += [f"--- {name}\n{world.text(name)}" for name in case.files]
     text = "".join(parts)
@@ -66,7 +66,7 @@ def test_a_command_prints_and_writes_what_is_stored(
 
 def commands(words: list[str]) -> list[str]:
     """`command` or `command.format` of everything below a command, as its help tells."""
-    text = run([*words, "--help"], b"", {}).out
+    text = run([*words, "--help"], b"", {"COLUMNS": "80"}).out
     below = re.findall(r"^  ([a-z-]+)  ", text.partition("\nCommands:\n")[2], re.MULTILINE)
     if below:
         return [name for word in below for name in commands([*words, word])]
