@@ -48,6 +48,24 @@ def test_help_is_what_is_stored_and_shows_an_example_that_the_program_takes(
             assert found.exit == 0 or re.search(r"no file|found none|expected a folder", found.err)
 
 
+def test_names_in_the_help_are_all_that_there_are() -> None:
+    """They are written out there, because help must not wait for torch."""
+    from lm import composition
+    from lm.corpus import DOCUMENTS
+    from lm.training.sizes import SIZES
+
+    text = (HELP / "train-lm").read_text(encoding="utf-8")
+    tables = {"documents": DOCUMENTS, "size": SIZES, "head": composition.HEADS}
+    tables |= {"encoder": composition.ENCODERS, "fusion": composition.FUSIONS}
+    tables |= dict.fromkeys(("recurrence", "sentence-recurrence"), composition.RECURRENCES)
+    for option, names in tables.items():
+        (found,) = re.findall(rf"^  --{option} \[([^\]]+)\]", text, re.MULTILINE)
+        assert {*found.split("|")} == {*names}
+    joined = " ".join(text.split())
+    for name, shape in SIZES.items():
+        assert f"{name} {shape.embed}, {shape.hidden}, {shape.layers}" in joined
+
+
 def test_the_first_help_lists_all_commands_and_the_version_is_that_of_the_package(
     world: World,
 ) -> None:

@@ -576,7 +576,7 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
         2: ["i see him", "i see them", "i see he", "i see a lamp"],
         3: ["he may burn", "he can burn"],
     }
-    reference = ["the lamp is lit now", "it burns", "i see him", "he can burn"]
+    reference = ["the lamp is lit café", "it burns", "i see him", "he can burn"]
     world.write("k", [f"{i} ||| {x} ||| LM0= -1 ||| -1" for i, own in lists.items() for x in own])
     world.write("docs", [*"xxxy"])
     world.write("ref", reference)
@@ -588,7 +588,7 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
 
     assert items("--context 1") == [
         {
-            **{"id": "x:2", "context": ["the lamp is lit now"], "right": "it burns"},
+            **{"id": "x:2", "context": ["the lamp is lit café"], "right": "it burns"},
             **{"wrong": ["she burns"], "phenomenon": "pronouns", "pronoun": "it"},
         },
         {
@@ -596,6 +596,7 @@ def test_pairs_of_lists_are_items_in_the_context_of_the_reference(world: World) 
             **{"wrong": ["i see them", "i see he"], "phenomenon": "pronouns", "pronoun": "him"},
         },
     ]
+    assert "café" in world.text("out")
     assert [own["context"] for own in items("--context 0")] == [[], []]
     assert items()[1]["context"] == reference[:2]
     (found,) = items("--class auxiliaries")

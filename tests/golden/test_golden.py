@@ -24,8 +24,8 @@ CHANGING = {  # versions, times, speeds, digests of what may differ, and where c
     r"(version:|\|v:|\"(?:version|rerank)\": \"|sacremoses)[0-9]+(\.[0-9]+)+": r"\1VERSION",
     r"(?<![.\w])[0-9a-f]{16,}\b": "DIGEST",
     r"\brerank\.[a-z_.]+:[A-Z]\w+": "ADDRESS",
-    r"[0-9.,]+ (words a second|words/s)": r"SPEED \1",
-    r"\b[0-9.]+ s\b": "TIME",
+    r" +[0-9.,]+ words/s": " SPEED words/s",
+    r"\b[0-9.]+ (s|min)\b": r"TIME \1",
 }
 DECIMAL = re.compile(r"\d+\.\d+")
 NUMBER = re.compile(r"-?\d+\.\d{4,}(?:e[+-]\d+)?|-?\d(?:\.\d+)?e[+-]\d+")
