@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import random
+import unicodedata
 from collections import Counter
 from io import StringIO
 from typing import Any
@@ -130,6 +131,35 @@ def test_texts_are_truecased_before_and_get_capitals_where_they_are_detokenised(
     assert bleu("--detokenize en --detruecase") == pytest.approx([apart, 100])
 
 
+def test_texts_are_put_into_one_normal_form_where_that_is_asked_for(world: World) -> None:
+    world.write("ref", ["le café est fermé"] * 4)
+    world.write("ours", [unicodedata.normalize("NFD", "le café est fermé")] * 4)
+    command = "--no-docs one --ref ref --baseline ours ours"
+    assert systems(world, command)[1]["bleu"] < 50
+    assert systems(world, f"{command} --normalize nfc")[1]["bleu"] == pytest.approx(100)
+
+
+def test_documents_whose_lines_stand_apart_are_scored_as_if_they_stood_together(
+    world: World,
+) -> None:
+    write(world, 12, "base", "ours", size=2)
+    texts = {name: world.lines(name) for name in ("docs", "ref", "base", "ours")}
+    numbers = {name: [t % step / 4 for t in range(24)] for name, step in (("base", 3), ("ours", 5))}
+    order = [*range(0, 24, 2), *range(1, 24, 2)]
+    scores = "--scores qe=base:base.qe --scores qe=ours:ours.qe"
+    found = []
+    for own in (range(24), order):
+        for name, lines in texts.items():
+            world.write(name, [lines[t] for t in own])
+        for name, values in numbers.items():
+            world.write(f"{name}.qe", [values[t] for t in own])
+        given = f"--docs docs --ref ref --baseline base ours {scores} --allow-interleaved"
+        found.append(systems(world, given))
+        for system in found[-1]:
+            del system["scores"]["qe"]["signature"]  # the digest of the file
+    assert found[0] == found[1]
+
+
 def test_scores_alone_are_a_line_for_each_system_but_the_baseline(world: World) -> None:
     reference, ours = world.lines("dev.ref"), world.lines("hyp.txt")
     expected = [TRUTH[name].corpus_score(ours, [reference]).score for name in ("bleu", "chrf")]
@@ -167,10 +197,17 @@ def test_systems_are_columns_where_rows_are_too_wide(world: World) -> None:
     found = rerank.evaluate({"base": base, "ours": ours}, reference)
     rows, columns = (found.to_text(width).partition("\n\n")[0] for width in (200, 70))
     assert rows == found.to_text().partition("\n\n")[0]
-    assert max(map(len, rows.splitlines())) > 70 >= max(map(len, columns.splitlines()))
+    widest = max(map(len, rows.splitlines()))
+    assert widest > 70 >= max(map(len, columns.splitlines()))
+    fitted, narrow = (found.to_text(width).partition("\n\n")[0] for width in (widest, widest - 1))
+    assert fitted == rows != narrow
     words = {word for word in rows.split() if not word.startswith("--")}
     assert words - {"better/equal/", "worse"} <= {*columns.split()}
     assert "first column" in found.to_text(70)
+    alone = rerank.evaluate({"base": base}, reference)
+    for text in (alone.to_text(), alone.to_markdown()):
+        assert "increase" not in text
+        assert "p: " not in text
     with pytest.raises(ValueError, match="a text for each sentence"):
         rerank.evaluate({"base": base[1:]}, reference)
 

@@ -15,6 +15,11 @@ CHOICE = (
 )
 PLACES = [("evening", 0), ("evening", 1), ("town", 0), ("town", 1)]
 TRACE = "".join(CHOICE % place for place in PLACES)
+FIGURES = '"score": 1.0, "baseline_score": 0.5, "gap": 0.5, "exact": true, "near_ties": 0'
+SUMMARY = (
+    f'{{"schema": 1, "signature": "s", "best": "optimum", "best_score": 1.5, {FIGURES}, '
+    f'"documents": [{{"id": "evening", {FIGURES}}}, {{"id": "town", {FIGURES}}}]}}'
+)
 REPORT = "report --trace t --docs dev.docs --ref dev.ref --out page.html"
 EXPLAIN = "decode --kbest dev.kbest --docs dev.docs --weights w.ini --out out --explain evening"
 HYPOTHESIS = "expected HYP:FILE with HYP one of base"
@@ -71,6 +76,9 @@ WORDS = (
     ),
 )
 TRACES = (
+    ("text-that-is-a-number", TRACE.replace('"it"', "7", 1), "t:1: expected a line of a trace"),
+    ("number-that-is-a-text", TRACE.replace(": null,", ': "x",', 9), "t:1: expected a line of a"),
+    ("sentence-that-is-a-text", TRACE.replace(": 0,", ': "0",', 1), "t:1: expected a line of a"),
     ("sentence-twice", TRACE + CHOICE % PLACES[0], "t: expected sentences of the documents, each"),
     (
         "other-documents",
@@ -190,6 +198,21 @@ FAULTS = [
         {"t": TRACE, "c": "update\tepoch\n"},
         exit=2,
         cure=REPORT,
+    ),
+    *(
+        Fault(
+            f"---report-summary-{name}",
+            f"{REPORT} --summary s",
+            rf"s: expected a summary of the same documents, {told}; write it with rerank decode",
+            {"t": TRACE, "s": SUMMARY.replace(old, new)},
+            cure={"s": SUMMARY},
+        )
+        for name, old, new, told in (
+            ("of-other-documents", '"town"', '"sea"', "found a document 'sea'"),
+            ("of-texts", '"gap": 0.5', '"gap": "0.5"', "found something else"),
+            ("without-exact", '"exact"', '"other"', "found something else"),
+            ("that-is-cut-off", "]}", "", "found something else"),
+        )
     ),
     Fault("---explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
     *(
