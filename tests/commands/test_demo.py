@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.world import ROOT, World
@@ -22,11 +21,6 @@ from rerank.example import EMBEDDED
 FOLDER = Path(str(files("rerank") / "example"))
 DATA = sorted(path.name for path in FOLDER.iterdir() if path.suffix in (".gz", ".ini"))
 ROWS = ["1-best of the lists", "+ rnnlm", "+ codclm", "+ codclm, shuffled"]
-PAIRS = (
-    *(("he", "she"), ("his", "her"), ("was", "is"), ("walked", "walks"), ("lorry", "truck")),
-    *(("taxi", "cab"), ("jumper", "sweater"), ("parcel", "package"), ("torch", "flashlight")),
-    *(("flat", "apartment"), ("shop", "store"), ("garden", "yard"), ("film", "movie")),
-)
 
 
 @cache
@@ -185,40 +179,3 @@ def test_the_example_is_small_and_holds_neither_time_nor_name() -> None:
     assert headers == {gzip.compress(b"", mtime=0)[:3] + bytes(5)}
     others = {path.name for path in FOLDER.iterdir()} - {"__init__.py", "__pycache__"}
     assert others == {*DATA}
-
-
-@pytest.mark.parametrize("name", ["tune", "test"])
-def test_its_lists_are_like_real_ones(name: str, world: World) -> None:
-    """Sparse features, duplicates, alignments; totals are weighted sums, the highest first."""
-    kbest, docs, ref = (FOLDER / f"{name}.{kind}.gz" for kind in ("nbest", "docids", "ref"))
-    found = world.ok(
-        f"check --kbest {kbest} --docs {docs} --ref {ref} --weights {FOLDER}/weights.ini "
-        "--format json"
-    ).json
-    summary: Any = found["summary"]
-    assert (summary["without_candidates"], summary["sparse_features"] > 0) == (0, True)
-    assert 3 <= summary["k"]["min"] < summary["k"]["max"] <= 24
-    messages = [one["message"] for one in found["findings"]]
-    assert not any("total" in one for one in messages)
-    assert any("duplicate hypothesis" in one for one in messages)
-    rows = [line.split(" ||| ") for line in lines(f"{name}.nbest.gz")]
-    assert {len(row) for row in rows} == {5}  # id, text, features, total, alignment
-    totals: dict[str, list[float]] = {}
-    for row in rows:
-        totals.setdefault(row[0], []).append(float(row[3]))
-    assert all(own == sorted(own, reverse=True) for own in totals.values())
-    references = lines(f"{name}.ref.gz")
-    held = {int(row[0]) for row in rows if row[1] == references[int(row[0])]}
-    assert 0.8 < len(held) / len(references) < 0.95
-
-
-def test_of_two_words_that_a_document_decides_on_neither_is_the_likelier() -> None:
-    counts = Counter(word for line in lines("lm.train.txt.gz") for word in line.split())
-    for one, other in PAIRS:
-        assert min(counts[one], counts[other]) > 100
-        assert abs(counts[one] - counts[other]) < 0.15 * (counts[one] + counts[other])
-    texts = [x.split(" ||| ")[1] for name in ("tune", "test") for x in lines(f"{name}.nbest.gz")]
-    unknown = {word for text in texts for word in text.split()} - counts.keys()
-    # verbs without their ending are faults that only lists have
-    assert all(word.isalpha() and len(word) > 1 for word in unknown)
-    assert len(unknown) < 45

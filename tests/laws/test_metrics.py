@@ -129,32 +129,11 @@ def test_a_list_is_counted_as_its_hypotheses_one_by_one(
     assert rows.tolist() == alone * 2
 
 
-def test_every_character_of_unicode_is_white_space_or_not_as_python_says() -> None:
-    lines = [f"a{chr(c)}b" for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000]
+def test_characters_are_white_space_or_not_as_python_says() -> None:
+    codes = [*range(0x3100), *range(0x3100, sys.maxunicode, 97)]  # white space ends at U+3000
+    lines = [f"a{chr(c)}b" for c in codes if not 0xD800 <= c < 0xE000]
     rows = BLEU_ROWS.statistics([[line.encode() for line in lines]], [[b"a b"]])
     assert rows[:, 4].tolist() == [len(line.split()) for line in lines]
-
-
-@pytest.mark.parametrize(
-    ("references", "row"),
-    [  # by hand: of BLEU matches of orders 1 to 4, n-grams, closest length of a reference
-        (["a b a", "c a"], [2, 0, 0, 0, 3, 2, 1, 0, 3]),
-        (["b b b b", "b b"], [0, 0, 0, 0, 3, 2, 1, 0, 2]),
-        (["b b", "b b b b"], [0, 0, 0, 0, 3, 2, 1, 0, 2]),
-        (["b " * 9, "b " * 6], [0, 0, 0, 0, 3, 2, 1, 0, 6]),
-        ([""], [0, 0, 0, 0, 3, 2, 1, 0, 0]),
-    ],
-    ids=["clipped in one reference", "shorter of two", "in any order", "nearest", "empty"],
-)
-def test_matches_are_clipped_and_the_closest_length_counts(
-    references: list[str], row: list[int]
-) -> None:
-    assert rows_of(BLEU_ROWS, ["a a a"], [[line] for line in references]).tolist() == [row]
-
-
-def test_of_references_equally_good_for_chrf_the_first_counts() -> None:
-    rows = rows_of(metric("chrf"), ["a"], [["bb"], ["ccc"]])  # by hand: nothing matches
-    assert rows[0, :6].tolist() == [1, 2, 0, 0, 1, 0]
 
 
 def test_long_texts_of_many_words_are_counted_right() -> None:
@@ -533,15 +512,15 @@ def test_p_of_ten_documents_is_the_share_of_all_swaps(seed: int) -> None:
     assert flipped(*both, BLEU_ROWS.scores) == np.mean(np.array(patterns) >= patterns[0])
 
 
-@settings(max_examples=20)
-@given(st.lists(st.integers(-3, 3), min_size=10, max_size=13))
+@settings(max_examples=12)
+@given(st.lists(st.integers(-3, 3), min_size=10, max_size=11))
 def test_p_of_a_sum_counts_signs(gains: list[int]) -> None:
     sums = [sum(map(int.__mul__, gains, s)) for s in itertools.product((-1, 1), repeat=len(gains))]
     as_far = sum(abs(one) >= abs(sum(gains)) for one in sums)
     system = np.array(gains)[:, None]
     assert flipped(system, 0 * system) == as_far / 2 ** len(gains)
-    tenths = system / 10  # sums of floats that are equal but for rounding are as far
-    assert flipped(tenths, 0 * tenths) == as_far / 2 ** len(gains)
+    tenths, one = system / 10, np.ones_like(system, np.float64)
+    assert flipped(one + tenths, one) == as_far / 2 ** len(gains)  # equal but for rounding
 
 
 @pytest.mark.parametrize(
