@@ -488,13 +488,14 @@ def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
     world: World, model_folders: Mapping[str, Path]
 ) -> None:
     """A passage has the topic of its last sentence."""
-    _, topics = topical(world, [8] * 10, 2)
-    command = "next-sentence --candidates same-topic --topics topics --context 3"
-    found = evaluated(world, f"{command} --block 4", {"m": model_folders["rnnlm"]})
-    counts = Counter(own[i] for own in topics for i in (3, 7))
-    assert found["blocks"] == sum(n // 4 for n in counts.values())
-    assert found["left_out"] == sum(n % 4 for n in counts.values())
-    assert found["candidates"] == "same-topic"
+    _, topics = topical(world, [8] * 10, 3)
+    command = "next-sentence --candidates same-topic --topics topics --context 3 --block"
+    counts = Counter(own[i] for own in topics for i in (3, 7)).values()
+    for size in (2, 3, 4, 5):
+        found = evaluated(world, f"{command} {size}", {"m": model_folders["rnnlm"]})
+        assert found["blocks"] == sum(n // size for n in counts)
+        assert found["left_out"] == sum(n % size for n in counts)
+        assert found["candidates"] == "same-topic"
     lm = f"--lm {model_folders['rnnlm']} text {ONE}"
     for options, code, told in (
         ("--candidates same-topic --block 4", 2, "--candidates same-topic needs the topic"),

@@ -215,11 +215,11 @@ def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> Non
 
 def test_of_many_changed_sentences_the_first_of_each_document_are_shown(world: World) -> None:
     """5,000 sentences at most, shared by the documents."""
-    world.write("docs", ["a"] * 2600 + ["b"] * 2600)
-    world.write("ref", ["it"] * 5200)
-    world.write("t", [choice(d, n, "is", "it") for d in "ab" for n in range(2600)])
+    world.write("docs", [d for d in "abc" for _ in range(1700)])
+    world.write("ref", ["it"] * 5100)
+    world.write("t", [choice(d, n, "is", "it") for d in "abc" for n in range(1700)])
     text = world.ok(f"{REPORT} -m bleu").out
-    assert text.count("2600 of 2600 sentences changed, of which the first 2500 are shown") == 2
+    assert text.count("1700 of 1700 sentences changed, of which the first 1666 are shown") == 3
 
 
 def test_another_decoding_takes_the_place_of_the_first_candidates(traced: World) -> None:

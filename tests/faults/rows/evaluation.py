@@ -76,6 +76,11 @@ WORDS = (
     ),
 )
 TRACES = (
+    (
+        "sentence-too-large",
+        "".join(CHOICE % ("evening", t) for t in range(3)),
+        "t: expected sentences of the documents, each once, found sentence 2 of 'evening'",
+    ),
     ("text-that-is-a-number", TRACE.replace('"it"', "7", 1), "t:1: expected a line of a trace"),
     ("number-that-is-a-text", TRACE.replace(": null,", ': "x",', 9), "t:1: expected a line of a"),
     ("sentence-that-is-a-text", TRACE.replace(": 0,", ': "0",', 1), "t:1: expected a line of a"),
