@@ -31,7 +31,12 @@ from rerank.report.ablation import Ablation
 from rerank.report.evaluation import Text
 from rerank.report.evaluation import evaluate as judge
 from rerank.scorers.features import DocumentFeatures
-from rerank.scorers.fixed_contexts import after_texts, have_contexts, without_context
+from rerank.scorers.fixed_contexts import (
+    after_texts,
+    have_contexts,
+    without_context,
+    without_null,
+)
 
 Array = NDArray[np.float64]
 EMPTIED, OTHER, DECODED, REFERENCE, RETUNED, FIRST = (
@@ -79,12 +84,10 @@ def ablate(
         source = opened.enter_context(KBestSource.open(lists, notices, documents=documents))
         if not have_contexts(source.scorers):
             raise UsageError("no scorer here depends on other sentences; give --lm NAME=DIR of one")
-        for scorer in source.scorers:
-            if scorer.order != 0 and scorer.runs_on == "file":
-                raise UsageError(
-                    f"--pair-scores {scorer.name}=…: the file has no scores after other texts than "
-                    "those of the lists; leave it out"
-                )
+        if names := without_null(source.scorers):
+            raise UsageError(
+                f"--pair-scores {names[0]}: a file has no scores in other contexts; leave it out"
+            )
         search = choose_search(source, search, announce)
         found = {DECODED: _decoded(source, model, search)}
         source.warn()  # of words that are counted once: the lists are scored again

@@ -12,7 +12,8 @@
 - `path_margin`: the score of the best path through the chosen candidate minus that of the best
   path through any other; only where scores depend on one sentence before at most;
 - `alone`: the choice without context, `chosen` and `text`, and its `lead`, how much larger its
-  total is there than that of the decoded choice; only where scores depend on other sentences;
+  total is there than that of the decoded choice; only where scores depend on other sentences, and
+  exist without them, too: not with --pair-scores;
 - `systems`: names of those whose output the choice is; only of lists made by `--systems`;
 - `marginal`, the probability of the chosen candidate, and `marginals`, of every one that was kept,
   in the order of the file; only of a search that has a posterior.

@@ -14,7 +14,7 @@ from decoders.result import SearchResult
 from rerank.corpus.kbest import KBest
 from rerank.scorers import FeatureSource
 from rerank.scorers.features import DocumentFeatures
-from rerank.scorers.fixed_contexts import have_contexts, without_context
+from rerank.scorers.fixed_contexts import have_contexts, without_context, without_null
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,8 @@ class Trace:
     """Features (n, F) and totals (n,) of a document's candidates under the path found.
 
     result: the search's, with margins and near-ties; alone: totals (n,) without context, None
-    where no score depends on other sentences or they were not asked for.
+    where no score depends on other sentences, one has no value without them, as of --pair-scores,
+    or they were not asked for.
     """
 
     features: Array
@@ -66,7 +67,7 @@ class Trace:
         kbest: KBest,
     ) -> Trace:
         """With the totals that candidates have in no context; a pass over the lists."""
-        if not have_contexts(scorers):
+        if not have_contexts(scorers) or without_null(scorers):
             return self
         found = without_context(document, scorers, kbest)
         with np.errstate(over="ignore"):

@@ -70,8 +70,9 @@ class FeatureSource(ABC):
     error: largest error of the score of one sentence, in nats; runs_on: where scores are computed,
     `cpu`, `cuda`, or `file` if they are only read; given_later: whether the contextual feature
     depends on later sentences in place of earlier ones; causal: whether it depends on those of one
-    side only; kept: whether its scores go to the score cache, if there is one. Members other than
-    `score` have defaults for scores that cost nothing.
+    side only; contextless: whether it has scores without context; kept: whether its scores go to
+    the score cache, if there is one. Members other than `score` have defaults for scores that cost
+    nothing.
     """
 
     columns: Sequence[str] = ()
@@ -81,6 +82,7 @@ class FeatureSource(ABC):
     runs_on: str = "cpu"
     given_later: bool = False
     causal: bool = True
+    contextless: bool = True
     kept: bool = False
 
     def __init__(self, name: str) -> None:
@@ -103,7 +105,8 @@ class FeatureSource(ABC):
     def without_context(self, name: str, kbest: KBest) -> NDArray[np.floating]:
         """Scores (n,) of a document's candidates, each as if its sentence were all of it.
 
-        Not for sources of order 0, whose scores need no context.
+        Not for sources of order 0, whose scores need no context, nor for those that are not
+        `contextless`.
         """
         alone = [(name, kbest.sentence(int(t))) for t in np.flatnonzero(kbest.counts)]
         return np.concatenate([own_scores(one.problem, (0,))[0] for one in self.score(alone)])

@@ -2,7 +2,6 @@
 
 A context is the target sentences that a score depends on. Scorers of order 0 have none: their
 features stay what they are. One pass over the lists for each other scorer, or none from a cache.
-Scores of pairs in a file are 0 without a pair, and have no values in other contexts.
 """
 
 from __future__ import annotations
@@ -24,6 +23,11 @@ Array = NDArray[np.float64]
 def have_contexts(scorers: Sequence[FeatureSource]) -> bool:
     """Whether any score depends on other sentences."""
     return any(scorer.order != 0 for scorer in scorers)
+
+
+def without_null(scorers: Sequence[FeatureSource]) -> list[str]:
+    """Names of the scorers that depend on other sentences and have no scores without them."""
+    return [scorer.name for scorer in scorers if scorer.order != 0 and not scorer.contextless]
 
 
 def without_context(
@@ -66,10 +70,7 @@ def _scored(
     found = document.static.copy()
     columns = zip(document.space.contextual, document.problems, scorers, strict=True)
     for column, problem, scorer in columns:
-        if scorer.order != 0 and scorer.runs_on == "file":
-            found[:, column] = 0.0  # a file has pairs alone, and a first sentence's own scores
-            found[: document.offsets[1], column] = own_scores(problem, document.first())[0]
-        elif scorer.order != 0:
+        if scorer.order != 0:
             found[:, column] = score(scorer)
         else:
             found[:, column] = np.concatenate(own_scores(problem, document.first()))

@@ -39,6 +39,7 @@ class PairScores(FileScorer):
     """
 
     order = 1
+    contextless = False
 
     def __init__(self, name: str, path: FilePath, info: ListInfo, notices: Notices) -> None:
         super().__init__(name, path, info, notices)

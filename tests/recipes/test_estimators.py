@@ -2,55 +2,44 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
-from support.files import write, write_weights
+from support.world import ROOT, World
 
-from rerank.cli import run
-
-RECIPE = Path(__file__).parents[2] / "recipes" / "estimators"
+RECIPE = ROOT / "recipes" / "estimators"
 LISTS = [["the bank", "a bank"], ["it is", "the bank is", "no"], ["he goes"]]
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def script(world: World, name: str, *arguments: str, text: str | None = None) -> str:
+    return subprocess.run(
+        [sys.executable, str(RECIPE / name), *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=world.folder,
+        env={"PYTHONPATH": str(ROOT)},
+    ).stdout
+
+
+def test_numbers_of_an_estimator_come_back_as_features(world: World) -> None:
     lines = [f"{t} ||| {x} ||| TM0= 0 ||| 0" for t, own in enumerate(LISTS) for x in own]
-    write("dev.kbest", lines)
-    write("dev.docs", ["x", "x", "y"])
-    write("dev.src", ["die bank", "sie ist", "er geht"])
-    write_weights("w.json", {"TM0": [1.0], "qe": [0.5], "pair": [1.0]})
-    return tmp_path
-
-
-def script(name: str, *arguments: str, text: str | None = None) -> str:
-    command = [sys.executable, str(RECIPE / name), *arguments]
-    environment = {"PYTHONPATH": str(RECIPE.parents[1])}
-    done = subprocess.run(
-        command, input=text, capture_output=True, text=True, check=True, env=environment
-    )
-    return done.stdout
-
-
-def test_numbers_of_an_estimator_come_back_as_features(here: Path) -> None:
-    files = ["--kbest", "dev.kbest", "--docs", "dev.docs", "--source", "dev.src"]
-    script("export.py", *files, "--out", "work")
-    sentences = Path("work/sentences.tsv").read_text()
-    assert sentences.splitlines()[:2] == ["die bank\tthe bank", "die bank\ta bank"]
-    rows = [line.split("\t") for line in Path("work/pairs.tsv").read_text().splitlines()]
+    files = {"kbest": lines, "docs": [*"xxy"], "src": ["die bank", "sie ist", "er geht"]}
+    for end, content in files.items():
+        world.write(f"dev.{end}", content)
+    world.weights("w.json", {"TM0": 1.0, "qe": 0.5, "pair": 1.0})
+    lists = ["--kbest", "dev.kbest", "--docs", "dev.docs"]
+    script(world, "export.py", *lists, "--source", "dev.src", "--out", "work")
+    assert world.lines("work/sentences.tsv")[:2] == ["die bank\tthe bank", "die bank\ta bank"]
+    rows = [line.split("\t") for line in world.lines("work/pairs.tsv")]
     assert len(rows) == 2 + 2 * 3 + 1
     assert rows[3] == ["x", "1", "0", "1", "die bank", "sie ist", "the bank", "the bank is"]
     assert rows[-1][:4] == ["y", "0", "-", "0"]
-    Path("qe.txt").write_text(script("standin.py", text=sentences))
+    world.write("qe.txt", script(world, "standin.py", text=world.text("work/sentences.tsv")))
     texts = "".join("\t".join(row[4:]) + "\n" for row in rows)
-    numbers = script("standin.py", text=texts).splitlines()
+    numbers = script(world, "standin.py", text=texts).splitlines()
     keys = ["\t".join(row[:4]) for row in rows]
-    write("pairs.txt", [f"{key}\t{n}" for key, n in zip(keys, numbers, strict=True)])
-    command = (
-        "decode --kbest dev.kbest --docs dev.docs --weights w.json --out o --search viterbi "
-        "--scores qe=qe.txt --pair-scores pair=pairs.txt"
-    )
-    assert run(command.split()) == 0
+    world.write("pairs", [f"{key}\t{n}" for key, n in zip(keys, numbers, strict=True)])
+    scores = "--scores qe=qe.txt --pair-scores pair=pairs --weights w.json --search viterbi"
     # after "the bank" two of three words are known, which outweighs half of a third too long
-    assert Path("o").read_text() == "the bank\nthe bank is\nhe goes\n"
+    expected = ["the bank", "the bank is", "he goes"]
+    assert world.ok(["decode", *lists, *scores.split()]).lines == expected

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import expit
-from support.files import write
+from support.world import ROOT
 
-RECIPE = Path(__file__).parents[2] / "recipes" / "coherence"
+RECIPE = ROOT / "recipes" / "coherence"
 
 
 @pytest.fixture
@@ -28,18 +28,8 @@ def text(path: Path, seed: int, documents: int, *, ordered: bool) -> Path:
             place = i if ordered else rng.integers(5)
             lines.append(f"place{place} {' '.join(rng.choice(list('abcdefgh'), 3))}")
         lines.append("")
-    write(str(path), lines)
+    path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def test_features_are_words_of_each_of_both_and_pairs(recipe: Any) -> None:
-    words = [np.array([0, 2]), np.array([1, 2])]
-    found = recipe.features_of(words, [(0, 1)], 3).indices
-    own = [0, 2, 3 + 1, 3 + 2, 6 + 2]  # first, second, both
-    assert found[:5].tolist() == own
-    assert len(found) == 5 + 4 + 1
-    assert ((found[5:9] >= 9) & (found[5:9] < 9 + recipe.HASHED)).all()
-    assert found[9] == 9 + recipe.HASHED
 
 
 def test_training_ends_where_the_gradient_is_zero(recipe: Any) -> None:
@@ -68,7 +58,7 @@ def test_documents_are_told_from_permutations_where_there_is_an_order(
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(RECIPE.parents[1])},
+        env={"PYTHONPATH": str(ROOT)},
     )
     share = float(done.stdout.splitlines()[-1].split("|")[2].split()[0])
     assert share > 95 if ordered else 30 < share < 70

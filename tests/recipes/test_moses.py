@@ -10,19 +10,19 @@ import subprocess
 import sys
 from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import sacrebleu
-from support.files import read, write
+from support.world import ROOT, World
 
-from rerank.cli import run
-
-RECIPE = Path(__file__).parents[2] / "recipes" / "moses"
+RECIPE = ROOT / "recipes" / "moses"
 OURS = ["--scorer", "used=document-cache", "--docs", "docids"]
-OVERWRITE = "used= 0.2 LM0= 0.3 TM0= 0.1 0.1"
+CONFIG = ["-config", "moses.ini"]
+ALL = [*CONFIG, "-input-file", "source"]
+OVERWRITE = ["-weight-overwrite", "used= 0.2 LM0= 0.3 TM0= 0.1 0.1"]
 NOUNS = [("lorry", "truck"), ("shop", "store"), ("film", "movie"), ("sea", "ocean")]
 SENTENCES = 6  # of a document, 4 documents
 
@@ -41,25 +41,37 @@ def candidates() -> list[str]:
     return lines
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder: a moses.ini, an input, its documents and references, the stand-in."""
-    monkeypatch.chdir(tmp_path)
-    write("candidates", candidates())
-    weights = ["[weight]", "TM0= 0.2 0.1", "LM0= 0.5", "UnknownWordPenalty0= 1"]
-    write("moses.ini", ["[candidates]", "candidates", "", *weights])
-    write("source", [f"source {t}" for t in range(SENTENCES * len(NOUNS))])
-    write("docids", [str(d) for d in range(len(NOUNS)) for _ in range(SENTENCES)])
-    write("ref", [f"he sees the {noun} now" for noun, _ in NOUNS for _ in range(SENTENCES)])
-    stand_in = RECIPE / "stand_in.py"
-    write("moses", ["#!/bin/sh", f'exec "{sys.executable}" "{stand_in}" "$@"'])
-    Path("moses").chmod(0o755)
-    return tmp_path
+class Moses:
+    """The program in a folder with moses.ini, input, documents, references, and the stand-in."""
+
+    def __init__(self, world: World, program: ModuleType, capture: Any) -> None:
+        self.world, self.program, self.capture = world, program, capture
+        world.write("candidates", candidates())
+        weights = ["[weight]", "TM0= 0.2 0.1", "LM0= 0.5", "UnknownWordPenalty0= 1"]
+        world.write("moses.ini", ["[candidates]", "candidates", "", *weights])
+        world.write("source", [f"source {t}" for t in range(SENTENCES * len(NOUNS))])
+        world.write("docids", [d for d in range(len(NOUNS)) for _ in range(SENTENCES)])
+        nouns = [noun for noun, _ in NOUNS for _ in range(SENTENCES)]
+        world.write("ref", [f"he sees the {noun} now" for noun in nouns])
+        stand_in = f'exec "{sys.executable}" "{RECIPE / "stand_in.py"}" "$@"'
+        world.write("moses", ["#!/bin/sh", stand_in]).chmod(0o755)
+
+    def run(self, *words: str, ours: list[str] = OURS) -> tuple[int, list[str], str]:
+        """Exit status, lines and messages of the decoder with these options of Moses."""
+        self.capture.readouterr()
+        own = ["--moses", "./moses", "--weight", "used=0.25"]
+        code = int(self.program.main([*own, *ours, "--", *words]))
+        out, err = self.capture.readouterr()
+        return code, out.split("\n")[:-1], err
+
+    def lines(self, *words: str) -> list[str]:
+        code, lines, err = self.run(*words)
+        assert code == 0, err
+        return lines
 
 
 @pytest.fixture(scope="module")
-def decoder() -> ModuleType:
-    """The program."""
+def program() -> ModuleType:
     spec = spec_from_file_location("moses_decoder", RECIPE / "decoder.py")
     assert spec
     assert spec.loader
@@ -69,17 +81,9 @@ def decoder() -> ModuleType:
     return module
 
 
-def called(decoder: ModuleType, *words: str, ours: list[str] = OURS) -> int:
-    """Exit status of the decoder with these options of Moses."""
-    own = ["--moses", "./moses", "--weight", "used=0.25"]
-    return int(decoder.main([*own, *ours, "--", *words]))
-
-
-def decoded(decoder: ModuleType, capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """Standard output of the decoder for the whole input."""
-    capfd.readouterr()
-    assert called(decoder, "-f", "moses.ini", "-input-file", "source", *words) == 0
-    return capfd.readouterr().out.split("\n")[:-1]
+@pytest.fixture
+def moses(world: World, program: ModuleType, capfd: pytest.CaptureFixture[str]) -> Moses:
+    return Moses(world, program, capfd)
 
 
 def featlist(lines: list[str]) -> list[tuple[str, float]]:
@@ -95,8 +99,7 @@ def featlist(lines: list[str]) -> list[tuple[str, float]]:
 
 def order(line: str) -> list[str]:
     """Features of a line of a list, as mert-moses.pl checks them against `featlist`."""
-    names = []
-    label, sparse = "", False
+    names, label, sparse = list[str](), "", False
     for token in line.split("|||")[2].split():
         if re.match(r".+_.+=", token):
             sparse = True
@@ -109,170 +112,109 @@ def order(line: str) -> list[str]:
     return names
 
 
-def shown(decoder: ModuleType, capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    """What `-show-weights` prints."""
-    capfd.readouterr()
-    assert called(decoder, *words, "-show-weights") == 0
-    return capfd.readouterr().out.split("\n")[:-1]
-
-
-def test_show_weights_has_the_lines_of_moses_and_ours_after_them(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert shown(decoder, capfd, "-config", "moses.ini", "-inputtype", "0") == [
-        "TM0= 0.2 0.1",
-        "LM0= 0.5",
-        "UnknownWordPenalty0 UNTUNEABLE",
-        "used= 0.25",
+def test_show_weights_has_the_lines_of_moses_and_ours_after_them(moses: Moses) -> None:
+    """Those of the config count more than start weights; Moses gets a copy without ours."""
+    assert moses.lines(*CONFIG, "-inputtype", "0", "-show-weights") == [
+        *("TM0= 0.2 0.1", "LM0= 0.5", "UnknownWordPenalty0 UNTUNEABLE", "used= 0.25")
     ]
+    moses.world.write("tuned.ini", [*moses.world.lines("moses.ini"), "used= 0.75"])
+    found = featlist(moses.lines("-config", "tuned.ini", "-show-weights"))
+    assert found == [("TM0", 0.2), ("TM0", 0.1), ("LM0", 0.5), ("used", 0.75)]
 
 
-def test_weights_of_the_config_count_more_than_start_weights(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write("tuned.ini", [*read("moses.ini"), "used= 0.75"])
-    lines = shown(decoder, capfd, "-config", "tuned.ini")
-    assert featlist(lines) == [("TM0", 0.2), ("TM0", 0.1), ("LM0", 0.5), ("used", 0.75)]
-    assert "used= 0.75" in read("tuned.ini")  # Moses got a copy without it
-
-
-def test_the_list_has_the_features_of_show_weights_in_their_order(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    names = [name for name, _ in featlist(shown(decoder, capfd, "-config", "moses.ini"))]
-    decoded(decoder, capfd, "-n-best-list", "list", "100", "distinct")
-    assert {tuple(order(line)) for line in read("list")} == {tuple(names)}
-
-
-def test_features_are_those_under_the_path_decoded_with_the_current_weights(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    words = ["-weight-overwrite", OVERWRITE, "-n-best-list", "list", "100", "distinct"]
-    out = decoded(decoder, capfd, *words)
-    write(
-        "weights.ini",
-        ["[weight]", *OVERWRITE.replace(" LM", "\nLM").replace(" TM", "\nTM").split("\n")],
-    )
-    lists = ["--kbest", "candidates", "--docs", "docids", "--quiet", "--weights", "weights.ini"]
-    assert run(["score", *lists, *OURS[:2], "--out", "scored"]) == 0
-    expected = {line.split("|||")[1].strip() + line[:2]: line for line in read("scored")}
+def test_features_are_those_under_the_path_decoded_with_the_current_weights(moses: Moses) -> None:
+    world = moses.world
+    names = [name for name, _ in featlist(moses.lines(*CONFIG, "-show-weights"))]
+    out = moses.lines(*ALL, *OVERWRITE, "-n-best-list", "list", "100", "distinct")
+    assert {(*order(line),) for line in world.lines("list")} == {(*names,)}
+    world.write("w.ini", ["[weight]", "used= 0.2", "LM0= 0.3", "TM0= 0.1 0.1"])
+    lists = "score --kbest candidates --docs docids --weights w.ini --out scored"
+    world.ok(f"{lists} --scorer used=document-cache")
+    expected = {line.split("|||")[1].strip() + line[:2]: line for line in world.lines("scored")}
     values = set()
-    for line in read("list"):
+    for line in world.lines("list"):
         sentence, text, features, total = line.split("|||")
-        theirs = expected[text.strip() + line[:2]]
-        used = float(features.split()[-1])
-        assert used == float(theirs.split("|||")[2].split()[-1])
-        a, b, c = (float(features.split()[n]) for n in (1, 2, 4))
+        a, b, c, used = (float(features.split()[n]) for n in (1, 2, 4, -1))
+        assert used == float(expected[text.strip() + line[:2]].split("|||")[2].split()[-1])
         assert float(total) == pytest.approx(0.2 * used + 0.1 * (a + b) + 0.3 * c)
         assert text.endswith("  ")  # the bytes of Moses
         values.add(used)
         assert int(sentence) % SENTENCES or used == 0
     assert len(values) > 2
-    assert len(out) == len(read("source"))
+    assert len(out) == len(world.lines("source"))
 
 
-def test_translations_are_those_of_documents_under_the_weights(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    names = "-weight-overwrite"
-    alone = decoded(decoder, capfd, names, "used= 0 LM0= 0.3 TM0= 0.1 0.1")
-    with_cache = decoded(decoder, capfd, names, "used= 3 LM0= 0.3 TM0= 0.1 0.1")
-    assert with_cache == read("ref")
-    assert alone != read("ref")
-
-
-@pytest.mark.parametrize("name", ["list", "list.gz"])
-def test_the_list_is_packed_where_its_name_says_so(
-    name: str, decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    printed = decoded(decoder, capfd, "-n-best-list", "-", "3")
-    out = decoded(decoder, capfd, "-n-best-list", name, "3")
-    content = Path(name).read_bytes()
-    text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
-    assert text.split("\n")[:-1] == printed
-    assert max(Counter(line.split()[0] for line in printed).values()) == 3
-    assert len(out) == len(read("source"))
-
-
-def test_a_sentence_without_candidates_is_an_empty_line(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write("candidates", [line for line in candidates() if not line.startswith("7 ")])
-    out = decoded(decoder, capfd, "-n-best-list", "list", "100")
-    assert [t for t, line in enumerate(out) if not line] == [7]
-    assert len(out) == len(read("source"))
-
-
-def test_sparse_weights_of_a_file_count(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write("sparse", ["tag_1 50"])
-    out = decoded(decoder, capfd, "-weight-file", "sparse", "-weight-overwrite", OVERWRITE)
+def test_translations_are_those_of_documents_under_the_weights(moses: Moses) -> None:
+    alone, cached = (
+        moses.lines(*ALL, "-weight-overwrite", f"used= {used} LM0= 0.3 TM0= 0.1 0.1")
+        for used in (0, 3)
+    )
+    assert cached == moses.world.lines("ref") != alone
+    moses.world.write("sparse", ["tag_1 50"])
+    out = moses.lines(*ALL, "-weight-file", "sparse", *OVERWRITE)
     first = [noun for noun, _ in NOUNS for _ in range(SENTENCES)]
     assert [t for t, line in enumerate(out) if first[t] in line] == [0, 6, 12, 18]
 
 
-def test_ids_that_begin_at_1_are_read(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    out = decoded(decoder, capfd, "-start-translation-id", "1", "-n-best-list", "list", "9")
-    assert out == decoded(decoder, capfd, "-n-best-list", "list0", "9")
-    assert read("list")[0].startswith("1 ")
+def test_lists_are_packed_have_gaps_and_begin_where_the_options_say(moses: Moses) -> None:
+    world = moses.world
+    printed = moses.lines(*ALL, "-n-best-list", "-", "3")
+    assert max(Counter(line.split()[0] for line in printed).values()) == 3
+    for name in ("list", "list.gz"):
+        out = moses.lines(*ALL, "-n-best-list", name, "3")
+        content = world.content(name)
+        text = (gzip.decompress(content) if name.endswith(".gz") else content).decode()
+        assert text.split("\n")[:-1] == printed
+    assert moses.lines(*ALL, "-start-translation-id", "1", "-n-best-list", "list", "3") == out
+    assert world.lines("list")[0].startswith("1 ")
+    world.write("candidates", [line for line in candidates() if not line.startswith("7 ")])
+    out = moses.lines(*ALL, "-n-best-list", "list", "100")
+    assert [t for t, line in enumerate(out) if not line] == [7]
+    assert len(out) == len(world.lines("source"))
 
 
-MORE = ["--scorer", "more=document-cache"]
-CONFIG = ["-config", "moses.ini", "-input-file", "source"]
+LIST = ["-n-best-list", "list", "100"]
+MORE = ["--scorer", "more=document-cache", *OURS, "--weight", "more=1"]
 
 
 @pytest.mark.parametrize(
     ("words", "ours", "message"),
     [
         ([], OURS, "expected -config FILE"),
-        (["moses.ini"], OURS, "expected an option of Moses after --, found 'moses.ini'"),
-        (["-config", "none.ini"], OURS, "none.ini: cannot be read"),
-        ([*CONFIG, "-n-best-list", "list"], OURS, "expected -n-best-list FILE SIZE [distinct]"),
-        (CONFIG, [*OURS, "--weight", "more=1"], "found one of 'more'; there are: TM0, LM0, used"),
-        (CONFIG, [*MORE, *OURS, "--weight", "more=1"], "give --weight more=1 --weight used=0.25"),
-        (CONFIG, [*OURS, "--weight", "LM0=1"], "Moses has a feature of this name"),
-        (CONFIG, [*OURS[:2], "--no-docs", "nothing"], "'nothing' is not one of"),
-        (["-config", "moses.ini", "-unheard-of"], OURS, "Unrecognised parameter"),
-        (["-config", "moses.ini", "-input-file", "short"], OURS, "give the --docs of this input"),
+        (["moses.ini", *LIST], OURS, "expected an option of Moses after --, found 'moses.ini'"),
+        (["-config", "none.ini", *LIST], OURS, "none.ini: cannot be read"),
+        ([*ALL, *LIST[:2]], OURS, "expected -n-best-list FILE SIZE [distinct]"),
+        ([*ALL, *LIST], [*OURS, "--weight", "more=1"], "found one of 'more'; there are: TM0, LM0"),
+        ([*ALL, *LIST], MORE, "give --weight more=1 --weight used=0.25"),
+        ([*ALL, *LIST], [*OURS, "--weight", "LM0=1"], "Moses has a feature of this name"),
+        ([*ALL, *LIST], [*OURS[:2], "--no-docs", "nothing"], "'nothing' is not one of"),
+        ([*CONFIG, "-unheard-of", *LIST], OURS, "Unrecognised parameter"),
+        ([*CONFIG, "-input-file", "short", *LIST], OURS, "give the --docs of this input"),
     ],
     ids=["config", "word", "file", "size", "name", "order", "twice", "rerank", "moses", "docs"],
 )
 def test_a_fault_is_a_message_and_no_list(
-    words: list[str],
-    ours: list[str],
-    message: str,
-    decoder: ModuleType,
-    capfd: pytest.CaptureFixture[str],
+    words: list[str], ours: list[str], message: str, moses: Moses
 ) -> None:
-    write("short", read("source")[:-1])
-    given = words if "-n-best-list" in words else [*words, "-n-best-list", "list", "100"]
-    assert called(decoder, *(given if words else []), ours=ours) != 0
-    out, err = capfd.readouterr()
+    moses.world.write("short", moses.world.lines("source")[:-1])
+    code, out, err = moses.run(*words, ours=ours)
+    assert code != 0
     assert message in err
     assert "Traceback" not in err
-    assert out == ""
-    assert not Path("list").exists()
-
-
-def test_options_that_the_decoder_itself_gives_are_refused(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
+    assert out == []
+    assert "list" not in moses.world.files()
     with pytest.raises(SystemExit):
-        called(decoder, *CONFIG, ours=[*OURS, "--kbest=list"])
-    assert "decoder.py itself gives this option" in capfd.readouterr().err
+        moses.run(*ALL, ours=[*OURS, "--kbest=list"])
+    assert "decoder.py itself gives this option" in moses.capture.readouterr().err
 
 
-def extracted(kbest: str, run: int) -> None:
+def extracted(world: World, kbest: str, run: int) -> None:
     """run<i>.features.dat and run<i>.scores.dat of a list, as extractor writes them."""
     lists: dict[str, list[list[str]]] = {}
-    for line in read(kbest):
+    for line in world.lines(kbest):
         fields = [field.strip() for field in line.split("|||")]
         lists.setdefault(fields[0], []).append(fields)
-    references = read("ref")
-    features, scores = [], []
+    features, scores, references = list[str](), list[str](), world.lines("ref")
     for sentence, rows in lists.items():
         columns = [re.sub(r"\S+_\S+= \S+", "", row[2]).split() for row in rows]
         names = order("||||||" + " ".join(columns[0]))
@@ -283,61 +225,60 @@ def extracted(kbest: str, run: int) -> None:
         features.append("FEATURES_TXT_END_0")
         scores.append(f"SCORES_TXT_BEGIN_0 {head} 9 BLEU")
         for row in rows:
-            words, target = row[1].split(), references[int(sentence)].split()
+            both = row[1].split(), references[int(sentence)].split()
             counts = []
             for n in range(1, 5):
                 own, right = (
-                    Counter(tuple(x[i : i + n]) for i in range(len(x) - n + 1))
-                    for x in (words, target)
+                    Counter(tuple(x[i : i + n]) for i in range(len(x) - n + 1)) for x in both
                 )
                 counts += [(own & right).total(), own.total()]
-            scores.append(" ".join(map(str, [*counts, len(target)])) + " ")
+            scores.append(" ".join(map(str, [*counts, len(both[1])])) + " ")
         scores.append("SCORES_TXT_END_0")
-    write(f"run{run}.features.dat", features)
-    write(f"run{run}.scores.dat", scores)
+    world.write(f"run{run}.features.dat", features)
+    world.write(f"run{run}.scores.dat", scores)
 
 
-def test_the_loop_of_mert_moses_tunes_our_feature(
-    decoder: ModuleType, capfd: pytest.CaptureFixture[str]
-) -> None:
-    features = featlist(shown(decoder, capfd, "-config", "moses.ini"))
+def test_the_loop_of_mert_moses_tunes_our_feature(moses: Moses) -> None:
+    world = moses.world
+    features = featlist(moses.lines(*CONFIG, "-show-weights"))
     names = [name for name, _ in features]
     values = [weight if name != "used" else 0.0 for name, weight in features]
-    found = []
-    files: list[str] = []
+    found, files = list[float](), list[str]()
     for step in range(1, 4):
         norm = sum(map(abs, values))
         values = [value / norm for value in values]
         parts = [
-            f"{name}= "
-            + " ".join(f"{v:.6f}" for n, v in zip(names, values, strict=True) if n == name)
+            " ".join(
+                [f"{name}=", *(f"{v:.6f}" for n, v in zip(names, values, strict=True) if n == name)]
+            )
             for name in reversed(dict.fromkeys(names))
         ]
-        lists = ["-n-best-list", f"run{step}.best100.out", "100", "distinct"]
-        out = decoded(decoder, capfd, "-weight-overwrite", " ".join(parts), *lists)
-        found.append(sacrebleu.corpus_bleu(out, [read("ref")], tokenize="none").score)
-        assert order(read(f"run{step}.best100.out")[0]) == names
-        extracted(f"run{step}.best100.out", step)
+        kbest = f"run{step}.best100.out"
+        lists = ["-n-best-list", kbest, "100", "distinct"]
+        out = moses.lines(*ALL, "-weight-overwrite", " ".join(parts), *lists)
+        found.append(sacrebleu.corpus_bleu(out, [world.lines("ref")], tokenize="none").score)
+        assert order(world.lines(kbest)[0]) == names
+        extracted(world, kbest, step)
         files += ["--features", f"run{step}.features.dat", "--scores", f"run{step}.scores.dat"]
-        box = [" ".join(map(repr, values)), " ".join("0" for _ in values)]
-        write("init.opt", [*box, " ".join("1" for _ in values)])
-        tune = ["tune-moses", *files, "--init", "init.opt", "--base", "moses.ini", "--quiet"]
-        assert run([*tune, "--select", "none", "--out", "tuned.ini"]) == 0
-        tuned = featlist(read("tuned.ini"))
-        values = [value for name, value in tuned if name in names]
-        assert [name for name, _ in tuned if name in names] == names
+        box: list[list[float]] = [values, [0] * len(values), [1] * len(values)]
+        world.write("init.opt", [" ".join(map(repr, own)) for own in box])
+        tune = "tune-moses --init init.opt --base moses.ini --select none --out tuned.ini"
+        world.ok(tune, *files)
+        tuned = [(n, value) for n, value in featlist(world.lines("tuned.ini")) if n in names]
+        values = [value for _, value in tuned]
+        assert [name for name, _ in tuned] == names
     assert dict(features)["used"] == 0.25
     assert values[-1] > 0.05
     assert found[-1] > found[0] + 5
-    assert read("tuned.ini")[-1].startswith("used= ")
+    assert world.lines("tuned.ini")[-1].startswith("used= ")
 
 
 @pytest.mark.slow
-def test_the_recipe_tunes_and_reranks_the_embedded_example(folder: Path) -> None:
-    command = [sys.executable, str(RECIPE / "run.py"), "--work", str(folder / "w")]
-    environment = {**os.environ, "PYTHONPATH": str(RECIPE.parents[1])}
+def test_the_recipe_tunes_and_reranks_the_embedded_example(world: World) -> None:
+    command = [sys.executable, str(RECIPE / "run.py"), "--work", "w", "--iterations", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [*command, "--iterations", "1"], env=environment, stdout=subprocess.PIPE, check=True
+        command, cwd=world.folder, env=environment, stdout=subprocess.PIPE, check=True
     )
     table = [line.split(" | ") for line in done.stdout.decode().splitlines() if "BLEU" not in line]
     scores = {row[0]: float(row[1].rstrip(" |")) for row in table if row[0].startswith("| t")}

@@ -1,27 +1,58 @@
-"""`rerank` in place of scripts/nbest-rescore: same list, same ini, same totals and choices.
+"""`rerank` in place of scripts/nbest-rescore of Moses: the same totals and choices.
 
-The truth is `support.nbest_rescore`, written from a description of the scripts.
+The truth is written from a description of the scripts. rescore.py: column 4 is the sum of weights ·
+features, by the first section [weight], a line for each label; unknown labels and sparse features
+are KeyErrors; the order of lines stays. topbest.py: of the lines of one id in a row the first with
+the largest column 4.
 """
 
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from support.files import read, write
-from support.nbest_rescore import rescored, topbest, weights_of
-
-from rerank.cli import run
+from support.world import World
 
 # powers of 2: totals that are equal are equal floats, in whatever order they are summed
 INI = "# rescored\n\n[weight]\nTM0= 0.25 -0.125\nLM0= 0.5\nWordPenalty0= -0.125\n"
-DECODE = ["decode", "--kbest", "list", "--no-docs", "each", "--quiet"]
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def weights_of(ini: str) -> dict[str, list[float]]:
+    """Weights of a rescore.ini, by label with its `=`."""
+    lines = ini.partition("[weight]\n")[2].partition("\n[")[0].split("\n")
+    rows = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return {label: [float(value) for value in values] for label, *values in rows}
+
+
+def rescored(lines: Sequence[str], ini: str) -> list[str]:
+    """The lines with new totals."""
+    weights, found = weights_of(ini), []
+    for line in lines:
+        fields = [field.strip() for field in line.split("|||")]
+        left: list[float] = []
+        total = 0.0
+        for token in fields[2].split():
+            if token.endswith("="):
+                assert not left, "a label has too few values"
+                left = [*weights[token]]
+            else:
+                total += left.pop(0) * float(token)
+        fields[3:4] = [repr(total)]
+        found.append(" ||| ".join(fields))
+    return found
+
+
+def topbest(lines: Sequence[str]) -> Iterator[str]:
+    """The chosen hypotheses: one for each run of lines with the same id."""
+    last: str | None = None
+    chosen, largest = "", 0.0
+    for line in lines:
+        number, text, _, score, *_ = (field.strip() for field in line.split("|||"))
+        if number != last or float(score) > largest:
+            if last is not None and number != last:
+                yield chosen
+            last, chosen, largest = number, text, float(score)
+    if last is not None:
+        yield chosen
 
 
 def lists(sentences: int = 12, k: int = 8, *, seed: int = 3) -> list[str]:
@@ -41,110 +72,61 @@ def totals(lines: list[str]) -> list[float]:
     return [float(line.split("|||")[3]) for line in lines]
 
 
-def decode(ini: str, *more: str) -> tuple[list[str], list[str]]:
+def decode(world: World, ini: str, docs: str = "each") -> tuple[list[str], list[str]]:
     """Rescored list and choices of `rerank decode`."""
-    Path("rescore.ini").write_text(ini, encoding="utf-8")
-    out = ["--weights", "rescore.ini", "--out", "out", "--kbest-out", "rescored"]
-    assert run([*DECODE, *out, *more]) == 0
-    return read("rescored"), read("out")
+    world.write("rescore.ini", ini)
+    command = f"decode --kbest list --no-docs {docs} --weights rescore.ini --kbest-out rescored"
+    chosen = world.ok(command).lines
+    return world.lines("rescored"), chosen
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_totals_and_choices_are_those_of_the_scripts_ties_included(seed: int) -> None:
+def test_totals_and_choices_are_those_of_the_scripts_ties_included(seed: int, world: World) -> None:
     lines = lists(seed=seed)
-    write("list", lines)
+    world.write("list", lines)
     theirs = rescored(lines, INI)
     equal = [totals(theirs[t : t + 8]) for t in range(0, len(theirs), 8)]
     assert any(one.count(max(one)) > 1 for one in equal)  # lists whose best candidates tie
-    ours, chosen = decode(INI)
+    ours, chosen = decode(world, INI)
     np.testing.assert_allclose(totals(ours), totals(theirs), rtol=1e-8, atol=1e-12)  # nine digits
-    assert chosen == list(topbest(theirs))
-
-
-def test_the_scripts_choose_the_same_from_our_rescored_list() -> None:
-    write("list", lists())
-    ours, chosen = decode(INI)
-    assert list(topbest(ours)) == chosen
-
-
-def test_only_the_total_changes_where_the_scripts_strip_all_columns() -> None:
-    lines = lists(2)
-    write("list", lines)
-    ours, _ = decode(INI)
-    for before, after, theirs in zip(lines, ours, rescored(lines, INI), strict=True):
+    assert chosen == [*topbest(theirs)] == [*topbest(ours)]
+    for before, after in zip(lines, ours, strict=True):  # only the total changes
         old, new = before.split("|||"), after.split("|||")
         assert [*new[:3], *new[4:]] == [*old[:3], *old[4:]]
-        stripped = [field.strip() for field in new]
-        assert [x for n, x in enumerate(stripped) if n != 3] == [
-            x for n, x in enumerate(theirs.split(" ||| ")) if n != 3
-        ]
-
-
-def test_tuned_weights_are_a_rescore_ini_of_l1_norm_1_that_the_scripts_read() -> None:
-    lines = lists()
-    write("list", lines)
-    write("ref", [line.split("|||")[1].strip() for line in lines[3::8]])
-    tune = ["tune-mert", "--kbest", "list", "--no-docs", "each", "--ref", "ref", "--quiet"]
-    assert run([*tune, "--select", "none", "--out", "tuned.ini"]) == 0
-    ini = Path("tuned.ini").read_text(encoding="utf-8")
-    weights = weights_of(ini)
-    assert list(weights) == ["TM0=", "LM0=", "WordPenalty0="]
-    norm = sum(abs(value) for values in weights.values() for value in values)
-    assert norm == pytest.approx(1, abs=1e-12)
-    theirs = rescored(lines, ini)
-    ours, chosen = decode(ini)
-    np.testing.assert_allclose(totals(ours), totals(theirs), rtol=1e-8, atol=1e-9)
-    assert chosen == list(topbest(theirs))
-
-
-def test_a_positive_factor_of_all_weights_changes_no_choice() -> None:
-    write("list", lists())
     eightfold = INI.replace("-0.125", "-1").replace("0.25", "2").replace("0.5", "4")
-    ours, chosen = decode(INI)
-    more, same = decode(eightfold)
+    more, same = decode(world, eightfold)
     assert chosen == same
     np.testing.assert_allclose(totals(more), 8 * np.array(totals(ours)), rtol=1e-8)
 
 
-def test_interleaved_ids_are_one_list_each_where_topbest_begins_a_new_one() -> None:
-    lines = lists(2, 2)
-    lines = [lines[0], lines[2], lines[1], lines[3]]
-    write("list", lines)
-    assert len(list(topbest(rescored(lines, INI)))) == 4
-    grouped = list(topbest(rescored(sorted(lines, key=lambda line: int(line[0])), INI)))
-    _, chosen = decode(INI, "--no-docs", "one")
-    assert chosen == grouped
-    assert len(chosen) == 2
+def test_tuned_weights_are_a_rescore_ini_of_l1_norm_1_that_the_scripts_read(world: World) -> None:
+    lines = lists()
+    world.write("list", lines)
+    world.write("ref", [line.split("|||")[1].strip() for line in lines[3::8]])
+    tune = "tune-mert --kbest list --no-docs each --ref ref --select none --out tuned.ini"
+    world.ok(tune)
+    ini = world.text("tuned.ini")
+    weights = weights_of(ini)
+    assert [*weights] == ["TM0=", "LM0=", "WordPenalty0="]
+    assert sum(abs(x) for own in weights.values() for x in own) == pytest.approx(1, abs=1e-12)
+    theirs = rescored(lines, ini)
+    ours, chosen = decode(world, ini)
+    np.testing.assert_allclose(totals(ours), totals(theirs), rtol=1e-8, atol=1e-9)
+    assert chosen == [*topbest(theirs)]
 
 
-def test_sparse_features_count_where_the_scripts_refuse_them() -> None:
-    lines = [
-        "0 ||| a b ||| LM0= -1 ||| 0",
-        "0 ||| b a ||| LM0= -1 tag_first= 2 ||| 0",
-    ]
-    ini = "[weight]\nLM0= 1\ntag_first= 0.25\n"
-    write("list", lines)
-    with pytest.raises((KeyError, IndexError)):
-        rescored(lines, ini.replace("tag_first= 0.25\n", ""))
-    ours, chosen = decode(ini)
-    assert totals(ours) == [-1, -0.5]
-    assert chosen == ["b a"]
+def test_interleaved_ids_are_one_list_each_where_topbest_begins_a_new_one(world: World) -> None:
+    a, b, c, d = lists(2, 2)
+    world.write("list", [a, c, b, d])
+    assert len([*topbest(rescored([a, c, b, d], INI))]) == 4
+    _, chosen = decode(world, INI, "one")
+    assert chosen == [*topbest(rescored([a, b, c, d], INI))]
 
 
-@pytest.mark.parametrize(
-    ("ini", "message"),
-    [
-        ("[weight]\nLM0= 1\n", "expected a weight for every feature of the list"),
-        (INI + "Other0= 1\n", "expected weights of the list's features, found one of 'Other0'"),
-        (INI.replace("0.25 -0.125", "0.25"), "expected 2 weights for 'TM0'"),
-    ],
-    ids=["missing", "unknown", "too-few"],
-)
-def test_weights_that_do_not_fit_the_list_are_refused(
-    ini: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write("list", lists(2))
-    Path("rescore.ini").write_text(ini, encoding="utf-8")
-    assert run([*DECODE, "--weights", "rescore.ini", "--out", "out"]) == 3
-    assert message in capsys.readouterr().err
-    assert not Path("out").exists()
+def test_sparse_features_count_where_the_scripts_refuse_them(world: World) -> None:
+    lines = ["0 ||| a b ||| LM0= -1 ||| 0", "0 ||| b a ||| LM0= -1 tag_first= 2 ||| 0"]
+    world.write("list", lines)
+    with pytest.raises(KeyError):
+        rescored(lines, "[weight]\nLM0= 1\n")
+    ours, chosen = decode(world, "[weight]\nLM0= 1\ntag_first= 0.25\n")
+    assert (totals(ours), chosen) == ([-1, -0.5], ["b a"])

@@ -1,0 +1,374 @@
+"""`rerank evaluate`: comparisons, classes of words, roles, and what is changed before scoring.
+
+Scores, intervals and tests have their origins in `tests/golden`; here is what its world has not.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import unicodedata
+from collections import Counter
+from io import StringIO
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+from support.world import EVALUATE, World
+
+import rerank
+
+TRUTH: dict[str, Any] = {"bleu": BLEU(tokenize="none"), "chrf": CHRF(), "ter": TER()}
+
+
+def drafts(n: int, n_texts: int, seed: int = 1) -> list[list[str]]:
+    """Parallel texts that resemble each other: edits of n common lines, some of them empty."""
+    rng = random.Random(seed)
+    lines = [rng.choices("abcdef", k=rng.randint(0, 12)) for _ in range(n)]
+    return [
+        [" ".join(w if rng.random() < 0.8 else rng.choice("abcdef") for w in x) for x in lines]
+        for _ in range(n_texts)
+    ]
+
+
+def systems(world: World, command: str, *more: object) -> Any:
+    """The systems of an evaluation, as JSON."""
+    return world.ok(f"evaluate {command} --format json", *more).json["systems"]
+
+
+def write(world: World, n: int, *names: str, size: int = 3) -> str:
+    """Drawn texts of documents of some sentences, and the options that name them."""
+    for name, lines in zip(("ref", *names), drafts(n * size, 1 + len(names)), strict=True):
+        world.write(name, lines)
+    world.write("docs", [f"d{t // size}" for t in range(n * size)])
+    return "--docs docs --ref ref"
+
+
+@pytest.mark.parametrize("n_references", [2, 3])
+def test_scores_against_several_references_are_sacrebleus(world: World, n_references: int) -> None:
+    *references, base, ours = drafts(12, n_references + 2)
+    for name, lines in {"base": base, "ours": ours}.items():
+        world.write(name, lines)
+    given = " ".join(f"--ref {world.write(f'ref{i}', x)}" for i, x in enumerate(references))
+    found = systems(world, f"--no-docs one {given} --baseline base ours")
+    for system, lines in zip(found, (base, ours), strict=True):
+        for name, metric in TRUTH.items():
+            score = metric.corpus_score(lines, references).score
+            assert system["metrics"][name]["score"] == pytest.approx(score, rel=1e-12)
+            assert system["metrics"][name]["signature"] == str(metric.get_signature())
+
+
+def test_a_system_is_judged_alike_in_any_company_and_beside_itself_gains_nothing(
+    world: World,
+) -> None:
+    files = write(world, 25, "base", "other", "ours")
+    *_, alone = systems(world, f"{files} --baseline base ours")
+    _, same, _, beside = systems(world, f"{files} --baseline base base other ours")
+    assert alone == beside
+    assert (same["difference"], same["difference_interval"]) == (0, [0, 0])
+    assert same["p_values"] == {"sign_flip": 1, "bootstrap": 1, "sign_test": 1}
+    assert same["documents"]["equal"] == 25
+    again, other = (systems(world, f"{files} --baseline base ours --seed {s}") for s in (1, 2))
+    assert again[1] == alone != other[1]
+    text = world.ok(f"evaluate {files} --baseline base ours").out
+    assert "sign-flip test over documents, 10,000 random patterns" in text
+
+
+def test_a_document_is_better_only_if_strictly_better(world: World) -> None:
+    world.write("ref", ["a b c d e", "f g h i j", "k l m n o", "p q r s t"])
+    world.write("base", ["a b c d x", "f g h i x", "k l m n x", "p q r s x"])
+    world.write("ours", ["a b c d e", "f g h i y", "k l m x x", "p q r s x"])
+    _, ours = systems(world, "--no-docs each --ref ref --baseline base ours")
+    counts = ours["documents"]
+    assert [counts[name] for name in ("better", "equal", "worse")] == [1, 2, 1]
+    assert counts["increase_ratio"] == 0.25
+
+
+def test_one_document_has_no_interval_and_few_have_no_p(world: World) -> None:
+    files = write(world, 1, "base", "ours")
+    base, ours = systems(world, f"{files} --baseline base ours")
+    assert base["interval"] is None
+    assert ours["difference_interval"] is None
+    assert ours["p_values"] == {"sign_flip": None, "bootstrap": None, "sign_test": 1}
+    text = world.ok(f"evaluate {files} --baseline base ours").out
+    assert "p: not computed for fewer than 10 documents" in text
+    assert "bootstrap" not in text
+    each = systems(world, "--no-docs each --ref ref --baseline base ours")
+    assert each[1]["p_values"]["bootstrap"] is None
+    assert each[1]["interval"] is not None
+
+
+def test_the_oracle_is_that_of_the_list_as_the_options_read_it(world: World) -> None:
+    lines = (world.text("dev.kbest")).replace("||| LM0= ", "||| LM0= -inf X0= ").splitlines()
+    world.write("one.kbest", [f"{int(line[0]) + 1}{line[1:]}" for line in lines])
+    read = "--kbest one.kbest --first-id 1 --clip-inf 9"
+    whole = world.ok(f"{EVALUATE} {read} --format json").json
+    first = world.ok(f"{EVALUATE} {read} --top 1 --format json").json
+    assert first["oracle"] == first["anti_oracle"]
+    assert first["oracle"]["bleu"] == first["systems"][0]["bleu"]  # base.txt has the first ones
+    assert whole["oracle"] != whole["anti_oracle"]
+
+
+def test_texts_are_truecased_before_and_get_capitals_where_they_are_detokenised(
+    world: World,
+) -> None:
+    text = "The lamp is lit ."
+    world.write("ref", [text] * 4)
+    world.write("ours", [text.lower()] * 4)
+    world.write("truecase", ["the (1/1)", "lamp (1/1)", "is (1/1)", "lit (1/1)"])
+
+    def bleu(options: str) -> list[float]:
+        (found,) = systems(world, f"--no-docs one --ref ref --baseline ours {options}", "ours")[1:]
+        readable = found["detokenised"].get("bleu", {})
+        return [found["bleu"], *([readable["score"]] if readable else [])]
+
+    apart = TRUTH["bleu"].corpus_score([text.lower()] * 4, [[text] * 4]).score
+    assert bleu("") == [apart]
+    assert bleu("--truecase truecase") == pytest.approx([100])
+    assert bleu("--detokenize en")[1] < 99
+    assert bleu("--detokenize en --detruecase") == pytest.approx([apart, 100])
+
+
+def test_texts_are_put_into_one_normal_form_where_that_is_asked_for(world: World) -> None:
+    world.write("ref", ["le café est fermé"] * 4)
+    world.write("ours", [unicodedata.normalize("NFD", "le café est fermé")] * 4)
+    command = "--no-docs one --ref ref --baseline ours ours"
+    assert systems(world, command)[1]["bleu"] < 50
+    assert systems(world, f"{command} --normalize nfc")[1]["bleu"] == pytest.approx(100)
+
+
+def test_documents_whose_lines_stand_apart_are_scored_as_if_they_stood_together(
+    world: World,
+) -> None:
+    write(world, 12, "base", "ours", size=2)
+    texts = {name: world.lines(name) for name in ("docs", "ref", "base", "ours")}
+    numbers = {name: [t % step / 4 for t in range(24)] for name, step in (("base", 3), ("ours", 5))}
+    order = [*range(0, 24, 2), *range(1, 24, 2)]
+    scores = "--scores qe=base:base.qe --scores qe=ours:ours.qe"
+    found = []
+    for own in (range(24), order):
+        for name, lines in texts.items():
+            world.write(name, [lines[t] for t in own])
+        for name, values in numbers.items():
+            world.write(f"{name}.qe", [values[t] for t in own])
+        given = f"--docs docs --ref ref --baseline base ours {scores} --allow-interleaved"
+        found.append(systems(world, given))
+        for system in found[-1]:
+            del system["scores"]["qe"]["signature"]  # the digest of the file
+    assert found[0] == found[1]
+
+
+def test_scores_alone_are_a_line_for_each_system_but_the_baseline(world: World) -> None:
+    reference, ours = world.lines("dev.ref"), world.lines("hyp.txt")
+    expected = [TRUTH[name].corpus_score(ours, [reference]).score for name in ("bleu", "chrf")]
+    printed = world.ok(f"{EVALUATE} base.txt -m chrf -b -w 4").lines
+    assert printed[0] == "\t".join(f"{score:.4f}" for score in expected)
+    assert len(printed) == 2
+    assert world.ok(f"{EVALUATE} -m chrf -b").lines == ["\t".join(f"{x:.2f}" for x in expected)]
+
+
+def test_tables_of_documents_and_of_tests_stand_beside_the_others(world: World) -> None:
+    files = write(world, 12, "base", "ours")
+    plain = world.ok(f"evaluate {files} --baseline base ours").out
+    documents, rest = world.ok(f"evaluate {files} --baseline base ours --per-document").out.split(
+        "\n\n", 1
+    )
+    assert rest == plain
+    found = world.ok(f"evaluate {files} --baseline base ours --format json").json
+    for line, one in zip(documents.splitlines()[2:], found["documents"], strict=True):
+        first, other = one["bleu"]
+        expected = [one["id"], "3", f"{first:.2f}", f"{other:.2f}", f"{other - first:+.2f}"]
+        assert line.split() == expected
+    text = world.ok(f"evaluate {files} --baseline base ours --tests").out
+    for name, score in found["systems"][1]["metrics"].items():
+        p = score["p_values"]
+        cells = [f"{p[test]:.4f}" for test in ("sign_flip", "bootstrap", "sign_test")]
+        shown = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}[name]
+        row = [shown, "ours", f"{score['difference']:+.2f}", *cells]
+        assert row in [line.split() for line in text.splitlines()]
+    assert "it is exact randomisation, which swaps the outputs of documents" in text
+
+
+def test_systems_are_columns_where_rows_are_too_wide(world: World) -> None:
+    texts = [[x] for x in drafts(36, 3)]
+    reference, base, ours = ([lines[0][d : d + 3] for d in range(0, 36, 3)] for lines in texts)
+    found = rerank.evaluate({"base": base, "ours": ours}, reference)
+    rows, columns = (found.to_text(width).partition("\n\n")[0] for width in (200, 70))
+    assert rows == found.to_text().partition("\n\n")[0]
+    widest = max(map(len, rows.splitlines()))
+    assert widest > 70 >= max(map(len, columns.splitlines()))
+    fitted, narrow = (found.to_text(width).partition("\n\n")[0] for width in (widest, widest - 1))
+    assert fitted == rows != narrow
+    words = {word for word in rows.split() if not word.startswith("--")}
+    assert words - {"better/equal/", "worse"} <= {*columns.split()}
+    assert "first column" in found.to_text(70)
+    alone = rerank.evaluate({"base": base}, reference)
+    for text in (alone.to_text(), alone.to_markdown()):
+        assert "increase" not in text
+        assert "p: " not in text
+    with pytest.raises(ValueError, match="a text for each sentence"):
+        rerank.evaluate({"base": base[1:]}, reference)
+
+
+def test_names_of_systems_may_hold_colons_tabs_and_bars(world: World) -> None:
+    names = ("base", "base:ours", "a|b\tc")
+    for name, first in zip(names, (0.5, 1, 0), strict=True):
+        world.write(name, world.content("hyp.txt"))
+        world.write(f"{name}.qe", [f" {first}\t", "+5e-1", 0, 0.5, "", " "])
+    given = [f"--scores=qe={name}:{name}.qe" for name in names]
+    files = ["--docs", "dev.docs", "--ref", "dev.ref", "--baseline", *names, "base"]
+    command = ["evaluate", *files, *given, "--format"]
+    found = world.ok(command, "json").json["systems"]
+    assert [one["scores"]["qe"]["score"] for one in found] == [0.375, 0.5, 0.25, 0.375]
+    header, *rows = (line.split("\t") for line in world.ok(command, "tsv").lines)
+    assert [len(row) for row in rows] == [len(header)] * 4
+    assert r"a\|b" in world.ok(command, "markdown").out
+
+
+# Classes of words
+
+
+def classes(world: World, hypotheses: list[str], references: list[str], options: str) -> Any:
+    """Classes of words of one-sentence texts, each of them a system, against one or more."""
+    files = [f"s{i}" for i, _ in enumerate(hypotheses)]
+    for name, text in zip(files, hypotheses, strict=True):
+        world.write(name, [text])
+    given = [f"--ref={world.write(f'r{i}', [text])}" for i, text in enumerate(references)]
+    command = ["evaluate", "--no-docs", "one", *given, "--baseline", *files, *options.split()]
+    return [one["word_classes"] for one in world.ok(command, "--format", "json").json["systems"]]
+
+
+NAMES = {
+    "Anna saw Ben and I left .": ["Ben"],
+    "he left . Then Carla came": ["Carla"],
+    'he said , " Come , Dora ! "': ["Dora"],
+    "- Yes . - Good , Emil": ["Emil"],
+    "WHAT DID HE SAY": [],
+    "the NATO and the EU": ["NATO", "EU"],
+    "3 Swiss and Österreich": ["Swiss", "Österreich"],
+    "nobody here": [],
+    "": [],
+}
+
+
+def test_names_have_a_capital_inside_a_sentence(world: World) -> None:
+    every = " ".join(f"a {name}" for names in NAMES.values() for name in names)
+    found = classes(world, [*NAMES], [every], "--word-classes")
+    for one, names in zip(found, NAMES.values(), strict=True):
+        # a match shows that they are the names, not only as many
+        precision = None if not names else 100
+        assert (one["names"]["words"], one["names"]["precision"]) == (len(names), precision)
+
+
+def test_counts_of_listed_words_are_clipped_and_the_best_reference_counts(world: World) -> None:
+    """By definition, of drawn texts; with one reference, matches are sacrebleu's unigrams'."""
+    rng = random.Random(3)
+    draw = [
+        " ".join(rng.choices(["a", "e", "b", "A", "&apos;m"], k=rng.randrange(7))) for _ in "x" * 43
+    ]
+    world.write("list", ["a", "E", "'m"])
+    *hypotheses, one, two, three = draw
+
+    def row(text: str, reference: str) -> tuple[int, int, int]:
+        ours, theirs = (
+            Counter(w for w in x.lower().replace("&apos;", "'").split() if w in ("a", "e", "'m"))
+            for x in (text, reference)
+        )
+        return (ours & theirs).total(), ours.total(), theirs.total()
+
+    def f1(counts: tuple[int, int, int]) -> float:
+        matches, *both = counts
+        return 2 * matches / sum(both) if any(both) else 1.0
+
+    for references in ([one], [one, two, three], [three, two]):
+        found = classes(world, hypotheses, references, "--word-list own=list")
+        for text, own in zip(hypotheses, found, strict=True):
+            matches, words, others = max((row(text, r) for r in references), key=f1)
+            assert (own["own"]["words"], own["own"]["reference_words"]) == (words, others)
+            assert own["own"]["f1"]["score"] == pytest.approx(
+                200 * matches / max(words + others, 1)
+            )
+            share = {"precision": words, "recall": others}
+            for name, n in share.items():
+                assert own["own"][name] == (pytest.approx(100 * matches / n) if n else None)
+    lower = [x.lower() for x in hypotheses if "&" not in x and "b" not in x]
+    plain = one.lower().replace("b", "").replace("&apos;m", "")
+    found = classes(world, lower, [plain], "--word-list own=list")
+    for text, own in zip(lower, found, strict=True):
+        truth = TRUTH["bleu"].corpus_score([text], [[plain]])
+        f = 200 * truth.counts[0] / max(truth.totals[0] + truth.ref_len, 1)
+        assert own["own"]["f1"]["score"] == pytest.approx(f)
+
+
+def test_content_words_are_divided_by_frequency_and_lists_stand_in_for_the_english_ones(
+    world: World,
+) -> None:
+    text = "The house , the Tree . sea 7 moon Ich he doch sah"
+    world.write("counts", ["house 4", "HOUSE\t5", "tree 10", "sea 1000", "&apos;s 5"])
+    _, found = classes(world, [text] * 2, [text], "--word-classes --word-frequencies counts")
+    counts = {name: one["words"] for name, one in found.items()}
+    assert counts == {
+        **{"pronouns": 1, "function": 2, "names": 2, "content": 7},
+        **{"content 0": 4, "content 1-9": 1, "content 10-99": 1, "content 1000+": 1},
+    }
+    world.write("ich", ["ich"])
+    world.write("doch", ["doch"])
+    lists = "--word-classes --word-list pronouns=ich --word-list links=doch"
+    _, found = classes(world, [text] * 2, [text], lists)
+    counts = {name: one["words"] for name, one in found.items()}
+    assert counts == {"pronouns": 1, "function": 2, "names": 1, "content": 7, "links": 1}
+    assert [*found][-1] == "links"
+
+
+def test_a_class_that_the_references_lack_is_left_out_by_name(world: World) -> None:
+    world.write("never", ["zebra"])
+    world.write("lit", ["lit"])
+    lists = "--word-list never=never --word-list lit=lit"
+    assert world.ok(f"{EVALUATE} {lists} --format json").json["absent_word_classes"] == ["never"]
+    text = world.ok(f"{EVALUATE} {lists}").out
+    assert "\nwithout a word in the references, and left out: never\n" in text
+    rows = [line.split() for line in text.splitlines() if line.startswith("lit ")]
+    assert rows[0][:6] == ["lit", "base.txt", "1/1", "100.00", "100.00", "100.00"]
+    assert rows[1][:5] == ["lit", "hyp.txt", "0/1", "0.00", "0.00"]  # without precision
+
+
+# Roles of metrics
+
+
+def test_the_objective_of_the_weights_says_which_metrics_were_optimised(world: World) -> None:
+    write(world, 4, "base", "ours")
+    world.write("list", ["a"])
+    for name in ("base", "ours"):
+        world.write(f"{name}.comet", range(12))
+    objective = "0.5 corpus chrF2 + 2 corpus comet − 5 |length ratio − 0.980|"
+    made = {"objective": objective, "mbr": {"objective": "corpus TER"}}
+    world.weights("w.json", {"LM0": 1}, provenance=made)
+    command = (
+        "evaluate --docs docs --ref ref --baseline base ours --weights w.json --word-list a=list "
+        "--scores comet=base:base.comet --scores comet=ours:ours.comet --detokenize en"
+    )
+    found = world.ok(f"{command} --format json").json
+    assert found["objective"] == f"{objective} and corpus TER"
+    tuned = {"bleu": "held out", **dict.fromkeys(("chrf", "ter", "comet"), "optimised")}
+    for system in found["systems"]:
+        scores = {**system["metrics"], **system["scores"]}
+        assert {name: one["role"] for name, one in scores.items()} == tuned
+        assert {name: one["role"] for name, one in system["detokenised"].items()} == {
+            name: tuned[name] for name in TRUTH
+        }
+        assert system["word_classes"]["a"]["f1"]["role"] == "held out"
+    text = world.ok(f"{command} --tests").out
+    first, second, third = (block.splitlines()[:2] for block in text.split("\n\n")[:3])
+    assert (first[0].split()[1], first[1].split()[:2]) == ("BLEU", ["(held", "out)"])
+    assert second[1].split()[0] == "(optimised)"
+    assert third[1].split()[:3] == ["(held", "out)", "(BLEU)"]
+    assert f"\noptimised: in the objective of tuning, {objective} and corpus TER; held out" in text
+    assert "\nchrF2 (optimised)  ours" in text
+    assert world.ok(f"{command} --format markdown").lines[0].count("(held out)") == 1
+    rows = [*csv.DictReader(StringIO(world.ok(f"{command} --format tsv").out), delimiter="\t")]
+    assert [rows[1][f"{name}_role"] for name in ("bleu", "chrf")] == ["held out", "optimised"]
+    world.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus BLEU"})
+    (_, ours) = world.ok(f"{command} --format json").json["systems"]
+    assert ours["metrics"]["bleu"]["role"] == "optimised"

@@ -1,0 +1,172 @@
+"""`rerank explain` of traces written by hand, and `decode --explain`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.world import World
+
+LM = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 4.0, "lmoov": -0.5}
+LISTS = "--kbest dev.kbest --docs dev.docs --weights lm.json --device cpu --threads 1"
+
+
+def choice(
+    document: str, sentence: int, chosen: str, first: str, alone: str | None = None, **added: float
+) -> dict[str, Any]:
+    """A line of a trace; alone: the text without context, that of the first if not given."""
+    text = first if alone is None else alone
+    return {
+        **{"document": document, "sentence": sentence, "source": "das", "chosen": 1, "first": 0},
+        "texts": {"chosen": chosen, "first": first, "runner_up": "it is not"},
+        **{"weighted": {}, "over_first": {"lm": None, **added}},
+        "over_runner_up": {"lm": 0.5, "LM0": -0.25},
+        **{"margin": 0.25, "alone": {"chosen": 0, "text": text, "lead": 0.25}},
+    }
+
+
+CHOICES = [
+    choice("a", 0, "it is lit", "it was lit", lm=0.5, LM0=-0.25),
+    choice("a", 1, "it is", "it is", lm=0.0, LM0=0.0),
+    choice("b", 0, "she is", "she was", lm=0.25, LM0=1.0),
+    choice("b", 2, "no lamp", "lamp", LM0=0.5),
+]
+
+
+@pytest.fixture
+def trace(world: World) -> World:
+    world.write("t", map(json.dumps, CHOICES))
+    return world
+
+
+def test_a_run_is_counted(trace: World) -> None:
+    """By hand: three of four texts changed, each of them another without context."""
+    found = trace.ok("explain t --format json").json
+    assert [found[name] for name in ("documents", "sentences", "changed", "by_context")] == [
+        2,
+        4,
+        3,
+        3,
+    ]
+    assert found["features"] == {
+        "LM0": {"added_most": 2, "mean": pytest.approx(1.25 / 3)},
+        "lm": {"added_most": 1, "mean": pytest.approx(0.75 / 3)},
+    }
+    assert found["words"] == [["was", "is", 2], ["", "no", 1]]
+    assert found["shown"] == []
+    text = trace.ok("explain t").out
+    assert text.startswith(
+        "2 documents, 4 sentences, 3 changed (75.0%); 3 would be another without context\n"
+    )
+    for row in ("LM0 2 66.7% +0.417", "lm 1 33.3% +0.250", "was is 2", "(nothing) no 1"):
+        assert row.split() in [line.split() for line in text.splitlines()]
+
+
+SHE = """\
+document b, sentence 0
+  source      das
+  first       she was
+  chosen      she [-was-] {+is+}
+  runner-up   [-she-] {+it+} is {+not+}   (-0.250)
+  no context  she [-is-] {+was+}   (+0.250 there)
+  why not the first:
+    total  +1.250
+    LM0    +1.000
+    lm     +0.250
+  why not the runner-up:
+    total  +0.250
+    lm     +0.500
+    LM0    -0.250
+"""
+
+
+def test_of_a_sentence_there_are_its_texts_with_changes_marked_and_what_features_add(
+    trace: World,
+) -> None:
+    assert trace.ok("explain t b:0").out == SHE
+    after = trace.ok("explain t a:1").out
+    assert "  before      it is lit\n  first       it is\n  chosen      the same\n" in after
+    assert "  no context  the same choice\n" in after
+    both = trace.ok("explain t b")
+    assert both.out.startswith("1 documents, 2 sentences, 2 changed (100.0%)")
+    assert SHE in both.out
+    assert "  before      she is\n  first       lamp\n" in both.out
+    assert [one["sentence"] for one in trace.ok("explain t b --format json").json["shown"]] == [
+        0,
+        2,
+    ]
+
+
+def test_without_scores_in_context_nothing_is_said_of_contexts(world: World) -> None:
+    one = choice("a", 0, "it", "it", lm=0.0)
+    one |= {
+        "source": None,
+        "margin": None,
+        "over_runner_up": None,
+        "alone": None,
+        "systems": ["A", "B"],
+    }
+    one["texts"] |= {"runner_up": None}
+    world.write("t", [json.dumps(one)])
+    assert world.ok("explain t --format json").json["by_context"] is None
+    assert world.ok("explain t a").out == ("1 documents, 1 sentences, 0 changed (0.0%)\n")
+    expected = (
+        "document a, sentence 0\n  first       it\n  chosen      the same\n  systems     A, B\n"
+    )
+    assert world.ok("explain t a:0").out == expected
+
+
+def test_a_place_is_a_document_before_it_is_a_sentence_of_one(world: World) -> None:
+    names = ["a", "b:7", "b"]
+    world.write(
+        "t", [json.dumps(choice(n, s, f"{n}", "x", LM0=1.0)) for n in names for s in (0, 12)]
+    )
+    for place, name, sentences in (
+        ("a", "a", [0, 12]),
+        ("b:7", "b:7", [0, 12]),
+        ("b:12", "b", [12]),
+        ("b:7:0", "b:7", [0]),
+    ):
+        shown = world.ok(f"explain t {place} --format json").json["shown"]
+        assert [(one["document"], one["sentence"]) for one in shown] == [
+            (name, s) for s in sentences
+        ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "marked"),
+    [
+        (
+            "the old lamp is lit",
+            "a very old lamp burns",
+            "[-the-] {+a very+} old lamp [-is lit-] {+burns+}",
+        ),
+        ("it is", "it", "it [-is-]"),
+        ("it", "it is", "it {+is+}"),
+        ("a b c", "c a b", "{+c+} a b [-c-]"),
+    ],
+)
+def test_changes_are_runs_of_words(world: World, before: str, after: str, marked: str) -> None:
+    world.write("t", [json.dumps(choice("a", 0, after, before, LM0=1.0))])
+    assert f"  chosen      {marked}\n" in world.ok("explain t a:0").out
+
+
+def test_decode_explains_a_sentence_as_explain_does_and_counts_are_those_of_the_output(
+    world: World, model_folders: Mapping[str, Path]
+) -> None:
+    world.draw()
+    world.weights("lm.json", LM)
+    command = f"decode {LISTS} --lm lm={model_folders['codclm']} --out out --trace t"
+    first = world.lines("out") if world.ok(f"{command} --top 1") else []
+    told = world.ok(f"{command} --explain x:1 --quiet").err
+    assert told == world.ok("explain t x:1").out
+    assert told.startswith("document x, sentence 1\n  before ")
+    assert told in world.ok(f"{command} --explain x:1").err
+    found = world.ok("explain t --format json").json
+    changed = [t for t, (a, b) in enumerate(zip(first, world.lines("out"), strict=True)) if a != b]
+    assert found["changed"] == len(changed) > 0
+    assert sum(one["added_most"] for one in found["features"].values()) == len(changed)
+    assert found["documents"] == 4  # the fifth has no candidates

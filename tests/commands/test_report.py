@@ -1,0 +1,328 @@
+"""`rerank report`: the page is well formed, safe against its texts, and has its parts.
+
+Its numbers have their origins in `tests/golden`. Traces are written by hand.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.util
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from support.world import World
+
+HOSTILE = (
+    "</script><script>window.PWNED = 1</script>",
+    '<img src=x onerror="window.PWNED = 1">',
+    "javascript:window.PWNED=1",
+    "{{7*7}}{% raw %}",
+    "]]><!--",
+    '" onmouseover="window.PWNED=1',
+    "evil\u202e\u200b\u00ad",
+    "x" * 10_000,
+)
+NAMES = [*HOSTILE[:6], *"ghijkl"]
+REPORT = "report --trace t --docs docs --ref ref"
+VOID = {"meta", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Elements, texts and scripts of a page; a fault for tags that do not match."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.raw: dict[str, str] = {}
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("script", "style"):
+            self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
+        else:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        """Attributes of the elements of a tag."""
+        return [attrs for name, attrs in self.tags if name == tag]
+
+
+def choice(document: str, sentence: int, first: str, chosen: str) -> str:
+    """A line of a trace."""
+    added = {f"<b>{document[:9]}</b>": 0.5, "LM0": -0.25}
+    texts = {"chosen": chosen, "first": first, "runner_up": None}
+    found = {"document": document, "sentence": sentence, "source": None, "chosen": 2, "first": 0}
+    found |= {"texts": texts, "weighted": {}, "over_first": added, "over_runner_up": None}
+    return json.dumps(
+        found | {"margin": 0.25, "alone": {"chosen": 0, "text": first, "lead": 0.125}}
+    )
+
+
+@pytest.fixture
+def traced(world: World) -> World:
+    """Twelve documents of two sentences with hostile names and texts; the second one changed."""
+    hostile = [HOSTILE[d % 8] for d in range(12)]
+    world.write("docs", [name for name in NAMES for _ in "ab"])
+    world.write("ref", [x for text in hostile for x in (f"{text} it is", "it is lit now here")])
+    lines = []
+    for name, text in zip(NAMES, hostile, strict=True):
+        lines.append(choice(name, 0, f"{text} it is", f"{text} it is"))
+        other = "it is lit now" if name in NAMES[::3] else f"{text} is lit now"
+        lines.append(choice(name, 1, "it is lit" if name != "l" else "it is lit now here", other))
+    world.write("t", lines)
+    return world
+
+
+def page(world: World, options: str = "") -> Page:
+    return Page(world.ok(f"{REPORT} {options}").out)
+
+
+def visible(text: str) -> str:
+    """Invisible characters of the hostile texts as code points."""
+    return re.sub("[\u202e\u200b\u00ad]", lambda found: f"‹U+{ord(found[0]):04X}›", text)
+
+
+def test_hostile_texts_stand_in_the_page_as_texts(traced: World) -> None:
+    found = page(traced, "--title '</title><script>PWNED</script>'")
+    text = "\0".join(found.texts)
+    for hostile in HOSTILE:
+        assert visible(hostile) in text
+    assert "49" not in "".join(one for one in found.texts if "7*7" in one)
+    assert len(found.of("script")) == 1
+    assert not found.of("img")
+    assert not any(name.startswith("on") for _, attrs in found.tags for name in attrs)
+    assert "</title><script>PWNED</script>" in found.text
+
+
+def test_the_policy_allows_the_style_and_the_script_of_the_page_alone(traced: World) -> None:
+    found = page(traced)
+    (policy,) = (attrs["content"] for attrs in found.of("meta") if attrs.get("http-equiv"))
+    assert policy is not None
+    for kind in ("script", "style"):
+        digest = base64.b64encode(hashlib.sha256(found.raw[kind].encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+
+
+def test_there_is_nothing_from_elsewhere_and_links_lead_to_ids(traced: World) -> None:
+    found = page(traced)
+    assert not {name for _, attrs in found.tags for name in attrs} & {
+        "style",
+        "target",
+        "src",
+        "action",
+    }
+    links = [str(attrs["href"]) for _, attrs in found.tags if "href" in attrs]
+    assert all(link.startswith(("#", "data:,")) for link in links)
+    assert "http" not in found.raw["style"] + found.raw["script"]
+    ids = [attrs["id"] for _, attrs in found.tags if "id" in attrs]
+    assert len(ids) == len({*ids})
+    labels = {attrs["aria-labelledby"] for _, attrs in found.tags if "aria-labelledby" in attrs}
+    assert labels | {link[1:] for link in links if link[0] == "#"} <= {*ids}
+    assert len(found.of("h1")) == 1
+
+
+def test_the_parts_of_the_page_say_what_the_json_says(traced: World) -> None:
+    found, numbers = page(traced), traced.ok(f"{REPORT} --format json").json
+    base, ours = numbers["evaluation"]["systems"]
+    minus = str.maketrans("-", "\N{MINUS SIGN}")
+    assert f"BLEU went from {base['bleu']:.2f} to {ours['bleu']:.2f}" in found.text
+    counts = ours["documents"]
+    assert f"{counts['better']} of 12 documents got better, {counts['worse']} worse" in found.text
+    for score in ours["metrics"].values():
+        assert f"{score['score']:.2f}" in found.text
+        assert score["signature"] in found.text
+    for one in numbers["documents"]:
+        assert f"{one['gain']:+.2f}".translate(minus) in found.text
+    explained = numbers["explanation"]
+    assert f"{explained['changed']} of 24 sentences changed" in found.text
+    assert f"{explained['by_context']} would be another one without context" in found.text
+    rows = [one for one in found.of("tr") if (one.get("id") or "").startswith("row-")]
+    assert (len(rows), len(found.of("article"))) == (12, 12)
+    assert "Give --summary FILE" in found.text
+    assert "Give --weights FILE" in found.text
+
+
+def test_charts_show_the_gain_of_each_document(traced: World) -> None:
+    """Bars from the largest gain on, and circles over the baseline's BLEU: both are linear."""
+    found, numbers = page(traced), traced.ok(f"{REPORT} --format json").json["documents"]
+    gains, before = ([one[key] for one in numbers] for key in ("gain", "baseline_bleu"))
+    bars, circles = found.of("rect")[:12], found.of("circle")
+    zero = float(found.of("line")[0]["y1"] or 0)
+    for bar, gain in zip(bars, sorted(gains, reverse=True), strict=True):
+        assert bar["class"] == ("up" if gain > 0 else "down" if gain < 0 else "same")
+        y, height = float(bar["y"] or 0), float(bar["height"] or 0)
+        assert (y + height if gain > 0 else y) == pytest.approx(zero, abs=0.02)
+    heights = [float(bar["height"] or 0) for bar in bars]
+    scale = heights[0] / max(gains)
+    assert all(
+        height == pytest.approx(scale * abs(gain), abs=1.5)  # the least height is visible
+        for height, gain in zip(heights, sorted(gains, reverse=True), strict=True)
+    )
+    places = [float(bar["x"] or 0) for bar in bars]
+    widths = [float(bar["width"] or 0) for bar in bars]
+    assert all(a + w <= b for (a, b), w in zip(pairwise(places), widths, strict=False))
+    for values, coordinate in ((before, "cx"), (gains, "cy")):
+        shown = np.array([float(circle[coordinate] or 0) for circle in circles])
+        slope, start = np.polyfit(values, shown, 1)
+        assert shown == pytest.approx(slope * np.array(values) + start, abs=0.5)
+        assert (slope > 0) == (coordinate == "cx")
+
+
+def test_of_few_documents_the_best_and_the_worst_are_shown(traced: World) -> None:
+    found = traced.ok(f"{REPORT} --show-documents 5 --format json").json["documents"]
+    shown = [one["shown"] is not None for one in found]
+    assert shown.count(True) == 5
+    ranked = sorted(found, key=lambda one: -one["gain"])
+    assert all(one["shown"] is not None for one in (*ranked[:2], *ranked[-2:]))
+    few = page(traced, "--show-documents 5")
+    assert len(few.of("article")) == 5
+    other = [
+        [
+            one["shown"] is not None
+            for one in traced.ok(f"{REPORT} --show-documents 5 --seed {seed} --format json").json[
+                "documents"
+            ]
+        ]
+        for seed in range(1, 9)
+    ]
+    assert other[0] == shown
+    assert any(one != shown for one in other)  # the fifth by chance
+
+
+def test_of_many_changed_sentences_the_first_of_each_document_are_shown(world: World) -> None:
+    """5,000 sentences at most, shared by the documents."""
+    world.write("docs", [d for d in "abc" for _ in range(1700)])
+    world.write("ref", ["it"] * 5100)
+    world.write("t", [choice(d, n, "is", "it") for d in "abc" for n in range(1700)])
+    text = world.ok(f"{REPORT} -m bleu").out
+    assert text.count("1700 of 1700 sentences changed, of which the first 1666 are shown") == 3
+
+
+def test_another_decoding_takes_the_place_of_the_first_candidates(traced: World) -> None:
+    plain = traced.ok(f"{REPORT} --format json").json
+    first = [json.loads(line) for line in traced.lines("t")]
+    for one in first:
+        one |= {"chosen": 0, "over_first": {}, "weighted": {"LM0": 0.5}}
+        one["texts"]["chosen"] = one["texts"]["first"]
+    traced.write("first", map(json.dumps, first))
+    other = traced.ok(f"{REPORT} --baseline first --format json").json
+    assert other["evaluation"] == plain["evaluation"]
+    (shown,) = other["documents"][0]["shown"]
+    assert shown["added"] == {"LM0": -0.5}  # weighted features of the choice less the baseline's
+    same = traced.ok(f"{REPORT} --baseline t --format json").json
+    assert same["explanation"]["changed"] == 0
+    assert same["evaluation"]["systems"][1]["difference"] == 0
+
+
+def test_measures_beside_bleu_are_those_of_evaluate(traced: World) -> None:
+    for name in ("one", "other"):
+        traced.write(f"{name}.comet", [len(name) / 4 + n for n in range(24)])
+    traced.write("list", ["lit"])
+    choices = [json.loads(line)["texts"] for line in traced.lines("t")]
+    for name, key in (("one", "first"), ("other", "chosen")):
+        traced.write(name, [texts[key] for texts in choices])
+    traced.weights("w.json", {"LM0": 1}, provenance={"objective": "corpus BLEU"})
+    more = "-m ter --word-list lit=list --weights w.json --tokenize 13a --seed 3"
+    own = "--scores comet=baseline:one.comet --scores comet=decoded:other.comet"
+    truth = traced.ok(
+        f"evaluate --docs docs --ref ref --baseline one other {more} --format json "
+        "--scores comet=one:one.comet --scores comet=other:other.comet"
+    ).json["systems"]
+    found = traced.ok(f"{REPORT} {more} {own} --format json").json["evaluation"]["systems"]
+    for a, b in zip(found, truth, strict=True):
+        assert {**a, "name": ""} == {**b, "name": ""}
+    text = page(traced, f"{more} {own}").text
+    assert "comet, held out" in text
+    assert "F1 of classes of words" in text
+    assert "optimised: in the objective of tuning, corpus BLEU" in text
+    assert "without held-out figures" in text
+
+
+def test_held_out_figures_of_the_tuning_and_the_search_are_shown(traced: World) -> None:
+    chosen = {"held_out": 20.5, "error": 1.25, "difference": -0.5}
+    made = {"algorithm": "mert", "selection": {"chosen": chosen}}
+    traced.weights("w.json", {"LM0": 0.5}, provenance=made)
+    document = {"gap": 0.5, "exact": False, "score": 2.0, "baseline_score": 0.5, "choices": [0, 0]}
+    summary: dict[str, Any] = {
+        "schema": 1,
+        "signature": "s",
+        "score": -10.0,
+        "baseline_score": -12.0,
+    }
+    summary |= {
+        "gap": 0.5,
+        "best": "best known",
+        "exact": False,
+        "near_ties": 3,
+        "best_score": -9.5,
+    }
+    summary["documents"] = [{"id": name, **document} for name in NAMES]
+    traced.write("s.json", json.dumps(summary))
+    text = page(traced, "--summary s.json --weights w.json").text
+    assert "Tuned by mert; on documents that were held out, 20.50 ± 1.25 BLEU, −0.50 over" in text
+    found = traced.ok(f"{REPORT} --summary s.json --format json").json["documents"]
+    assert {(one["gap"], one["exact"], one["score_gain"]) for one in found} == {(0.5, False, 1.5)}
+
+
+def test_the_page_goes_to_a_file_with_its_title(traced: World) -> None:
+    traced.ok(f"{REPORT} --out page.html --title 'Lamps & lights'")
+    assert "<h1>Lamps &amp; lights</h1>" in traced.text("page.html")
+    traced.ok(f"{REPORT} --out again.html --title 'Lamps & lights'")
+    assert traced.content("page.html") == traced.content("again.html")
+    assert "<h1>Reranking of 24 sentences</h1>" in traced.ok(REPORT).out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
+def test_figures_are_pdf_and_svg_whose_labels_are_no_markup(traced: World) -> None:
+    header = "update\tepoch\tseconds\ttraining_nats\tvalid_perplexity\trate\tstage"
+    rows = ["1\t0.5\t60\t4\t50\t1\tone", "2\t1\t120\t3\t40\t1\tone"]
+    traced.write("curve", [header, *rows])
+    command = f"{REPORT} --out page.html --curve $x$=curve --curve lm=curve --figures"
+    found = traced.ok(f"{command} figures")
+    assert "figure written to figures/gains.pdf" in found.err
+    files = {name: x for name, x in traced.files().items() if name.startswith("figures/")}
+    assert {*files} == {
+        f"figures/{name}.{form}"
+        for name in ("gains", "features", "curves")
+        for form in ("pdf", "svg")
+    }
+    assert all(
+        x.startswith(b"%PDF" if name.endswith("pdf") else b"<?xml") for name, x in files.items()
+    )
+    gains, features, curves = (
+        files[f"figures/{name}.svg"].decode() for name in ("gains", "features", "curves")
+    )
+    assert "gain in BLEU" in gains
+    assert len(re.findall(r'<g id="patch_\d+">', gains)) >= 12  # a bar for each document
+    assert ">LM0<" in features
+    assert "&lt;b&gt;" in features
+    assert "<b>" not in features
+    assert ">$x$<" in curves
+    assert "minutes of training" in curves
+    traced.ok(f"{command} again")
+    for name, content in files.items():
+        assert traced.content(name.replace("figures/", "again/")) == content

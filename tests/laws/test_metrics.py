@@ -1,0 +1,689 @@
+"""Statistics of metrics: their sums score as sacrebleu scores, and tests of significance.
+
+The truth is sacrebleu, scipy, closed forms, and enumeration in plain Python.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import statistics
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sacremoses
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.lib_ter import translation_edit_rate
+from sacrebleu.metrics.ter import TER
+from sacrebleu.significance import PairedTest
+from scipy.stats import binomtest, norm
+
+import rerank
+from rerank.metrics import significance
+from rerank.metrics.accuracy import sign_test, wilson_interval
+from rerank.metrics.discrimination import accuracies_of_sets, z_test
+from rerank.metrics.selection import SCORES, outcomes_of
+from rerank.metrics.significance import (
+    bootstrap,
+    bootstrap_p_value,
+    percentile_interval,
+    sign_flip_p_value,
+    sign_test_p_value,
+)
+from rerank.registry import METRICS, UTILITIES, attribute, metric
+
+Rows = NDArray[Any]
+Corpus = tuple[list[str], list[list[str]]]  # hypotheses (T,); references, (T,) of each file
+Texts = Sequence[Sequence[str | None]]  # outputs [sentence][system]
+
+pytestmark = pytest.mark.filterwarnings("ignore::rerank.RerankWarning")  # of empty hypotheses
+BLEU_ROWS = metric("bleu")
+WHITE = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isspace()]
+# Bytes like those of white space (U+0080, U+1681, U+200B, U+2027, U+3001, …), what 13a takes apart,
+# characters of 1 to 4 bytes, and few different letters, so that n-grams repeat and match.
+NEARLY = "\x80\x84\x86\u1681\u169a\u200b\u2027\u202a\u205e\u3001\u3040\ufeff\0"
+LETTERS = st.sampled_from([*"aabbA.", "é", "中", "文", "\U0001f600", "\U000a0080", *NEARLY])
+WORDS = st.sampled_from(["a", "a", "b", "ab", "a,b", "&amp;", "1.5", "(x)", "é", "中文"])
+LINES = st.one_of(
+    st.lists(WORDS, max_size=9).map(" ".join),
+    st.lists(st.one_of(WORDS, LETTERS, st.just(" "), st.sampled_from(WHITE)), max_size=16).map(
+        "".join
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=12),
+)
+
+
+@st.composite
+def corpora(draw: st.DrawFn) -> Corpus:
+    n = draw(st.integers(1, 5))
+    texts = st.lists(LINES, min_size=n, max_size=n)
+    return draw(texts), draw(st.lists(texts, min_size=1, max_size=3))
+
+
+def rows_of(found: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Rows:
+    """Statistics of a hypothesis for each sentence; references as sacrebleu takes them."""
+    groups = [[line.encode() for line in lines] for lines in zip(*references, strict=True)]
+    rows: Rows = found.statistics([[line.encode()] for line in hypotheses], groups)
+    return rows
+
+
+TRUTHS = [
+    *((METRICS["bleu"](name), BLEU(tokenize=name)) for name in ("none", "13a", "char", "intl")),  # type: ignore[call-arg]
+    (metric("chrf"), CHRF()),
+    (metric("ter"), TER()),
+]
+every_metric = pytest.mark.parametrize(
+    ("found", "truth"), TRUTHS, ids=["none", "13a", "char", "intl", "chrf", "ter"]
+)
+
+
+@every_metric
+@given(corpora())
+def test_the_score_of_a_sum_of_statistics_is_sacrebleus_corpus_score(
+    found: Any, truth: Any, corpus: Corpus
+) -> None:
+    """To the last bit, but for TER, whose negative is larger where a text is better."""
+    rows = rows_of(found, *corpus)
+    score = found.shown(float(found.scores(rows.sum(axis=0))))
+    expected = truth.corpus_score(*corpus).score
+    assert score == (pytest.approx(expected, rel=1e-14) if found.name == "TER" else expected)
+    assert found.signature(len(corpus[1])) == str(truth.get_signature())
+    each = [float(found.scores(row)) for row in rows]
+    assert found.scores(np.stack([rows, rows])).tolist() == [each, each]
+
+
+@given(corpora())
+def test_statistics_are_those_of_sacrebleu(corpus: Corpus) -> None:
+    bleu = BLEU(tokenize="none")._extract_corpus_statistics(*corpus)
+    assert rows_of(BLEU_ROWS, *corpus).tolist() == [[*row[2:], row[1]] for row in bleu]
+    chrf = rows_of(metric("chrf"), *corpus)
+    assert chrf.dtype == np.int64
+    assert chrf.tolist() == CHRF()._extract_corpus_statistics(*corpus)
+    assert metric("chrf").scores(chrf).tolist() == [
+        CHRF().sentence_score(hypothesis, list(lines)).score
+        for hypothesis, *lines in zip(corpus[0], *corpus[1], strict=True)
+    ]
+
+
+@every_metric
+@settings(max_examples=15)
+@given(st.lists(LINES, max_size=5), st.lists(LINES, min_size=1, max_size=3))
+def test_a_list_is_counted_as_its_hypotheses_one_by_one(
+    found: Any, truth: Any, hypotheses: list[str], references: list[str]
+) -> None:
+    lines, targets = ([line.encode() for line in own] for own in (hypotheses, references))
+    rows = found.statistics([lines, [], lines], [targets] * 3)
+    assert rows.shape == (2 * len(lines), found.width)
+    alone = [found.statistics([[line]], [targets])[0].tolist() for line in lines]
+    assert rows.tolist() == alone * 2
+
+
+def test_characters_are_white_space_or_not_as_python_says() -> None:
+    codes = [*range(0x3100), *range(0x3100, sys.maxunicode, 97)]  # white space ends at U+3000
+    lines = [f"a{chr(c)}b" for c in codes if not 0xD800 <= c < 0xE000]
+    rows = BLEU_ROWS.statistics([[line.encode() for line in lines]], [[b"a b"]])
+    assert rows[:, 4].tolist() == [len(line.split()) for line in lines]
+
+
+def test_long_texts_of_many_words_are_counted_right() -> None:
+    rng = random.Random(1)
+    texts = [[" ".join(map(str, rng.choices(range(k), k=k))) for k in (1, 9, 300)] for _ in "abc"]
+    bleu = BLEU(tokenize="none")._extract_corpus_statistics(texts[0], texts[1:])
+    assert rows_of(BLEU_ROWS, texts[0], texts[1:]).tolist() == [[*r[2:], r[1]] for r in bleu]
+    chrf = CHRF()._extract_corpus_statistics(texts[0], texts[1:])
+    assert rows_of(metric("chrf"), texts[0], texts[1:]).tolist() == chrf
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("bleu", [100_000, 99_999, 99_998, 99_997]), ("chrf", [100_000, 100_000, 100_000, 99_999])],
+)
+def test_a_long_line_takes_linear_time(name: str, counts: list[int]) -> None:
+    line = b"a b " * 50_000
+    started = time.perf_counter()
+    assert metric(name).statistics([[line]], [[line]])[0, :4].tolist() == counts
+    assert time.perf_counter() - started < 5  # a quadratic count would take minutes
+
+
+def moved_blocks(seed: int) -> tuple[list[int], list[int]]:
+    """Texts of which blocks are moved far away, words lost and replaced: every limit is met."""
+    rng = random.Random(seed)
+    reference = [rng.randrange(12 + 20 * seed) for _ in range(rng.randrange(30, 75))]
+    hypothesis = list(reference)
+    for _ in range(rng.randrange(1, 5)):
+        a, size, b = rng.randrange(60), rng.randrange(1, 14), rng.randrange(75)
+        block = hypothesis[a : a + size]
+        del hypothesis[a : a + size]
+        hypothesis[b:b] = block
+    return [rng.randrange(50) if rng.random() < 0.1 else word for word in hypothesis], reference
+
+
+def of_lengths(n: int, m: int) -> tuple[list[int], list[int]]:
+    rng = random.Random(n + m)
+    return [rng.randrange(9) for _ in range(n)], [rng.randrange(9) for _ in range(m)]
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference"),
+    [
+        ([3, 4, 0, 1, 2], [0, 1, 2, 3, 4]),  # Snover et al. (2006): "this week" is one shift
+        *(moved_blocks(seed) for seed in range(6)),
+        *map(of_lengths, (0, 3, 1, 80, 2, 120, 60), (3, 0, 80, 1, 120, 2, 5)),
+    ],
+    ids=lambda words: str(len(words)),
+)
+def test_edits_with_shifts_are_those_of_sacrebleus_search(
+    hypothesis: list[int], reference: list[int]
+) -> None:
+    ours, theirs = ([str(word) for word in words] for words in (hypothesis, reference))
+    rows = rows_of(metric("ter"), [" ".join(ours)], [[" ".join(theirs)]])
+    assert rows[0, 0] == translation_edit_rate(ours, theirs)[0]
+
+
+@settings(max_examples=60)
+@given(st.permutations(range(12)), st.integers(0, 4), st.integers(3, 12))
+def test_edits_of_short_texts_in_another_order_are_those_of_sacrebleu(
+    order: list[int], dropped: int, n_words: int
+) -> None:
+    ours = [str(n % n_words) for n in order[dropped:]]
+    theirs = [str(n % n_words) for n in range(12)]
+    rows = rows_of(metric("ter"), [" ".join(ours)], [[" ".join(theirs)]])
+    assert rows[0, 0] == translation_edit_rate(ours, theirs)[0]
+
+
+def test_ter_is_the_better_the_smaller_and_never_below_zero() -> None:
+    sums = np.array([[0.0, 4.0], [1.0, 4.0], [5.0, 4.0], [0.0, 0.0], [2.0, 0.0]])
+    scores = metric("ter").scores(sums)
+    assert scores.tolist() == [0, -25, -125, 0, -100]
+    assert not np.signbit(scores[[0, 3]]).any()
+    assert [metric("ter").shown(score) for score in scores.tolist()] == [0, 25, 125, 0, 100]
+
+
+@every_metric
+def test_nothing_has_no_statistics_and_unequal_numbers_of_sentences_are_refused(
+    found: Any, truth: Any
+) -> None:
+    assert found.statistics([], []).shape == (0, found.width)
+    assert found.scores(np.zeros(found.width, np.int64)) == 0
+    for hypotheses, references in ([[b"a"]], []), ([[b"a"]], [[b"a"], [b"b"]]), ([[b"a"]], [[]]):
+        with pytest.raises(ValueError, match=r"of 1 sentences|without a reference|shorter|longer"):
+            found.statistics(hypotheses, references)
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+def test_bytes_that_are_not_utf_8_are_refused(name: str) -> None:
+    for lines in ([b"a", b"\xe2\x80"], [b"\xe2", b"\x80\x80"]):  # half a character in each of two
+        with pytest.raises(UnicodeDecodeError):
+            metric(name).statistics([lines], [[b"a"]])
+
+
+def test_words_of_the_moses_tokenizer_are_those_of_sacremoses() -> None:
+    texts = [
+        ["It's Mr. Smith's lamp (really).", "AT&T has 1,000.5 lamps, don't they?", ""],
+        ["It&apos;s the lamp of Mr. Smith.", "AT&amp;T has 1,000 lamps, haven't they?", "No!"],
+    ]
+    for language in ("en", "de"):
+        found: Any = METRICS["bleu"](f"moses-{language}")  # type: ignore[call-arg]
+        split = sacremoses.MosesTokenizer(lang=language).tokenize
+        plain = [[t.replace("&apos;", "'").replace("&amp;", "&") for t in own] for own in texts]
+        words = [[split(t, return_str=True, escape=False) for t in own] for own in plain]
+        truth = BLEU(tokenize="none")
+        summed = rows_of(found, texts[0], texts[1:]).sum(axis=0)
+        assert found.scores(summed) == truth.corpus_score(words[0], words[1:]).score > 0
+        tokens = f"tok:moses-{language}-sacremoses{sacremoses.__version__}"
+        assert found.signature(1) == str(truth.get_signature()).replace("tok:none", tokens)
+
+
+# Expected utilities
+
+
+def ngrams(text: str) -> list[tuple[str, ...]]:
+    """Word n-grams of orders 1 to 4."""
+    words = text.split()
+    return [tuple(words[i : i + n]) for n in range(1, 5) for i in range(len(words) - n + 1)]
+
+
+def expected_counts(held: Sequence[list[Any]], p: list[float]) -> dict[Any, float]:
+    counts = defaultdict[Any, float](float)
+    for weight, own in zip(p, held, strict=True):
+        for ngram, times in Counter(own).items():
+            counts[ngram] += weight * times
+    return counts
+
+
+def linear_bleu(texts: list[str], p: list[float]) -> list[float]:
+    """Tromble et al. (2008) with T = 1, precision 0.8 and decay 0.6, by its definition."""
+    held = [{*ngrams(text)} for text in texts]
+    return [
+        sum(
+            weight / (4 * 0.8 * 0.6 ** (len(w) - 1))
+            for weight, right in zip(p, held, strict=True)
+            for w in ngrams(text)
+            if w in right
+        )
+        - len(text.split())
+        for text in texts
+    ]
+
+
+def aggregate_bleu(texts: list[str], p: list[float]) -> list[float]:
+    """BLEU against expected counts (DeNero et al. 2009), smoothed as sacrebleu's `exp`."""
+    right = expected_counts([ngrams(text) for text in texts], p)
+    length = sum(weight * len(text.split()) for weight, text in zip(p, texts, strict=True))
+    found = []
+    for text in texts:
+        own, precisions, misses = Counter(ngrams(text)), list[float](), 0
+        for n in range(1, 5):
+            correct = sum(min(c, right[w]) for w, c in own.items() if len(w) == n)
+            total = sum(c for w, c in own.items() if len(w) == n)
+            if total:
+                misses += correct == 0
+                precisions.append(correct / total if correct else 1 / (2**misses * total))
+        if misses == len(precisions):
+            found.append(0.0)
+            continue
+        brevity = min(1.0, math.exp(1 - length / len(text.split())))
+        found.append(100 * brevity * math.prod(precisions) ** (1 / len(precisions)))
+    return found
+
+
+def aggregate_chrf(texts: list[str], p: list[float]) -> list[float]:
+    """sacrebleu's F-score on expected counts of the n-grams of 1 to 6 characters."""
+    joined = ["".join(text.split()) for text in texts]
+    held = [[[x[i : i + n] for i in range(len(x) - n + 1)] for n in range(1, 7)] for x in joined]
+    found = []
+    for own in held:
+        counts: list[float] = []
+        for n in range(6):
+            right = expected_counts([other[n] for other in held], p)
+            match = sum(min(times, right[w]) for w, times in Counter(own[n]).items())
+            counts += [len(own[n]), sum(right.values()), match]
+        found.append(CHRF()._compute_f_score(counts))  # type: ignore[arg-type]
+    return found
+
+
+def pairwise(truth: BLEU | CHRF) -> Callable[[list[str], list[float]], list[float]]:
+    def expected(texts: list[str], p: list[float]) -> list[float]:
+        scores = [[truth.sentence_score(k, [r]).score for r in texts] for k in texts]
+        return (np.array(scores) @ np.array(p)).tolist()  # type: ignore[no-any-return]
+
+    return expected
+
+
+EXPECTED = {
+    "bleu": pairwise(BLEU(tokenize="none", effective_order=True)),
+    "aggregate-bleu": aggregate_bleu,
+    "linear-bleu": linear_bleu,
+    "chrf": pairwise(CHRF()),
+    "aggregate-chrf": aggregate_chrf,
+}
+
+
+def lists(seed: int) -> list[list[str]]:
+    """Lists of texts of few words, some of a white space that is none to ASCII; some lists empty.
+
+    The last one has more n-grams than a hash table has room for at first, and than 63 bits.
+    """
+    rng = random.Random(seed)
+    words = ["a", "a", "b", "ab", "ba", "é", "中文", "\U0001f600", "x\u3000y"]
+    sizes = [0, 1, 3, 0, 0, *(rng.randrange(1, 7) for _ in range(25))]
+    found = [[" ".join(rng.choices(words, k=rng.randrange(10))) for _ in range(k)] for k in sizes]
+    long = [str(rng.randrange(40)) for _ in range(150)]
+    variants = [[w if rng.random() < 0.9 else "0" for w in long][rng.randrange(4) :] for _ in "abc"]
+    return [*found, [" ".join(words) for words in variants]]
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_expected_utilities_are_their_definitions(name: str, tmp_path: Path) -> None:
+    """Under a drawn distribution, some of whose probabilities are 0, and under all sure ones."""
+    found, rng = lists(3), np.random.default_rng(1)
+    lines = [f"{t} |||  {text} ||| F= 0 ||| 0" for t, own in enumerate(found) for text in own]
+    (tmp_path / "kbest").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "docs").write_text("x\n" * len(found))
+    (document,) = rerank.read(tmp_path / "kbest", tmp_path / "docs", kbest_format="moses")
+    utility = attribute(UTILITIES[name])(document.kbest)
+    for t, texts in enumerate(own for own in found if own):
+        p = rng.dirichlet(np.ones(len(texts))) * (rng.random(len(texts)) < 0.8)
+        p = p / (p.sum() or 1.0)
+        p.flags.writeable = False
+        each = np.array([p, *np.eye(len(texts))])
+        truth = [EXPECTED[name](texts, own.tolist()) for own in each]
+        together = utility.expected(t, each)
+        assert together == pytest.approx(np.array(truth), rel=1e-9, abs=1e-9)
+        assert [utility.expected(t, own).tolist() for own in each] == together.tolist()
+        assert utility.words(t).tolist() == [len(text.split()) for text in texts]
+    with pytest.raises(ValueError, match=r"marginals \(3,\) of 1 candidates"):
+        utility.expected(0, np.full(3, 1 / 3))
+
+
+# Consensus of systems
+
+
+def drawn_outputs(n_systems: int, seed: int) -> list[Texts]:
+    """Outputs of documents of one to four sentences; a system may lack some of a document."""
+    rng = random.Random(seed)
+
+    def output() -> str | None:
+        if rng.random() < 0.15:
+            return None
+        return " ".join(rng.choices("abc", k=rng.randrange(7)))
+
+    documents: list[Texts] = [
+        [[output() for _ in range(n_systems)] for _ in range(rng.randrange(1, 5))]
+        for _ in range(40)
+    ]
+    return [
+        texts for texts in documents if all({*own} != {None} for own in zip(*texts, strict=True))
+    ]
+
+
+def candidates_of(documents: list[Texts], folder: Path) -> list[list[dict[str, dict[str, float]]]]:
+    """Features of each different output, by document, sentence and text, from WMT XML."""
+    parts = ["<dataset>"]
+    for d, texts in enumerate(documents):
+        parts.append(f'<doc id="d{d}"><src lang="xx">')
+        parts += [f'<seg id="{t}">s</seg>' for t, _ in enumerate(texts, 1)]
+        parts.append("</src>")
+        for m in range(len(texts[0])):
+            segments = [(t, line[m]) for t, line in enumerate(texts, 1) if line[m] is not None]
+            parts.append(f'<hyp lang="en" system="S{m}">')
+            parts += [f'<seg id="{t}">{text}</seg>' for t, text in segments]
+            parts.append("</hyp>")
+        parts.append("</doc>")
+    (folder / "systems.xml").write_text("\n".join([*parts, "</dataset>"]))
+    read = rerank.read(systems={"*": folder / "systems.xml"})
+    return [[{x: dict(f) for x, f in lists} for lists in one.sentences] for one in read]
+
+
+EPSILON, OUTLIER = 0.1, 0.5
+
+
+def log_bleu(outputs: Sequence[str | None], references: Sequence[str | None]) -> float:
+    """ln BLEU of the sentences that both have, from sacrebleu's counts, each of them plus ε."""
+    both = [(x, y) for x, y in zip(outputs, references, strict=True) if None not in (x, y)]
+    if not both:
+        return 0.0
+    hypotheses, expected = map(list, zip(*both, strict=True))
+    found = BLEU(tokenize="none", force=True).corpus_score(hypotheses, [expected])
+    precisions = [
+        math.log((matches + EPSILON) / (n + EPSILON))
+        for matches, n in zip(found.counts, found.totals, strict=True)
+    ]
+    words = max(int(found.sys_len), EPSILON)
+    return sum(precisions) / 4 + min(0.0, 1.0 - int(found.ref_len) / words)
+
+
+def kept_systems(texts: Texts) -> list[Sequence[str | None]]:
+    """Outputs of the systems that are no outliers."""
+    systems = [*zip(*texts, strict=True)]
+    means = [
+        sum(math.exp(log_bleu(x, y)) + math.exp(log_bleu(y, x)) for x in systems if x is not y)
+        for y in systems
+    ]
+    least = OUTLIER * statistics.median(means)
+    return [one for one, mean in zip(systems, means, strict=True) if mean >= least - 1e-12]
+
+
+@pytest.mark.parametrize("n_systems", [2, 3, 4])
+def test_document_consensus_is_the_gain_over_choices_that_no_single_change_betters(
+    n_systems: int, tmp_path: Path
+) -> None:
+    documents = drawn_outputs(n_systems, seed=n_systems)
+    for texts, found in zip(documents, candidates_of(documents, tmp_path), strict=True):
+        values = [{x: f["consensusdocbleu"] for x, f in one.items()} for one in found]
+        if any(sum(value > -1e-6 for value in one.values()) > 1 for one in values):
+            continue  # equally good candidates: the file does not say which are the choices
+        kept = kept_systems(texts)
+        size = statistics.mean(sum(len((x or "").split()) for x in own) for own in kept)
+        choices = [max(one, key=lambda x: one[x]) if one else None for one in values]
+        base = statistics.mean(log_bleu(choices, own) for own in kept)
+        for t, one in enumerate(values):
+            assert max(one.values(), default=0.0) <= 1e-9
+            for text, value in one.items():
+                other = [*choices[:t], text, *choices[t + 1 :]]
+                gain = statistics.mean(log_bleu(other, own) for own in kept) - base
+                assert value == pytest.approx(size * gain, abs=1e-6, rel=1e-6)
+
+
+def test_consensus_of_sentences_is_the_mean_score_against_the_other_systems(
+    tmp_path: Path,
+) -> None:
+    documents = drawn_outputs(4, seed=9)
+    truth = {"bleu": BLEU(tokenize="none", effective_order=True), "chrf": CHRF()}
+    for texts, found in zip(documents, candidates_of(documents, tmp_path), strict=True):
+        for line, candidates in zip(texts, found, strict=True):
+            outputs = [one for one in line if one is not None]
+            assert [*candidates] == [*dict.fromkeys(outputs)]
+            for text, features in candidates.items():
+                given = [float(one == text) for one in line]
+                assert [features[f"sysS{m}"] for m in range(4)] == given
+                assert features["votes"] == sum(given)
+                others = [*outputs]
+                others.remove(text)
+                for name, tool in truth.items():
+                    scores = [tool.sentence_score(text, [other]).score for other in others]
+                    mean = statistics.fmean(scores) if scores else 0.0
+                    assert features[f"consensus{name}"] == pytest.approx(mean, rel=1e-6, abs=1e-9)
+
+
+# Significance
+
+
+def documents(seed: int, n: int, *, quality: float = 0.5) -> Rows:
+    """Random BLEU statistics of n documents, (n, 9); every n-gram matches with `quality`."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(20, 60, size=n)
+    totals = lengths[:, None] - np.arange(4)
+    matches = rng.binomial(totals, quality ** np.arange(1, 5))
+    return np.column_stack([matches, totals, lengths + rng.integers(-3, 4, size=n)])
+
+
+def first_column(summed: Rows) -> NDArray[np.float64]:
+    """A metric that is a plain sum, so that closed forms hold."""
+    return np.asarray(summed[..., 0], np.float64)
+
+
+def flipped(system: Rows, baseline: Rows, score: Any = first_column, **options: int) -> Any:
+    rng = np.random.default_rng(options.pop("seed", 0))
+    return sign_flip_p_value(system, baseline, score, rng=rng, **options)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_p_of_ten_documents_is_the_share_of_all_swaps(seed: int) -> None:
+    both = documents(seed, 10), documents(seed + 100, 10, quality=0.45)
+
+    def difference(swaps: tuple[bool, ...]) -> float:
+        rows = [(b, a) if swap else (a, b) for swap, a, b in zip(swaps, *both, strict=True)]
+        ours, theirs = (BLEU_ROWS.scores(np.sum(own, axis=0)) for own in zip(*rows, strict=True))
+        return abs(float(ours) - float(theirs))
+
+    patterns = [difference(swaps) for swaps in itertools.product((False, True), repeat=10)]
+    assert flipped(*both, BLEU_ROWS.scores) == np.mean(np.array(patterns) >= patterns[0])
+
+
+@settings(max_examples=12)
+@given(st.lists(st.integers(-3, 3), min_size=10, max_size=11))
+def test_p_of_a_sum_counts_signs(gains: list[int]) -> None:
+    sums = [sum(map(int.__mul__, gains, s)) for s in itertools.product((-1, 1), repeat=len(gains))]
+    as_far = sum(abs(one) >= abs(sum(gains)) for one in sums)
+    system = np.array(gains)[:, None]
+    assert flipped(system, 0 * system) == as_far / 2 ** len(gains)
+    tenths, one = system / 10, np.ones_like(system, np.float64)
+    assert flipped(one + tenths, one) == as_far / 2 ** len(gains)  # equal but for rounding
+
+
+@pytest.mark.parametrize(
+    ("n", "p"), [(9, None), (10, 2 / 2**10), (20, 2 / 2**20), (21, 1 / 10_001)]
+)
+def test_of_documents_that_all_gain_alike_p_is_the_least_that_there_is(
+    n: int, p: float | None
+) -> None:
+    """Exact up to 20 documents: the observed pattern and its mirror image; never 0 if drawn."""
+    system = np.ones((n, 1), dtype=np.int64)
+    assert flipped(system, 0 * system) == p
+
+
+def test_p_of_drawn_swaps_is_the_exact_one_but_for_sampling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = documents(3, 14), documents(103, 14, quality=0.46)
+    exact = flipped(*both, BLEU_ROWS.scores)
+    monkeypatch.setattr(significance, "MOST_EXACT", 10)
+    drawn = flipped(*both, BLEU_ROWS.scores)
+    # four standard errors of a share of 10,000 draws
+    assert 0 < abs(drawn - exact) < 4 * math.sqrt(exact * (1 - exact) / 10_000)
+
+
+@pytest.mark.parametrize("n", [10, 25])
+def test_a_system_against_itself_has_p_one_and_sides_do_not_matter(n: int) -> None:
+    system, baseline = documents(4, n), documents(104, n)
+    system.flags.writeable = baseline.flags.writeable = False
+    assert flipped(system, system, BLEU_ROWS.scores) == 1
+    there, back = flipped(system, baseline), flipped(baseline, system)
+    assert there == back < 1
+
+
+def test_the_bootstrap_resamples_documents_and_results_do_not_depend_on_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = np.stack([documents(6, 7), documents(106, 7)])
+    found = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
+    drawn = np.random.default_rng(9).integers(7, size=(101, 7))
+    truth = [[float(BLEU_ROWS.scores(own[picks].sum(axis=0))) for picks in drawn] for own in both]
+    assert found.tolist() == truth
+    p = [flipped(documents(8, n), documents(108, n), draws=101) for n in (12, 30)]
+    monkeypatch.setattr(significance, "_BLOCK", 64)
+    again = bootstrap(both, BLEU_ROWS.scores, rng=np.random.default_rng(9), resamples=101)
+    assert again.tolist() == truth
+    assert p == [flipped(documents(8, n), documents(108, n), draws=101) for n in (12, 30)]
+
+
+def test_an_interval_cuts_two_and_a_half_percent_off_each_end() -> None:
+    assert percentile_interval(np.arange(1001.0)[::-1]) == (25.0, 975.0)
+
+
+def corrupted(seed: int, keep: tuple[float, float]) -> tuple[list[str], Any, list[Rows]]:
+    """A reference, two systems, and their BLEU statistics; each of the 40 lines is a document."""
+    rng = np.random.default_rng(seed)
+    reference = [" ".join(rng.choice(list("abcdefg"), size=12)) for _ in range(40)]
+    texts = [
+        [" ".join(w if rng.random() < share else "x" for w in r.split()) for r in reference]
+        for share in keep
+    ]
+    rows = [rows_of(BLEU_ROWS, text, [reference]) for text in texts]
+    return reference, list(zip(("base", "ours"), texts, strict=True)), rows
+
+
+def p_of_sacrebleu(reference: list[str], systems: Any, kind: str) -> float:
+    _, scores = PairedTest(systems, {"BLEU": BLEU(tokenize="none")}, [reference], kind)()
+    return float(getattr(scores["BLEU"][1], "p_value"))  # noqa: B009 - of a union
+
+
+@pytest.mark.parametrize("keep", [(0.8, 0.77), (0.7, 0.8), (0.8, 0.8)])
+def test_the_p_of_the_bootstrap_is_that_of_sacrebleu(
+    keep: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last digit: generators with one seed draw the same lines in both programs."""
+    monkeypatch.setenv("SACREBLEU_SEED", "7")
+    reference, systems, rows = corrupted(1, keep)
+    base, ours = (float(BLEU_ROWS.scores(own.sum(axis=0))) for own in rows)
+    draws = bootstrap(np.stack(rows), BLEU_ROWS.scores, rng=np.random.default_rng(7))
+    assert draws.shape == (2, 1000)
+    found = bootstrap_p_value(ours, base, draws[1], draws[0])
+    assert found == p_of_sacrebleu(reference, systems, "bs")
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(-2, 2), min_size=10, max_size=14), st.integers(0, 9))
+def test_the_p_of_the_bootstrap_counts_resamples_as_far_above_their_mean(
+    gains: list[int], seed: int
+) -> None:
+    both = np.stack([np.array(gains), np.zeros(len(gains), dtype=np.int64)])[:, :, None]
+    draws = bootstrap(both, first_column, rng=np.random.default_rng(seed), resamples=101)
+    totals = [abs(total) for total in draws[0].astype(int).tolist()]
+    as_far = sum(101 * total - sum(totals) >= 101 * abs(sum(gains)) for total in totals)
+    there = bootstrap_p_value(sum(gains), 0, draws[0], draws[1])
+    assert there == (as_far + 1) / 102
+    assert bootstrap_p_value(0, sum(gains), draws[1], draws[0]) == there
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_the_sign_test_has_the_values_of_the_binomial_distribution(better: int, worse: int) -> None:
+    expected = binomtest(better, better + worse).pvalue if better + worse else 1.0
+    assert sign_test_p_value(better, worse) == pytest.approx(expected, rel=1e-12)
+    assert sign_test(better, worse) == pytest.approx(expected, rel=1e-12)
+
+
+# Accuracies
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (7, 10), (250, 500), (499, 500)])
+def test_intervals_of_accuracies_are_those_of_wilson(successes: int, n: int) -> None:
+    truth = binomtest(successes, n).proportion_ci(0.95, method="wilson")
+    assert wilson_interval(successes, n) == pytest.approx((truth.low, truth.high), abs=1e-12)
+
+
+OUTCOMES = [np.array([1.0, 0, 1, 0.5]), np.array([0.0]), np.array([1.0, 1.0]), np.array([0.5, 0.0])]
+
+
+def test_accuracies_of_test_sets_have_the_moments_of_independent_draws() -> None:
+    """A draw has mean m = mean over documents of their means, and variance E[x²] − m².
+
+    Tolerances: 4 standard errors with 10,000 sets. All models are measured on the same sets.
+    """
+    better = [np.minimum(own + 0.25, 1.0) for own in OUTCOMES]
+    rng = np.random.default_rng(1)
+    found = accuracies_of_sets([OUTCOMES, OUTCOMES, better], rng=rng, sets=10_000)
+    mean = np.mean([own.mean() for own in OUTCOMES])
+    square = np.mean([(own**2).mean() for own in OUTCOMES])
+    sd = math.sqrt((square - mean**2) / len(OUTCOMES))
+    assert found[0].mean() == pytest.approx(mean, abs=4 * sd / 100)
+    assert found[0].std() == pytest.approx(sd, rel=4 / math.sqrt(2 * 10_000))
+    assert (found[0] == found[1]).all()
+    assert (found[0] <= found[2]).all()
+
+
+def test_z_is_the_difference_over_its_standard_error() -> None:
+    """Samples of four: means 0.5 and 0.3, variances 0.04 / 3 and 0.08 / 3."""
+    higher, lower = np.array([0.4, 0.6, 0.4, 0.6]), np.array([0.1, 0.3, 0.5, 0.3])
+    z = 0.2 / math.sqrt((0.04 / 3 + 0.08 / 3) / 4)
+    assert z_test(higher, lower) == pytest.approx((z, norm.sf(z)))
+    assert z_test(lower, higher) == pytest.approx((-z, norm.sf(-z)))
+    assert z_test(np.ones(5), np.zeros(5)) is None
+    # Ji et al. 2016, table 3, CCDCLM and HRNNLM: 43.2 by the formula (36.55 is printed)
+    pattern = np.tile([-1.0, 1.0], 500) * math.sqrt(999 / 1000)
+    published = z_test(83.26 + 3.77 * pattern, 75.32 + 4.42 * pattern)
+    assert published == pytest.approx((43.2, 0.0), abs=0.05)
+
+
+LOG_PROBS = np.array([[-2.0, -1.0, -40.0], [-3.0, -1.5, -38.0], [-2.5, -0.5, -39.0]])
+ALONE = np.array([-2.0, -1.5, -41.0])
+
+
+def test_scores_of_next_sentences_are_equation_4_in_probabilities() -> None:
+    """Score = P(D_d | C_c) / (1/k Σ_j P(D_d | C_j)), in exact sums, however small they are."""
+    found = SCORES["normalised"](LOG_PROBS, ALONE)
+    for d, column in enumerate(np.exp(LOG_PROBS).T):
+        assert np.exp(found[:, d]) == pytest.approx(column / (math.fsum(column) / 3))
+    assert SCORES["normalised"](LOG_PROBS - 5000.0, ALONE) == pytest.approx(found, abs=1e-9)
+    assert (SCORES["log_p"](LOG_PROBS, ALONE) == LOG_PROBS).all()
+    assert SCORES["pmi"](LOG_PROBS, ALONE)[1].tolist() == [-1.0, 0.0, 3.0]
+    same = np.tile([-0.1, -2.7, -1234.5], (3, 1))
+    assert (SCORES["normalised"](same, same[0]) == 0).all()
+
+
+def test_an_outcome_is_a_choice_in_a_row_and_ties_share_it() -> None:
+    scores = np.array([[2.0, 1.0, 2.0], [0.0, -1.0, -2.0], [3.0, 3.0, 3.0]])
+    assert outcomes_of(scores).tolist() == [0.5, 0.0, pytest.approx(1 / 3)]
+    assert outcomes_of(LOG_PROBS).tolist() == [0.0, 1.0, 0.0]
