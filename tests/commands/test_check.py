@@ -1,0 +1,271 @@
+"""`rerank check`: the summary, what findings are about, and clean copies.
+
+That it finds each fault stands in the table of faults.
+"""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from support.world import World
+
+LIST = """\
+0 ||| the cat ||| LM0= -1 TM0= 2 0 ||| -1
+0 ||| a cat ||| LM0= -2 TM0= 2 1 ||| -2
+0 ||| the cat ||| LM0= -3 TM0= 2 2 ||| -3
+2 ||| he sleeps ||| LM0= -1 TM0= 2 5 ||| -1
+2 |||  ||| LM0= -1 TM0= 2 6 ||| -1
+"""
+CHECK = "check --kbest dev.kbest --docs dev.docs"
+
+
+@pytest.fixture
+def lists(world: World) -> World:
+    world.write("dev.kbest", LIST)
+    world.write("dev.docs", "a\na\nb\n")
+    world.write("dev.ref", "a cat\nit is small\nhe sleeps\n")
+    return world
+
+
+def checked(world: World, command: str = CHECK, exit: int = 0) -> Any:
+    found = world.run(f"{command} --format json")
+    assert found.exit == exit, found.out
+    assert found.json["exit_code"] == exit
+    return found.json
+
+
+def faults(found: Any) -> list[tuple[str, int, list[int]]]:
+    """File, count and lines of each fault."""
+    rows = (one for one in found["findings"] if one["level"] == "fault")
+    return [(one["file"], one["count"], one["lines"]) for one in rows]
+
+
+def test_the_summary_counts_what_the_lists_hold(lists: World) -> None:
+    found = checked(lists)["summary"]
+    assert (found["sentences"], found["without_candidates"], found["documents"]) == (3, 1, 2)
+    assert (found["candidates"], found["duplicates"], found["empty"]) == (5, 1, 1)
+    assert found["k"] == {"min": 2, "median": 2.5, "max": 3}
+    said = lists.ok(CHECK).out
+    for row in (r"LM0 -3 -1 no", r"TM0_0 2 2 yes", r"TM0_1 0 6 no"):
+        assert row in " ".join(said.split())
+
+
+def test_a_feature_that_is_constant_in_each_list_is_named(lists: World) -> None:
+    lines = [line.replace("TM0= 2 ", f"TM0= {line[0]} ") for line in LIST.splitlines()]
+    lists.write("dev.kbest", lines)
+    assert "TM0_0 0 2 in each list" in " ".join(lists.ok(CHECK).out.split())
+
+
+def test_figures_do_not_depend_on_how_lists_are_divided_into_documents(lists: World) -> None:
+    one, each = (
+        checked(lists, f"check --kbest dev.kbest --no-docs {kind} --ref dev.ref")["summary"]
+        for kind in ("one", "each")
+    )
+    assert (one.pop("documents"), each.pop("documents")) == (1, 3)
+    one.pop("sentences_of_documents", None), each.pop("sentences_of_documents", None)
+    assert {k: v for k, v in one.items() if each[k] != v} == {}
+
+
+def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) -> None:
+    references = ["the dog barks in the yard", "it is small", "he sleeps all the day long"]
+    texts = [["a dog barks in the yard", "the dog barks in the yard"], ["it is small"], ["no"]]
+    lines = [f"{t} ||| {text} ||| A= 1 ||| 1" for t, group in enumerate(texts) for text in group]
+    lists.write("dev.kbest", lines)
+    lists.write("dev.ref", references)
+    found = checked(lists, "check --kbest dev.kbest --ref dev.ref")["summary"]["bleu"]
+    metric = BLEU(tokenize="none")
+    first = metric.corpus_score([group[0] for group in texts], [references])
+    oracle = metric.corpus_score([group[-1] for group in texts], [references])
+    assert found["first"] == pytest.approx(first.score, rel=1e-12)
+    assert found["oracle"] == pytest.approx(oracle.score, rel=1e-12)
+    assert found["signature"] == str(metric.get_signature())
+
+
+def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:
+    lists.model("codclm", "lm")
+    line = "0 ||| the {} is lit ||| A= 1 ||| 1\n"
+    lists.write("dev.kbest", line.format("Lamp") + line.format("glow"))
+    lists.write("w.ini", "[weight]\nA= 1\nlm= 1\nlmoov= -1\n")
+    command = "check --kbest dev.kbest --no-docs one --lm lm=lm --weights w.ini"
+    (unknown,) = checked(lists, command)["summary"]["unknown"]
+    assert (unknown["words"], unknown["oov"]) == (8, 2)
+    assert set(unknown["most_frequent"]) == {"Lamp", "glow"}
+    assert "word unknown to lm (25.0% of the list's words" in lists.ok(command).out
+
+
+def test_without_documents_the_lines_of_the_reference_count(lists: World) -> None:
+    command = "check --kbest dev.kbest --ref dev.ref"
+    lists.write("dev.ref", "a cat\nit is small\nhe sleeps\nthe end\n")
+    found = checked(lists, command)["summary"]
+    assert (found["documents"], found["sentences"]) == (None, 4)
+    assert "unknown; decode and tune-mert need --docs FILE" in lists.ok(command).out
+
+
+def test_documents_come_from_the_list_where_it_has_them(lists: World) -> None:
+    candidates = [{"text": "x", "score": 1}, {"text": "y", "score": 2}]
+    rows = [json.dumps({"document": name, "candidates": candidates}) for name in "ab"]
+    lists.write("dev.kbest", rows)
+    found = checked(lists, "check --kbest dev.kbest")
+    assert (found["summary"]["documents"], found["findings"]) == (2, [])
+
+
+def test_all_faults_of_all_files_are_found_in_one_run(lists: World) -> None:
+    lines = LIST.replace("LM0= -2", "LM0= nan").replace("2 ||| he", "x ||| he")
+    lists.write("dev.kbest", f"{lines}2 ||| he slept ||| LM0= -1 ||| -1\n")
+    lists.write("dev.docs", "a\nb\na\n")
+    lists.write("dev.ref", "a cat\n")
+    lists.write("w.ini", "[weight]\nLM0= 1\nTM1= 1 1\n")
+    found = faults(checked(lists, f"{CHECK} --ref dev.ref --weights w.ini", 3))
+    assert [(file, lines) for file, _, lines in found] == [
+        ("dev.docs", [3]),
+        ("dev.ref", []),
+        ("dev.kbest", [2]),
+        ("dev.kbest", [4]),
+        ("dev.kbest", [6]),
+        ("w.ini", []),
+    ]
+
+
+def test_a_fault_on_many_lines_is_one_finding_with_its_count(lists: World) -> None:
+    lines = [f"{t} ||| text {t} ||| A= nan ||| 1\n0 ||| x {t} ||| A= 1 ||| 1" for t in range(50)]
+    lists.write("dev.kbest", lines)
+    assert faults(checked(lists, "check --kbest dev.kbest", 3)) == [
+        ("dev.kbest", 50, [1, 3, 5, 7, 9])
+    ]
+    said = lists.run("check --kbest dev.kbest").out
+    assert " (50 times, next on lines 3, 5, 7, 9, …)\n" in said
+
+
+def test_more_kinds_of_faults_than_people_read_are_summed_up(lists: World) -> None:
+    lines = [f"0 ||| a ||| A= 1 {'x' * n}= 1 ||| 1" for n in range(1, 201)]
+    lists.write("dev.kbest", ["0 ||| a ||| A= 1 ||| 1", *lines])
+    found = faults(checked(lists, "check --kbest dev.kbest", 3))
+    assert (len(found), sum(count for _, count, _ in found)) == (51, 200)
+    assert "further faults of other kinds; mend those above" in lists.run(CHECK).out
+
+
+def test_an_id_far_beyond_the_list_needs_no_memory(lists: World) -> None:
+    lists.write("dev.kbest", LIST.replace("2 ||| he", "2000000000 ||| he"))
+    assert "without large gaps" in lists.run("check --kbest dev.kbest").out
+
+
+FAIRSEQ = """\
+S-0\tx
+H-0\t-1\ta b
+P-0\t-1 -1
+H-0\tnone\ta c
+P-0\t-1 -1
+H-0\t-3
+S-1\ty
+H-1\t-2\tb
+P-1\t-1 z
+H-1\t-2\tc
+"""
+JSONL = """\
+{"candidates": [{"text": "a", "score": 1}, {"text": "b", "score": 2}]}
+{"candidates": [{"text": "a", "score": "x"}, {"text": "b", "score": 2}]}
+{"candidates": [{"text": 3, "score": 1}]}
+{"candidates": [{"text": "a"
+"""
+SOCKEYE = """\
+{"sentence_id": 0, "translations": ["a", "b"], "scores": [[1], [2]], "translation": "a"}
+{"sentence_id": 1, "translations": ["a", "b"], "scores": [[1]], "translation": "a"}
+{"sentence_id": 2, "translations": ["a", 3], "scores": [[1], [2]], "translation": "a"}
+"""
+CDEC = """\
+0 ||| a b ||| LM=-1 TM=2 ||| -1
+x ||| a c ||| LM=-1 TM=2 ||| -1
+1 ||| a d ||| LM=-1,5 TM=2 ||| -1
+1 ||| a e ||| LM=-1 TM=2 ||| -1
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [(FAIRSEQ, [4, 6, 9, 10]), (JSONL, [2, 3, 4]), (SOCKEYE, [2, 3]), (CDEC, [2, 3])],
+    ids=["fairseq", "jsonl", "sockeye", "cdec"],
+)
+def test_lists_of_other_tools_are_read_on_after_a_fault(
+    content: str, lines: list[int], lists: World
+) -> None:
+    lists.write("dev.out", content)
+    found = faults(checked(lists, "check --kbest dev.out", 3))
+    assert sorted({line for _, _, own in found for line in own}) == lines
+
+
+def test_a_fault_of_systems_is_named_once(lists: World) -> None:
+    """The file has two no-break spaces, of the reference and of A; the lists have one of them."""
+    texts = {"src lang='x'": "a", "ref lang='y'": "the\u00a0cat"}
+    texts |= {"hyp system='A'": "the\u00a0cat", "hyp system='B'": "a cat\u200b"}
+    parts = (
+        f"<{start}><p><seg id='1'>{text}</seg>\n</p></{start[:3]}>" for start, text in texts.items()
+    )
+    lists.write("t.xml", f"<dataset><doc id='d'>{''.join(parts)}</doc></dataset>\n")
+    found = checked(lists, "check --systems t.xml --ref t.xml")["findings"]
+    of_spaces = [one for one in found if "space U+" in one["message"]]
+    assert [(one["file"], one["lines"], one["message"][:8], one["count"]) for one in of_spaces] == [
+        ("t.xml", [2], "no-break", 2),
+        ("t.xml", [4], "zero-wid", 1),
+    ]
+
+
+def test_lists_of_systems_are_checked_as_they_are_made(lists: World) -> None:
+    lists.write("one", "a cat\nit is small\nhe sleeps\n")
+    lists.write("two", "the cat\nit is small\nhe sleeps\r\n")
+    command = "check --systems A=one --systems B=two --docs dev.docs --ref dev.ref"
+    found = lists.ok(command).out
+    assert "hypotheses  4; k min 1, median 1, max 2" in found
+    assert "sysA" in found
+    assert "two:3: " in found  # its line end
+    lists.write("two", "the cat\n")
+    assert "two: expected 3 lines" in lists.run(command).out
+
+
+# Clean copies
+
+
+def test_a_clean_copy_keeps_every_byte_that_needs_no_repair(lists: World) -> None:
+    lines = LIST.splitlines()
+    broken = [f"{lines[3]}  ", "", lines[0].replace("-1", "nan", 1), lines[1], lines[2]]
+    lists.write("dev.kbest", b"\xef\xbb\xbf" + "\r\n".join(broken).encode())
+    repairs = checked(lists, f"{CHECK} --fix clean.kbest")["copies"]["repairs"]
+    assert lists.text("clean.kbest") == f"{lines[1]}\n{lines[2]}\n{lines[3]}  \n"
+    assert repairs == {
+        "clean.kbest": {
+            "byte-order mark removed": 1,
+            "CRLF line end written as LF": 4,
+            "hypothesis that cannot be read left out": 1,
+            "blank line left out": 1,
+            "line sorted by sentence": 3,
+        }
+    }
+
+
+def test_a_folder_gets_copies_of_all_text_files(lists: World) -> None:
+    lists.write("dev.ref", b"\xef\xbb\xbfa cat\r\nit is small\r\nhe sleeps\r\n\r\n")
+    lists.write("dev.src", "un chat\npetit\nil dort\n")
+    lists.write("dev.kbest.gz", gzip.compress(LIST.encode()) + b"junk")
+    (lists.folder / "clean").mkdir()
+    lists.ok(
+        "check --kbest dev.kbest.gz --docs dev.docs --source dev.src --ref dev.ref --fix clean"
+    )
+    names = sorted(path.name for path in (lists.folder / "clean").iterdir())
+    assert names == ["dev.docs", "dev.kbest.gz", "dev.ref", "dev.src"]
+    assert lists.text("clean/dev.ref") == "a cat\nit is small\nhe sleeps\n"
+    assert gzip.decompress(lists.content("clean/dev.kbest.gz")) == LIST.encode()
+
+
+@pytest.mark.parametrize(
+    ("fix", "message"),
+    [
+        ("dev.kbest", "output dev.kbest is also the input dev.kbest"),
+        (".", "is also the input"),
+        ("-", "--fix -: the report is on standard output; name a file"),
+    ],
+)
+def test_a_copy_does_not_replace_its_original(fix: str, message: str, lists: World) -> None:
+    found = lists.run(f"{CHECK} --fix {fix}")
+    assert (found.exit, lists.text("dev.kbest")) == (2, LIST)
+    assert message in found.err
