@@ -492,10 +492,16 @@ def test_candidates_of_one_topic_hold_all_of_its_passages_but_a_rest(
     command = "next-sentence --candidates same-topic --topics topics --context 3 --block"
     counts = Counter(own[i] for own in topics for i in (3, 7)).values()
     for size in (2, 3, 4, 5):
-        found = evaluated(world, f"{command} {size}", {"m": model_folders["rnnlm"]})
+        errors = f"{command} {size} --errors wrong"
+        found = evaluated(world, errors, {"m": model_folders["codclm"]})
         assert found["blocks"] == sum(n // size for n in counts)
         assert found["left_out"] == sum(n % size for n in counts)
         assert found["candidates"] == "same-topic"
+        of_blocks: dict[int, set[str]] = {}
+        for one in map(json.loads, world.lines("wrong")):
+            topic = topics[one["document"]][one["sentence"]]
+            of_blocks.setdefault(one["block"], set()).add(topic)
+        assert {len(own) for own in of_blocks.values()} == {1}
     lm = f"--lm {model_folders['rnnlm']} text {ONE}"
     for options, code, told in (
         ("--candidates same-topic --block 4", 2, "--candidates same-topic needs the topic"),
