@@ -85,14 +85,14 @@ def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) ->
 
 def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:
     lists.model("codclm", "lm")
-    line = "0 ||| the {} is lit ||| A= 1 ||| 1\n"
-    lists.write("dev.kbest", line.format("Lamp") + line.format("glow"))
+    texts = ("the lamp is lit", "the Lamp glows")
+    lists.write("dev.kbest", [f"0 ||| {text} ||| A= 1 ||| 1" for text in texts])
     lists.write("w.ini", "[weight]\nA= 1\nlm= 1\nlmoov= -1\n")
     command = "check --kbest dev.kbest --no-docs one --lm lm=lm --weights w.ini"
-    (unknown,) = checked(lists, command)["summary"]["unknown"]
-    assert (unknown["words"], unknown["oov"]) == (8, 2)
-    assert set(unknown["most_frequent"]) == {"Lamp", "glow"}
-    assert "word unknown to lm (25.0% of the list's words" in lists.ok(command).out
+    (unknown,) = checked(lists, command)["summary"]["oov"]
+    assert (unknown["words"], unknown["oov"]) == (7, 2)
+    assert set(unknown["most_frequent"]) == {"Lamp", "glows"}
+    assert "word unknown to lm (28.6% of the list's words" in lists.ok(command).out
 
 
 def test_without_documents_the_lines_of_the_reference_count(lists: World) -> None:
