@@ -41,6 +41,7 @@ def test_items_are_pairs_of_candidates_that_differ_in_a_word_of_the_reference(
     world.write("ref", [" ".join(reference) for _, reference in lists])
     world.write("words", sorted(KIND))
     command = "lm-eval pairs --kbest list --no-docs each --ref ref --word-list w=words --class w"
+    (world.folder / "pairs").unlink(missing_ok=True)
     world.run(f"{command} --out pairs -q")
     found = [json.loads(x) for x in world.lines("pairs")] if "pairs" in world.files() else []
     expected = [

@@ -404,3 +404,8 @@ def test_the_last_line_and_blank_lines_do_not_count_as_sentences(world: World) -
     world.write("list", lines)
     run = world.ok("first --kbest list")
     assert (run.out, "4 x blank line, skipped, first at list:1" in run.err) == ("a\nb\n", True)
+
+
+def test_a_format_is_recognised_after_a_thousand_blank_lines(world: World) -> None:
+    world.write("list", "\n" * 1000 + "0 ||| a ||| A= 1 ||| 0\n")
+    assert world.ok("first --kbest list").lines == ["a"]
