@@ -7,6 +7,7 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.tuned import LISTS, bleu
 from support.world import World
@@ -17,8 +18,16 @@ ABLATE = f"ablate {LISTS} --ref dev.ref --weights w.json -q"
 
 @pytest.fixture
 def drawn(world: World) -> World:
-    world.draw(5, "xxxyyvzz", (1, 5))
-    weights = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 4.0, "lmoov": -0.5}
+    """Candidates are the words of the reference in other orders, so that contexts decide."""
+    world.draw(5, "xxxxyyyyvzzz", (1, 8))
+    rng, refs = np.random.default_rng(2), world.lines("dev.ref")
+    orders = {
+        f"{t} ||| {' '.join(rng.permutation(ref.split()))} ||| LM0= 0 TM0= 0 0 ||| 0": None
+        for t, ref in enumerate(refs)
+        for _ in range(0 if t in (1, 8) else 12)
+    }
+    world.write("dev.kbest", orders)
+    weights = {"LM0": 0.125, "TM0": [0.0, 0.0], "lm": 20.0, "lmoov": -0.5}
     world.weights("w.json", weights)
     world.weights("null.json", {**weights, "lm": 0.25})
     return world
