@@ -172,4 +172,4 @@ def test_damage_of_any_kind_is_reported_and_mended_or_left(
 def test_names_are_unique_and_begin_with_a_row_of_the_catalogue() -> None:
     names = [fault.name for fault in FAULTS]
     assert len({*names}) == len(names)
-    assert all(re.match(r"(\d\d|--)-[\w.-]+$", name) for name in names)
+    assert all(re.match(r"(\d\d-|--)[\w.-]+$", name) for name in names)

@@ -38,7 +38,7 @@ class Model:
 class Fault:
     """A command on the files of `support.world.SOUND` after `changes`, and how it ends.
 
-    name: row of the catalogue of faults (`--` where it has none) and words, `29-nan`.
+    name: row of the catalogue of faults and words, `29-nan`, or words alone, `--nan`.
     message: patterns, each found in standard error (of `check`: standard output) if it does not
     begin with `!`, else found nowhere.
     exit: 3 input, 2 usage, 1 the system, 0 for a warning, which `--strict` turns into 3.

@@ -85,7 +85,7 @@ FAULTS = [
     *(Fault(f"---{name}", given, told, {}, 2, cure) for name, given, told, cure in MISUSED),
     *(
         Fault(
-            f"---lm-eval-{name}",
+            f"--lm-eval-{name}",
             f"lm-eval {given}",
             told,
             {**ITEMS, "wrong": '{"context": []}\n', "t": "it\n"},
@@ -94,7 +94,7 @@ FAULTS = [
         for name, given, told, exit in LM_EVAL
     ),
     Fault(
-        "---pairs-without-items",
+        "--pairs-without-items",
         f"{PAIRS} --class own --word-list own=list",
         r"dev\.kbest: expected candidates that differ in one",
         {"list": "zebra\n"},
@@ -106,7 +106,7 @@ FAULTS = [
         exit=2,
     ),
     Fault(
-        "---warning-before-an-error",
+        "--warning-before-an-error",
         DECODE,
         (r"warning: 1 x CRLF line ends", r"rerank: dev\.kbest:2:"),
         {"dev.kbest": "0 ||| it ||| LM0= 1 TM0= 1 1 WP0= 1 ||| 1\r\nnone\n"},

@@ -25,7 +25,7 @@ def of_ids(
     """A file of documents that is refused; cure: the file, or options, with which it is read."""
     sound = None if cure is None else f"{IDS} {cure}" if cure.startswith("--") else {"docs": cure}
     command = f"{IDS} {options}" if options else IDS
-    return Fault(f"---docs-{name}", command, message, {"docs": wrong}, cure=sound)
+    return Fault(f"--docs-{name}", command, message, {"docs": wrong}, cure=sound)
 
 
 def of_set(name: str, sound: str, faults: list[tuple[str, str, str]]) -> list[Fault]:
@@ -56,7 +56,7 @@ FAULTS = [
     of_ids("field-of-a-blank-line", "a 1\n \nb 1\nb 2\n", "docs:2: expected a field 1 .*, found 0",
            "a 1\na 2\nb 1\nb 2\n", "--docs-field 1"),
     *(
-        Fault(f"---docs-field-{field}", f"{IDS} --docs-field={field}",
+        Fault(f"--docs-field-{field}", f"{IDS} --docs-field={field}",
               "expected the number of a field, from 1", {"docs": "a\na\nb\nb\n"}, 2,
               f"{IDS} --docs-field 1")
         for field in ("0", "01", "9999999")
@@ -133,9 +133,9 @@ FAULTS = [
           "--docs docs --allow-interleaved", "expected 3 lines as docs has, found 4; if these numb",
           {"docs": "2\n1\n2\n"},
           cure={"docs": "2\n1\n2\n1\n"}),
-    Fault("---docs-format", f"{IDS} --docs-format size", "no document format 'size'; did you mean ",
+    Fault("--docs-format", f"{IDS} --docs-format size", "no document format 'size'; did you mean ",
           {"docs": "a 3\nb 1\n"}, 2, f"{IDS} --docs-format sizes"),
-    Fault("---docs-field-of-sizes", f"{IDS} --docs-format sizes --docs-field 1",
+    Fault("--docs-field-of-sizes", f"{IDS} --docs-format sizes --docs-field 1",
           "--docs-field 1: the format sizes has no fields", {"docs": "a 3\nb 1\n"}, 2,
           f"{IDS} --docs-format sizes"),
     Fault("92-many-document-ids", IDS, "docs:65538: expected at most 65,537 document ids",
@@ -182,7 +182,7 @@ FAULTS = [
     of_options("documents-twice", "evaluate --no-docs one --ref t.xml --baseline one one -m bleu",
                "--no-docs one: .* says what the documents are",
                "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
-    Fault("---set-of-other-documents", "evaluate --ref e.sgm --baseline t.xml#X t.xml#Y -m bleu",
+    Fault("--set-of-other-documents", "evaluate --ref e.sgm --baseline t.xml#X t.xml#Y -m bleu",
           "t.xml#X: expected segments of these documents, found n",
           {"t.xml": XML, "e.sgm": SGML.replace('"d"', '"e"')}, cure={"e.sgm": SGML}),
     of_options("no-reference", f"{EVALUATE} --no-docs one", "expected a reference file, found none",
@@ -242,7 +242,7 @@ FAULTS = [
                    f"{option}: not for the lists of", f"{SYSTEMS} --systems B=hyp.txt")
         for option, value in (("--encoding", "cp1252"), ("--kbest-format", "moses"))
     ),
-    Fault("---system-without-a-document", "score --systems t.xml",
+    Fault("--system-without-a-document", "score --systems t.xml",
           "t.xml#Y: expected outputs for all documents, found none for 'd'; leave the system",
           {"t.xml": without(6)(XML.encode()).replace(b"</hyp>\n", b"</hyp><hyp system='Y'>"
                                                      b"<seg id='3'>x</seg></hyp></doc>\n")}),

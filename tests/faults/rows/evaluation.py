@@ -94,12 +94,12 @@ TRACES = (
 
 FAULTS = [
     *(
-        Fault(f"---evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}")
+        Fault(f"--evaluate-{name}", f"{EVALUATE} {given}", told, NUMBERS, 2, f"{EVALUATE} {cure}")
         for name, given, told, cure in OPTIONS
     ),
     *(
         Fault(
-            f"---evaluate-values-{name}",
+            f"--evaluate-values-{name}",
             f"{EVALUATE} {COMET}",
             told,
             {**NUMBERS, "hyp.comet": content},
@@ -109,7 +109,7 @@ FAULTS = [
     ),
     *(
         Fault(
-            f"---evaluate-words-{name}",
+            f"--evaluate-words-{name}",
             f"{EVALUATE} {given}",
             told,
             {"f": content},
@@ -119,7 +119,7 @@ FAULTS = [
     ),
     *(
         Fault(
-            f"---evaluate-weights-{name}",
+            f"--evaluate-weights-{name}",
             f"{EVALUATE} --weights tuned.json",
             r"tuned\.json: expected weights whose provenance names the objective of tuning",
             {"tuned.json": TUNED % made},
@@ -128,27 +128,27 @@ FAULTS = [
         for name, made in (("without", "{}"), ("unknown", '{"objective": "some"}'))
     ),
     Fault(
-        "---evaluate-lengths-before-the-list",
+        "--evaluate-lengths-before-the-list",
         f"{EVALUATE} --kbest broken.gz",
         r"hyp\.txt: expected 4 lines as dev\.docs has, found 1;",
         {"hyp.txt": "it\n", "broken.gz": ""},
         cure=({"hyp.txt": "it\n" * 4}, EVALUATE),
     ),
     Fault(
-        "---evaluate-nothing",
+        "--evaluate-nothing",
         "evaluate --no-docs one --ref dev.ref --baseline base.txt hyp.txt",
         r"found none",
         {"dev.ref": "", "base.txt": "", "hyp.txt": ""},
     ),
     Fault(
-        "---evaluate-oracle-from-id-1",
+        "--evaluate-oracle-from-id-1",
         f"{EVALUATE} --kbest one.kbest",
         r"--first-id 1",
         {"one.kbest": LISTED},
         cure=f"{EVALUATE} --kbest one.kbest --first-id 1",
     ),
     Fault(
-        "---evaluate-identical-to-a-reference",
+        "--evaluate-identical-to-a-reference",
         EVALUATE,
         r"1 x hypotheses identical to reference 1, first at hyp\.txt",
         {"hyp.txt": "the lamp is lit\nit gives a light\nthe café is closed\nnobody is coming\n"},
@@ -156,7 +156,7 @@ FAULTS = [
         cure={"hyp.txt": "it\n" * 4},
     ),
     Fault(
-        "---evaluate-detokenised-text",
+        "--evaluate-detokenised-text",
         "evaluate --no-docs one --ref ref --baseline ref out",
         r"12 x line that looks detokenised, .* give --tokenize 13a, first at out:1",
         {"out": "It is lit.\n" * 12, "ref": "it is lit .\n" * 12},
@@ -164,11 +164,11 @@ FAULTS = [
         cure="evaluate --no-docs one --ref ref --baseline ref out --tokenize 13a",
     ),
     *(
-        Fault(f"---report-{name}", REPORT, told, {"t": content}, cure={"t": TRACE})
+        Fault(f"--report-{name}", REPORT, told, {"t": content}, cure={"t": TRACE})
         for name, content, told in TRACES
     ),
     Fault(
-        "---report-sentences-that-the-trace-has-not",
+        "--report-sentences-that-the-trace-has-not",
         REPORT,
         r"2 x sentence that the trace has not",
         {"t": "".join(CHOICE % place for place in PLACES[:2])},
@@ -177,7 +177,7 @@ FAULTS = [
     ),
     *(
         Fault(
-            f"---report-baseline-{name}",
+            f"--report-baseline-{name}",
             f"{REPORT} --baseline b",
             told,
             {"t": TRACE, "b": content},
@@ -189,7 +189,7 @@ FAULTS = [
         )
     ),
     Fault(
-        "---report-of-standard-input",
+        "--report-of-standard-input",
         "report --trace - --docs dev.docs --ref dev.ref",
         r"-: a trace is read twice; give the name of a file",
         exit=2,
@@ -197,7 +197,7 @@ FAULTS = [
         cure=({"t": TRACE}, REPORT),
     ),
     Fault(
-        "---report-curve-without-figures",
+        "--report-curve-without-figures",
         f"{REPORT} --curve lm=c",
         r"--figures DIR; give it",
         {"t": TRACE, "c": "update\tepoch\n"},
@@ -206,7 +206,7 @@ FAULTS = [
     ),
     *(
         Fault(
-            f"---report-summary-{name}",
+            f"--report-summary-{name}",
             f"{REPORT} --summary s",
             rf"s: expected a summary of the same documents, {told}; write it with rerank decode",
             {"t": TRACE, "s": SUMMARY.replace(old, new)},
@@ -219,9 +219,9 @@ FAULTS = [
             ("that-is-cut-off", "]}", "", "found something else"),
         )
     ),
-    Fault("---explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
+    Fault("--explain-of-a-text", "explain dev.ref", r"dev\.ref:1: expected a line of a trace"),
     *(
-        Fault(f"---explain-{name}", f"explain t {place}", told, {"t": TRACE}, 2, "explain t town:1")
+        Fault(f"--explain-{name}", f"explain t {place}", told, {"t": TRACE}, 2, "explain t town:1")
         for name, place, told in (
             ("no-such-sentence", "town:7", "t has no sentence 7 of 'town'"),
             ("document-unknown", "q", "expected DOC or DOC:SENT"),
@@ -229,9 +229,9 @@ FAULTS = [
             ("sentence-empty", "town:", "expected DOC or DOC:SENT"),
         )
     ),
-    Fault("---explain-in-decode", f"{EXPLAIN}:5", "has 2 sentences", {}, 2, f"{EXPLAIN}:1"),
+    Fault("--explain-in-decode", f"{EXPLAIN}:5", "has 2 sentences", {}, 2, f"{EXPLAIN}:1"),
     Fault(
-        "---ablate-pair-scores",
+        "--ablate-pair-scores",
         "ablate --kbest dev.kbest --docs dev.docs --ref dev.ref --weights w.ini --default-weight 1 "
         "--pair-scores p",
         r"--pair-scores pairs: a file has no scores in other contexts; leave it out",
@@ -239,7 +239,7 @@ FAULTS = [
         exit=2,
     ),
     Fault(
-        "---export-outputs-of-other-length",
+        "--export-outputs-of-other-length",
         "export --docs dev.docs --out folder ours=hyp.txt",
         r"hyp\.txt: expected 4 lines",
         {"hyp.txt": put(2, "one more")},

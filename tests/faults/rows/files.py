@@ -27,7 +27,7 @@ def of_trace(name: str, line: Any) -> Fault:
     """A trace whose second line is none."""
     text = line if isinstance(line, str) else json.dumps(line)
     sound = json.dumps(CHOICE) + "\n"
-    return Fault(f"---trace-{name}", "explain t", "t:2: expected a line of a trace, found .*--trac",
+    return Fault(f"--trace-{name}", "explain t", "t:2: expected a line of a trace, found .*--trac",
                  {"t": f"{sound}{text}\n"}, cure={"t": sound})  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def of_summary(name: str, content: Any, message: str = "something else") -> Faul
     files = {"t": TRACE, "docs": "a\na\nb\nb\n", "s": text}
     expected = f"s: expected a summary of the same documents, .*{message}"
     return Fault(
-        f"---summary-{name}", REPORT, expected, files, cure=REPORT.replace("--summary s ", "")
+        f"--summary-{name}", REPORT, expected, files, cure=REPORT.replace("--summary s ", "")
     )
 
 

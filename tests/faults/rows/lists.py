@@ -60,7 +60,7 @@ def extracted(file: str, sound: str, faults: list[tuple[str, str, str]]) -> list
 def contrastive(wrong: str, message: str) -> Fault:
     """A set whose second item is refused; no model is read before it."""
     return Fault(
-        f"---contrastive-{next(_numbers)}", CONTRAST, rf"set\.jsonl:2: .*{message}",
+        f"--contrastive-{next(_numbers)}", CONTRAST, rf"set\.jsonl:2: .*{message}",
         {"set.jsonl": SET + wrong + "\n"},
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def in_flat(name: str, options: str, message: str, cure: str | None = None, code
     files: Changes = {"list": "a\nb\nc\nd\n", **numbers, "ragged": "1\n2 3\n4\n5\n"}
     command = f"convert --kbest list --kbest-format {options} --to jsonl"
     fixed = None if cure is None else f"convert --kbest list --kbest-format {cure} --to jsonl"
-    return Fault(f"---flat-{name}", command, message, files, code, fixed)
+    return Fault(f"--flat-{name}", command, message, files, code, fixed)
 
 
 def looks_like(name: str, content: str, message: str, cure: str | None = None) -> Fault:
@@ -84,7 +84,7 @@ def asked(
 ) -> Fault:
     """What `convert` cannot write of the sound list."""
     return Fault(
-        f"---convert-{next(_numbers)}",
+        f"--convert-{next(_numbers)}",
         f"convert --kbest dev.kbest {options} --out new",
         message,
         {"dev.kbest": change} if change else {},

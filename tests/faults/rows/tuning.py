@@ -33,21 +33,21 @@ NO_MATCH = {"dev.ref": "w\nx\ny\nz\n"}
 FAULTS = [
     # tune-mert
     Fault(
-        "---tune-features-unknown",
+        "--tune-features-unknown",
         f"{TUNE} --features LM1",
         r"--features LM1: no such feature; there are LM0, TM0, WP0",
         exit=2,
         cure=f"{TUNE} --features LM0",
     ),
     Fault(
-        "---tune-start-of-another-feature",
+        "--tune-start-of-another-feature",
         FROM_START,
         r"w\.ini: .*'LM9'; did you mean 'LM0'",
         {"w.ini": replaced("LM0", "LM9")},
         cure={"w.ini": SOUND["w.ini"]},
     ),
     Fault(
-        "---tune-start-of-other-width",
+        "--tune-start-of-other-width",
         FROM_START,
         r"w\.ini: expected 2 weights for 'TM0'",
         {"w.ini": replaced("0.25 0.125", "0.25")},
@@ -134,14 +134,14 @@ FAULTS = [
     ),
     # tune-mbr
     Fault(
-        "---mbr-particles-of-order-0",
+        "--mbr-particles-of-order-0",
         f"{MBR} --particles 9",
         "--particles above order 1",
         exit=2,
         cure=MBR,
     ),
     Fault(
-        "---mbr-tokenizer-of-chrf",
+        "--mbr-tokenizer-of-chrf",
         f"{MBR} --metric chrf --tokenize 13a",
         "--tokenize: it is for --metric bleu",
         exit=2,
@@ -316,7 +316,7 @@ FAULTS = [
     ),
     # ablate
     Fault(
-        "---ablate-without-context",
+        "--ablate-without-context",
         f"ablate {LISTS} --weights w.ini",
         "no scorer here depends on other sentences; give --lm NAME=DIR of one",
         exit=2,
