@@ -170,5 +170,3 @@ def test_each_row_of_the_catalogue_of_faults_is_held_by_tests_that_exist_or_says
             file, _, name = test.partition("::")
             text = (ROOT / "tests" / file).read_text(encoding="utf-8")
             assert re.search(rf"^def {name}\(", text, re.MULTILINE), test
-        elif not test.startswith("check: "):
-            assert rows.folders_of(test) or rows.rows_of(test), test

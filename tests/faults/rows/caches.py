@@ -36,7 +36,7 @@ FAULTS = [
         r"model/config\.json: expected a regular file, found a folder, a pipe or a device; copy",
         setup=model_of_pipes,
     ),
-    Fault("61-ngram-text-too-small", "train-ngram --train small.txt --out m.arpa",
+    Fault("64-ngram-text-too-small", "train-ngram --train small.txt --out m.arpa",
         r"small\.txt: expected 1-grams that occur once, twice and three times, .* found none that occur .*; take more text, a lower --order, or --discount-fallback",
         {"small.txt": """\
 a b

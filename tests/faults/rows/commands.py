@@ -82,7 +82,7 @@ LM_EVAL = (
 )
 
 FAULTS = [
-    *(Fault(f"---{name}", given, told, {}, 2, cure) for name, given, told, cure in MISUSED),
+    *(Fault(f"--{name}", given, told, {}, 2, cure) for name, given, told, cure in MISUSED),
     *(
         Fault(
             f"--lm-eval-{name}",

@@ -47,7 +47,7 @@ def of_options(name: str, command: str, message: str, cure: str | None, code: in
     """Options that do not fit the files, among them `t.xml` with two systems and `s.sgm`."""
     files: Changes = {"t.xml": XML, "s.sgm": SGML, "text": "x\n", "short": "uno\ndos\n",
                       "one.docs": "d\nd\n", "one": "1\n2\n"}  # fmt: skip
-    return Fault(f"---{name}", command, message, files, code, cure)
+    return Fault(f"--{name}", command, message, files, code, cure)
 
 
 FAULTS = [

@@ -29,7 +29,7 @@ def of_list(
     """A list that `convert` refuses; cure: the list, or the command, that it takes."""
     sound = cure if cure is None or cure.startswith("convert") else {"list": cure}
     command = f"{CONVERT} {options}" if options else CONVERT
-    return Fault(f"---{name}", command, message, {"list": wrong}, exit_code, sound)
+    return Fault(f"--{name}", command, message, {"list": wrong}, exit_code, sound)
 
 
 def numbered(

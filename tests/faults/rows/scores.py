@@ -4,11 +4,11 @@ from support.faults import RESTORED, Fault, line, without
 from support.world import DECODE
 
 FAULTS = [
-    Fault("95-ngram-binary", DECODE + " --ngram m.bin",
+    Fault("64-ngram-binary", DECODE + " --ngram m.bin",
         r"m\.bin:1: expected \\data\\ in the first 1,000 lines, found none; .* not one in a binary format",
         {"m.bin": "blmt 7 of another program\n"},
     ),
-    Fault("95-ngram-cut-short", DECODE + " --ngram m.arpa",
+    Fault("64-ngram-cut-short", DECODE + " --ngram m.arpa",
         r"m\.arpa:12: expected 2 2-grams, as the counts at the top of the file say, found 1, then a blank line or the end",
         {"m.arpa": """\
 \\data\\

@@ -27,7 +27,7 @@ KBMIRA = "weights kbmira --to dense --kbest"
 
 def of_lines(name: str, wrong: str, message: str, cure: str | None = SOUND) -> Fault:
     """A file of lines that is refused."""
-    return Fault(f"---{name}", READ, message, {"w": wrong}, cure=cure and {"w": cure})
+    return Fault(f"--{name}", READ, message, {"w": wrong}, cure=cure and {"w": cure})
 
 
 def of_json(name: str, old: str, new: str, line: int, message: str) -> Fault:
@@ -42,7 +42,7 @@ def unwritable(
 ) -> Fault:
     """A weight whose name a format cannot hold; json, which the message names, can."""
     content = f'{{"schema": 1, "weights": {{"LM0": [1]}}, {label}}}'
-    return Fault(f"---{name}", f"weights w --to {to}", message, {"w": content}, 2, READ)
+    return Fault(f"--{name}", f"weights w --to {to}", message, {"w": content}, 2, READ)
 
 
 FAULTS = [
