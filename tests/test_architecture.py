@@ -13,7 +13,8 @@ PACKAGES = ("lm", "decoders", "rerank")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_bytes()) for path in SOURCES}
 TOP_LEVEL = {
-    *(".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "pyproject.toml"),
+    *(".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
+    *("README.md", "pyproject.toml"),
     *("decoders", "lm", "recipes", "rerank", "tests"),
 }
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "tools", "manager"}
