@@ -132,7 +132,7 @@ def test_a_training_on_a_disk_that_fails_at_any_call_is_resumed(lists: World) ->
 
     lists.ok(TRAINING)
     expected = model()
-    for n in itertools.count(1, 17):
+    for n in itertools.count(1, 23):
         shutil.rmtree(lists.folder / "model")
         (lists.folder / "a").unlink(missing_ok=True)
         disk, _ = failing(lists, TRAINING, ERRORS[n % 3 % 2], n)

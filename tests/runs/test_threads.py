@@ -48,15 +48,10 @@ def bare(outputs: dict[str, bytes]) -> list[bytes]:
     return [line.partition(b" ||| ")[2] for line in outputs["out.kbest"].splitlines()]
 
 
-@pytest.mark.parametrize("number", [3, 1])
-def test_the_number_of_threads_that_is_asked_for_is_taken(number: int, drawn: World) -> None:
-    drawn.ok(SCORE, "--threads", number)
-    assert torch.get_num_threads() == number
-
-
 @pytest.mark.parametrize(
     ("cores", "variables", "options", "expected"),
     [
+        (2, {"LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}, "--threads 3", 3),
         (2, {"OMP_NUM_THREADS": "1"}, "", 1),  # as torchrun sets it
         (13, {"OMP_NUM_THREADS": "1"}, "--threads 2", 2),
         (13, {"OMP_NUM_THREADS": "5"}, "", 4),  # by the user: threads stay as they are
@@ -72,7 +67,7 @@ def test_processes_of_one_machine_share_its_cores(
 ) -> None:
     torch.set_num_threads(4)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {*range(cores)})
-    drawn.ok(f"{SCORE} --device cpu {options}", **OF_FOUR, **variables)
+    drawn.ok(f"{SCORE} --device cpu {options}", **OF_FOUR | variables)
     assert torch.get_num_threads() == expected
 
 

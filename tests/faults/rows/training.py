@@ -179,7 +179,6 @@ TOPICS = table(
 """,
     FOR_TOPICS,
 )
-DOCUMENTS += table(f"97-training-diverges | {SOUND} --epochs 100 {WILD} | lm: training diverged: .*; lower --learning-rate | {SOUND}", TEXTS, 1)
 TOPICS += table(f"97-predictor-diverges | {P}00 {WILD} | diverged.*lower | {P}", FOR_TOPICS, exit=1)
 TOPICS += table(
     """
