@@ -137,7 +137,7 @@ class Hf:
         return f"--lm lm=hf:gpt{self.window}" + " --pmi lm" * self.pmi, values
 
 
-LAST = {"reverse_documents": True}
+LAST, BLOCK = {"reverse_documents": True}, "sweeps --block 3"
 MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and features
     "order-0": ("viterbi", [Lm("rnnlm")]),
     "topic-of-the-prefix": ("viterbi", [Lm("clstm-sentseg")]),
@@ -145,48 +145,33 @@ MODELS: dict[str, tuple[str, list[Any]]] = {  # a search that is exact, and feat
     "order-1-added-to-logits": ("viterbi", [Lm("codclm")]),
     "order-1-another-pass": ("viterbi", [Lm("rlm-bow-ef-1")]),
     "order-1-layers": ("viterbi", [Lm("dclm-decoupled", shape={"layers": 2})]),
-    "order-1-topics": ("viterbi", [Lm("clstm-prevsent-sentseg")]),
-    "order-1-attention": ("viterbi", [Lm("rlm-seqbow-att-lf-1")]),
     "order-2": ("viterbi", [Lm("rlm-bow-lf-2")]),
     "order-2-tokens": ("exhaustive", [Lm("dclm-two-sentence")]),
     "unbounded": (BEAM, [Lm("ccdclm")]),
-    "unbounded-carried": (BEAM, [Lm("drnnlm")]),
-    "unbounded-sentence-level": (BEAM, [Lm("hrnnlm")]),
-    "unbounded-attention": (BEAM, [Lm("adclm")]),
     "unbounded-states": (BEAM, [Lm("dam")]),
     "unbounded-hashed": (BEAM, [Lm("hrnnlm-lin")]),
     "bags-of-words": (BEAM, [Lm("rnnslm")]),
-    "paragraph-topics": (BEAM, [Lm("clstm-sentseg-paraseg")]),
     "backward": ("viterbi", [Lm("codclm", shape={"backward": True})]),
     "pmi": ("viterbi", [Lm("codclm", pmi=True)]),
     "pmi-unbounded": (BEAM, [Lm("hrnnlm", pmi=True)]),
     "document-cache": (BEAM, [Lm("rnnlm", share=0.2)]),
     "document-cache-and-pmi": (BEAM, [Lm("codclm", share=0.3, pmi=True)]),
-    "document-cache-beside": (BEAM, [Cache()]),
     "n-grams": ("viterbi", [NGram()]),
     "source": ("viterbi", [Lm("dclm-bilingual", side="source")]),
     "source-and-context": ("viterbi", [Lm("dclm-bilingual-decoupled", side="source", pmi=True)]),
-    "next-source": ("viterbi", [Lm("dclm-right", side="source")]),
     "topics": ("viterbi", [Lm("clstm-given-topic", side="topics")]),
     "relations": (BEAM, [Lm("dclm-projection", side="relations")]),
-    "relations-order-1": ("viterbi", [Lm("dclm-projection-decoupled", side="relations")]),
     "parents": ("viterbi", [Lm("dclm-rst", side="source parents")]),
-    "next-sentence": ("sweeps --block 3", [Lm("dclm-right-target")]),
-    "next-sentence-reversed": ("sweeps --block 3", [Lm("dclm-right-target", shape=LAST)]),
-    "next-sentence-cache": ("sweeps --block 3", [Lm("dclm-right-target", share=0.3)]),
-    "reversed": ("viterbi", [Lm("codclm", "b", shape=LAST)]),
+    "next-sentence": (BLOCK, [Lm("dclm-right-target")]),
+    "next-sentence-reversed": (BLOCK, [Lm("dclm-right-target", shape=LAST)]),
     "reversed-unbounded": (BEAM, [Lm("ccdclm", "b", shape=LAST)]),
     "reversed-pmi": (BEAM, [Lm("hrnnlm", pmi=True, shape=LAST)]),
     "both-directions": ("viterbi", [Lm("codclm"), Lm("codclm", "b", shape=LAST)]),
     "both-directions-of-two-orders": (BEAM, [Lm("codclm"), Lm("ccdclm", "b", shape=LAST)]),
-    "both-directions-unbounded": (
-        "sweeps --block 3",
-        [Lm("ccdclm"), Lm("ccdclm", "b", shape=LAST)],
-    ),
+    "both-directions-unbounded": (BLOCK, [Lm("ccdclm"), Lm("ccdclm", "b", shape=LAST)]),
     "several": (BEAM, [Lm("codclm", pmi=True), Lm("drnnlm", "b"), NGram(), Cache()]),
     "hf": (BEAM, [Hf()]),
     "hf-sentence": ("viterbi", [Hf(",sentences=1", 1, pmi=True)]),
-    "hf-sentences": ("viterbi", [Hf(",sentences=2", 2)]),
     "hf-alone": ("viterbi", [Hf(",tokens=0", tokens=0)]),
     "hf-tokens-and-spaces": (BEAM, [Hf(",tokens=9,join=space", tokens=9, join="space")]),
 }
@@ -209,16 +194,6 @@ def written(
     names = [name for _, own in opened for name in own("x", firsts["x"], 0)]
     world.weights("w.json", {"LM0": lm0, **{name: FEATURES[name] for name in names}})
     return " ".join(options for options, _ in opened), values
-
-
-@pytest.fixture(params=MODELS)
-def case(world: World, request: pytest.FixtureRequest) -> tuple[str, str, Values]:
-    """The world with lists and models; a search that is exact, options, and the truth."""
-    for kind, lines in SIDE.items():
-        world.write(f"dev.{kind}", lines)
-    search, sources = MODELS[request.param]
-    options, values = written(world, LISTS, sources)
-    return search, options, values
 
 
 def texts_of(document: str, path: tuple[int, ...]) -> Texts:
@@ -245,18 +220,16 @@ def check_lists(world: World, name: str, paths: dict[str, tuple[int, ...]], valu
                 assert [*features(line)] == names
 
 
-def test_score_writes_the_features_given_the_first_candidates(
-    case: tuple[str, str, Values], world: World
+@pytest.mark.parametrize("name", MODELS)
+def test_score_and_decode_write_the_features_given_the_first_candidates_and_the_best_path(
+    name: str, world: World
 ) -> None:
-    _, options, values = case
-    world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored")
+    for kind, lines in SIDE.items():
+        world.write(f"dev.{kind}", lines)
+    search, sources = MODELS[name]
+    options, values = written(world, LISTS, sources)
+    world.ok(f"score --kbest dev.kbest --docs dev.docs {options} --out scored --no-cache")
     check_lists(world, "scored", {name: (0,) * 3 for name in PRESENT}, values)
-
-
-def test_decode_finds_the_best_of_all_paths_and_writes_features_given_it(
-    case: tuple[str, str, Values], world: World
-) -> None:
-    search, options, values = case
     reports = "--summary out.json --kbest-out k --trace trace"
     command = f"decode --kbest dev.kbest --docs dev.docs {options} --weights w.json {reports}"
     found = world.ok(f"{command} --out out --search {search}")
@@ -298,21 +271,20 @@ DEEP = {
     ],
     "y": [["no one", "she"], ["the light", "it", "it"], ["is", "a lamp"]],
 }
-MEAN = "survivors --merge mean --alpha 0.5"
-# means of bags and of states to attend to do not exist
-CAUSAL = ("beam --beam 1", "smc --particles 9 --alpha 0.5", "sweeps --block 2")
+GREEDY, SMC, BLOCKS = "beam --beam 1", "smc --particles 9 --alpha 0.5", "sweeps --block 2"
+MEAN = "survivors --merge mean --alpha 0.5"  # of bags and of states to attend to there is none
 SWEEPS = ("sweeps --horizon 0", "sweeps --gibbs 1 --alpha 0.5 --beam 3")
 SEARCHED: dict[str, tuple[Lm | Hf | Cache, tuple[str, ...]]] = {
-    "last-state": (Lm("ccdclm"), (*CAUSAL, MEAN)),
-    "carried-state": (Lm("drnnlm", pmi=True), (MEAN, *CAUSAL)),
-    "sentence-level": (Lm("hrnnlm", shape=LAST), (*CAUSAL[:2], MEAN)),
-    "attention": (Lm("adclm"), CAUSAL),
-    "bags": (Lm("rnnslm"), CAUSAL),
-    "order-1-in-passes": (Lm("rlm-bow-ef-1", pmi=True, shape=LAST), CAUSAL),
-    "document-cache-beside": (Cache(), CAUSAL[1:]),
-    "document-cache": (Lm("codclm", share=0.3), CAUSAL[1:]),
+    "last-state": (Lm("ccdclm"), (GREEDY, SMC, MEAN)),
+    "carried-state": (Lm("drnnlm", pmi=True), (MEAN, BLOCKS)),
+    "sentence-level": (Lm("hrnnlm", shape=LAST), (SMC, MEAN)),
+    "attention": (Lm("adclm"), (SMC, BLOCKS)),
+    "bags": (Lm("rnnslm"), (GREEDY,)),
+    "order-1-in-passes": (Lm("rlm-bow-ef-1", pmi=True, shape=LAST), (BLOCKS,)),
+    "document-cache-beside": (Cache(), (SMC,)),
+    "document-cache": (Lm("codclm", share=0.3), (BLOCKS,)),
     "next-sentence": (Lm("dclm-right-target"), SWEEPS),
-    "hf": (Hf(), CAUSAL),
+    "hf": (Hf(), (GREEDY, SMC)),
 }
 
 
@@ -387,23 +359,22 @@ def test_detokenised_texts_are_what_the_model_reads_and_have_scores_of_their_own
 
 
 @pytest.mark.parametrize(
-    ("sources", "options"),
+    "sources",
     [
-        ([Lm("codclm", pmi=True), Lm("ccdclm", "b", shape=LAST)], "--search beam"),
-        ([Lm("codclm", share=0.2), Lm("codclm", "b", shape=LAST)], ""),
-        ([Lm("dclm-right-target")], ""),
-        ([Hf(",sentences=1", 1)], ""),
+        [Lm("codclm", pmi=True, share=0.2), Lm("codclm", "b", shape=LAST)],
+        [Lm("dclm-right-target")],
+        [Hf(",sentences=1", 1)],
     ],
-    ids=["pmi-and-reversed", "document-cache", "next-sentence", "hf"],
+    ids=["both-directions", "next-sentence", "hf"],
 )
 def test_weights_are_tuned_with_models_that_the_weights_file_names(
-    sources: list[Any], options: str, world: World
+    sources: list[Any], world: World
 ) -> None:
     chosen, _ = written(world, DEEP, sources)
     names = world.json("w.json")["weights"].keys()
     world.write("dev.ref", [own[-1] or "no" for lists in DEEP.values() for own in lists])
     lists = f"--kbest dev.kbest --docs dev.docs {chosen}"
-    world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --out tuned.json {options}")
+    world.ok(f"tune-mert {lists} --ref dev.ref --start w.json --top 2 --out tuned.json")
     found = world.json("tuned.json")
     assert found["weights"].keys() == names
     models = found["provenance"]["models"]
@@ -445,8 +416,8 @@ def test_beginnings_that_candidates_share_are_read_once(name: str, world: World)
 
 @pytest.mark.parametrize(
     "source",
-    [Lm("codclm"), Lm("ccdclm", "b", shape=LAST), Lm("rlm-bow-ef-1", pmi=True), Hf()],
-    ids=["order-1", "reversed", "pmi-in-passes", "hf"],
+    [Lm("codclm"), Lm("ccdclm", "b", shape=LAST), Hf()],
+    ids=["order-1", "reversed", "hf"],
 )
 def test_ablation_chooses_in_the_contexts_of_the_references_and_in_none(
     source: Lm | Hf, world: World

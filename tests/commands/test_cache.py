@@ -132,11 +132,3 @@ def test_an_account_without_a_home_is_told_what_to_set(
     monkeypatch.setattr(Path, "home", homeless)
     found = world.run("cache info")
     assert (found.exit, "set RERANK_CACHE=DIR" in found.err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("value", "limit"), [("", 20 * 10**9), ("1", 10**9), ("0.5", 5 * 10**8), ("1e3", 10**12)]
-)
-def test_the_limit_is_in_gigabytes(value: str, limit: int, world: World) -> None:
-    found = world.ok("cache info --format json", RERANK_CACHE_GB=value)
-    assert found.json["limit"] == limit

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import pytest
 import torch
 from support.definitions import definition
-from support.ngrams import GOLDEN
 from support.texts import documents_of
 from support.world import World
 
@@ -135,36 +133,3 @@ def test_last_words_are_read_and_counted_twice_where_that_is_asked_for(world: Wo
     world.write("twice", ["the lamp lamp", "it is lit lit"])
     found = measured(world, "--duplicate-last-word", "once")
     assert found == {**measured(world, "", "twice"), "duplicate_last_word": True}
-
-
-def test_tables_for_people_and_for_spreadsheets_have_these_figures(text: World) -> None:
-    text.model("codclm")
-    found = measured(text)
-    line = text.ok("perplexity --lm lm text").out
-    assert line.startswith(
-        f"perplexity {found['perplexity']:.2f} (without </s> "
-        f"{found['perplexity_without_eos']:.2f}), {found['nats_per_token']:.4f} nats per token"
-    )
-    assert "over 16 words (2 out of vocabulary) in 6 sentences" in line
-    header, row = text.ok("perplexity --lm lm text --format tsv").lines
-    figures = dict(zip(header.split("\t"), row.split("\t"), strict=True))
-    assert float(figures["nats"]) == pytest.approx(found["nats"])
-
-
-# N-gram models
-
-
-def test_ngram_models_have_the_same_columns(text: World) -> None:
-    # base-10 logarithms from KenLM 0.3.0: `score` of its Python module
-    log10 = {"the lamp burns": -4.090147, "the unheard boat": -5.510195, "moon": -3.296734}
-    text.write("m.arpa", (GOLDEN / "lmplz.arpa").read_bytes())
-    text.write("text", "the lamp burns\n\nthe unheard boat\nmoon\n")
-    command = "perplexity --ngram m.arpa text --per-document"
-    found = json.loads(text.ok(f"{command} --format json").out)
-    assert found["nats"] == pytest.approx(-sum(log10.values()) * math.log(10), abs=2e-4)
-    assert (found["sentences"], found["tokens"], found["oov"]) == (3, 7, 1)
-    assert [one["tokens"] for one in found["documents"]] == [3, 4]
-    assert found["perplexity"] == pytest.approx(math.exp(found["nats"] / 10))
-    assert text.ok("perplexity --ngram m.arpa text").out.startswith(
-        f"perplexity {found['perplexity']:.2f} (without </s> "
-    )

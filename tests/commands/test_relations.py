@@ -30,18 +30,15 @@ def test_a_classifier_learns_and_labels_texts_and_files_beside_lists(world: Worl
     assert found["labels"] == ["Comparison", "Contingency", "none"]
     test = found["splits"]["test"]
     assert (test["pairs"], test["accuracy"]) == (25, 1.0)
-    senses = [
-        (relation or {"sense": "none"})["sense"]
-        for one in map(json.loads, world.lines("annotated.jsonl"))
-        if one["split"] == "test"
-        for relation in one["relations"][1:]
-    ]
-    train = [
-        (relation or {"sense": "none"})["sense"]
-        for one in map(json.loads, world.lines("annotated.jsonl"))
-        if one["split"] == "train"
-        for relation in one["relations"][1:]
-    ]
+    senses, train = (
+        [
+            (relation or {"sense": "none"})["sense"]
+            for one in map(json.loads, world.lines("annotated.jsonl"))
+            if one["split"] == split
+            for relation in one["relations"][1:]
+        ]
+        for split in ("test", "train")
+    )
     majority = max({*train}, key=train.count)
     assert test["majority_class"] == pytest.approx(senses.count(majority) / 25)
     label = "relations label --model model text --out labels -q"

@@ -146,17 +146,6 @@ def test_every_form_is_trained_and_evaluated(options: str, world: World) -> None
     assert about["valid"].keys() == {"perplexity", "accuracy"}
 
 
-def test_a_table_and_the_course_of_training_are_printed(world: World) -> None:
-    lines = world.ok(SMALL).err.splitlines()
-    assert lines[0].startswith("unrolled (words+topics): ")
-    assert lines[0].endswith("parameters; 2 topics, 120 predictions, 40 documents")
-    assert [line.split()[:2] for line in lines[1:3]] == [["epoch", "1"], ["epoch", "2"]]
-    assert lines[3] == "predictor written to predictor"
-    table = world.ok("lm-eval topics --model predictor test --topics test.labels").lines
-    assert table[-1] == "30 topics of next sentences"
-    assert any(line.startswith("most frequent topic") for line in table)
-
-
 def test_labels_that_training_has_not_are_unknown_topics(world: World) -> None:
     world.ok(SMALL)
     world.write("test.labels", [x.replace("a", "c") for x in world.lines("test.labels")])

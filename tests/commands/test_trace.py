@@ -71,24 +71,19 @@ def test_a_line_holds_the_features_of_the_choice_and_what_each_adds(
     texts = [own[k] for own, k in zip([own for own in LISTS if own], path, strict=True)]
     assert [line["texts"]["chosen"] for line in lines] == texts
     assert [line["texts"]["first"] for line in lines] == [own[0] for own in LISTS if own]
-    firsts = [own[0] for own in LISTS if own]
     for s, line in enumerate(lines):
         found = values(path, s)
         total = found.pop("total")
         assert list(line["features"]) == NAMES
         assert line["features"] == pytest.approx(found, abs=1e-4)
         weighted = {name: VALUES[name] * value for name, value in found.items()}
-        assert line["weighted"] == pytest.approx(
-            {**weighted, "sparse": 1.5 if path[s] else 0.0}, abs=1e-3
-        )
+        sparse = {"sparse": 1.5 if path[s] else 0.0}
+        assert line["weighted"] == pytest.approx(weighted | sparse, abs=1e-3)
         assert line["total"] == pytest.approx(total, abs=1e-3)
         other = values((*path[:s], 0), s)
         over = {name: weighted[name] - VALUES[name] * other[name] for name in NAMES}
-        assert line["over_first"] == pytest.approx(
-            {**over, "sparse": 1.5 if path[s] else 0.0}, abs=1e-3
-        )
+        assert line["over_first"] == pytest.approx(over | sparse, abs=1e-3)
         assert line["first"] == 0
-        assert firsts[s] == line["texts"]["first"]
 
 
 def test_a_margin_is_to_the_best_other_candidate_after_the_same_sentences(

@@ -32,46 +32,37 @@ def with_clock(patch: pytest.MonkeyPatch, real: Callable[[], float], step: float
 def training(world: World) -> str:
     """A command of 12 updates; it ran once, so that all modules are imported."""
     with_texts(world)
-    command = f"{TRAIN} --model codclm --epochs 3"
-    world.ok(f"{command} --out first -q")
-    return command
-
-
-def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
-    training: str, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_clock(monkeypatch, time.monotonic, 20.0)
-    found = [line for line in world.ok(training).err.splitlines() if line.startswith("training: ")]
-    total = int(found[0].split("/")[1].split()[0])
-    # 20 s an update: a minute is over after three
-    assert found == [
-        f"training: {n}/{total} updates, 0.05/s, {left(20 * (total - n))} left"
-        for n in range(3, total + 1, 3)
-    ]
+    world.ok(f"{TRAIN} --model codclm --out first -q")
+    return f"{TRAIN} --model codclm --epochs 3"
 
 
 def left(seconds: int) -> str:
-    return f"{seconds} s" if seconds < 60 else f"{round(seconds / 60)} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds} s"
 
 
-def test_long_work_is_said_in_hours_and_fast_work_in_whole_numbers(
-    training: str, world: World, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("option", "step", "rate", "every"),  # a minute is over after so many updates
+    [("", 20, "0.05/s", 3), ("", 1800, "0.00056/s", 1), ("", 1, "", 0), ("-q", 100, "0.01/s", 1)],
+    ids=["minutes", "hours", "short", "quiet"],
+)
+def test_a_log_gets_a_line_a_minute_with_count_rate_and_time_left(
+    option: str,
+    step: int,
+    rate: str,
+    every: int,
+    training: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with_clock(monkeypatch, time.monotonic, 1800.0)
-    first = next(x for x in world.ok(training).err.splitlines() if x.startswith("training: "))
-    total = int(first.split("/")[1].split()[0])
-    hours, minutes = divmod(30 * (total - 1), 60)
-    assert first == f"training: 1/{total} updates, 0.00056/s, {hours} h {minutes} min left"
-
-
-@pytest.mark.parametrize(("option", "step"), [("-q", 100.0), ("", 1.0)])
-def test_quiet_and_short_work_leaves_no_lines(
-    option: str, step: float, training: str, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_clock(monkeypatch, time.monotonic, step)
-    said = world.ok(f"{training} {option}").err
-    assert option == "-q" or "training: " not in said
-    assert option == "" or said == "" or said.startswith("training: ")
+    with_clock(monkeypatch, time.monotonic, float(step))
+    said = world.ok(f"{training} {option}").err.splitlines()
+    found = [line for line in said if line.startswith("training: ")]
+    total = int(found[0].split("/")[1].split()[0]) if every else 0
+    assert found == [
+        f"training: {n}/{total} updates, {rate}, {left(step * (total - n))} left"
+        for n in range(every or 1, total + 1, every or 1)
+    ]
 
 
 def test_parts_of_the_time_add_up_to_the_whole(

@@ -75,7 +75,7 @@ NOTHING = "no faults, no warnings"
 FAULT, WARNING, SOUND = "fault", "warning", "sound"
 READ_BY = {  # commands that read the files of `check`, too
     DECODE + " --default-weight 0": {"dev.kbest", "dev.docs", "w.ini"},
-    TUNE + " --start w.ini": {"dev.kbest", "dev.docs", "dev.ref"},
+    TUNE + " --start w.ini": {"dev.ref"},
 }
 
 
@@ -230,19 +230,12 @@ def both(*changes: Change) -> Change:
 # Models and caches
 
 
-def drawn_model(world: World, name: str = "codclm", seed: int = 1) -> None:
-    """A model of chance weights over the words of the sound list, in `model`."""
-    from lm.checkpoint import save_model
-    from lm.model import Config, DocumentLM
-    from lm.vocabulary import Vocabulary
-
-    words = {word for line in world.lines("dev.kbest") for word in line.split(" ||| ")[1].split()}
-    vocabulary = Vocabulary(tuple(word.encode() for word in sorted(words)))
-    model = DocumentLM.seeded(Config(name, len(vocabulary), 4, 4), seed)
-    save_model(world.folder / "model", model, vocabulary, {"oov_rate": 0.0})
+def drawn_model(world: World, seed: int = 1) -> None:
+    world.model("codclm", "model", seed)
 
 
-def model_with_a_strange_tensor(world: World) -> None:
+def strange_tensor(world: World) -> None:
+    """A model with a tensor whose name holds control characters."""
     import torch
 
     from lm.shards import read_tensors, write_tensors
@@ -258,25 +251,16 @@ def model_of_pipes(world: World) -> None:
     os.mkfifo(world.folder / "model/config.json")
 
 
-def cached_scores(world: World) -> list[Path]:
-    """Files of the score cache, after the drawn model has scored the sound list."""
-    drawn_model(world)
-    world.ok(LM)
-    return sorted(Path(os.environ["RERANK_CACHE"]).glob("*/*.scores"))
+def cached(change: Change = bytes, seed: int = 1) -> Callable[[World], None]:
+    """The cache after a drawn model has scored the sound list; then its files are changed."""
 
+    def made(world: World) -> None:
+        drawn_model(world)
+        world.ok(LM)
+        paths = [*Path(os.environ["RERANK_CACHE"]).glob("*/*.scores")]
+        assert paths
+        for path in paths:
+            path.write_bytes(change(path.read_bytes()))
+        drawn_model(world, seed)
 
-def cache_of_another_model(world: World) -> None:
-    assert cached_scores(world)
-    drawn_model(world, seed=2)
-
-
-def cut_cache(world: World) -> None:
-    for path in cached_scores(world):
-        path.write_bytes(path.read_bytes()[:-1])
-
-
-def flipped_cache(world: World) -> None:
-    for path in cached_scores(world):
-        data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
-        path.write_bytes(data)
+    return made
