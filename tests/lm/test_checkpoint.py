@@ -308,34 +308,6 @@ def test_vocabularies_that_are_none_are_refused(folder: Path, words: object) -> 
         load_model(folder)
 
 
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-@pytest.mark.parametrize("at", [1, 2, 3], ids=["vocabulary", "shard", "manifest"])
-def test_a_write_that_fails_anywhere_leaves_the_old_model_readable(
-    folder: Path, at: int, call: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    new, words, calls, kept = model_of("codclm", 7, seed=1), words_of(7), 0, getattr(os, call)
-    # of each file its bytes are synced, then its folder
-    nth = 2 * at - 1 if call == "fsync" else at
-
-    def full(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == nth:
-            raise OSError(28, "No space left on device")
-        return kept(*arguments)
-
-    monkeypatch.setattr(os, call, full)
-    with pytest.raises(OSError, match="No space"):
-        save_model(folder, new, words, {})
-    saved = load_model(folder)
-    assert same(saved.model.state_dict(), model_of().state_dict())
-    assert saved.vocabulary == words_of()
-    assert not list(folder.glob(".*"))
-    save_model(folder, new, words, {})
-    assert same(load_model(folder).model.state_dict(), new.state_dict())
-    assert len(list(folder.iterdir())) == 3
-
-
 # Training states
 
 

@@ -5,35 +5,28 @@ Whole models are compared with scalar code in `test_against_scalar.py`; the laws
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from support.models import config_of
 from torch import Tensor, nn
 
 from lm.attention import Memory
-from lm.batches import PackedBatch, segments
 from lm.composition import ENCODERS, FUSIONS, Composition, LastSentences
 from lm.contexts import Context
 from lm.contexts.attention import Attention
 from lm.contexts.bag import BagOfWords, WordFrequencies
 from lm.contexts.bag_attention import BagAttention
-from lm.contexts.bag_sequence import BagSequence
 from lm.contexts.final_states import FinalStates
 from lm.contexts.previous_words import PreviousWords
 from lm.contexts.source_and_previous import SourceAndPrevious
 from lm.contexts.thought import STEPS, ThoughtVector
-from lm.corpus import Corpus
-from lm.direction import reversed_sentences
 from lm.encoders import Encoder, encoder_of
 from lm.fusions import Fusion, Input, InputSum, Output
 from lm.laws import check_composition
 from lm.model import Config, DocumentLM
-from lm.reading import read
 from lm.recurrences import LSTM
 from lm.rows import Rows
 from lm.tiny_models import context_after, read_by_words, tiny_model
@@ -151,19 +144,6 @@ def test_a_bag_is_the_sum_of_the_embeddings_of_the_last_sentences(n: int) -> Non
         assert n == 1 or all(torch.equal(value, values[0]) for value in values)
 
 
-def test_keys_tell_bags_apart_and_sequences_their_order_but_not_that_of_words() -> None:
-    bag, sequence = (
-        kind(nn.Embedding(9, 2), LSTM(1, 2), sentences=2) for kind in (BagOfWords, BagSequence)
-    )
-    for context in (bag, sequence):
-        a, b, c = (key(context, s) for s in ([3, 4], [4, 3], [3]))
-        assert a == b != c
-        assert context.history_key([a, c]) == context.history_key([b, c])
-        assert context.history_key([a, c]) != context.history_key([c, c])
-        ordered = context.history_key([a, c]) != context.history_key([c, a])
-        assert ordered == (context is sequence)
-
-
 @torch.no_grad()
 def test_attention_over_bags_in_parts_is_attention_at_once_and_over_one_its_annotation(
     monkeypatch: pytest.MonkeyPatch,
@@ -222,46 +202,6 @@ def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
         previous = context.previous.advance(previous, summary)
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("fusion", [None, "input", "gate"])
-@pytest.mark.parametrize(("streams", "length"), [(1, 1), (2, 2), (3, 5)])
-def test_scores_change_with_the_next_target_sentence_of_the_document_and_with_no_later_one(
-    fusion: str | None, streams: int, length: int
-) -> None:
-    """Also where the next sentence is in the next segment; never across the ends of documents."""
-    config = Config("dclm-right-target", 9, 4, 5, "lstm", 1, tied=False, fusion=fusion)
-    model = DocumentLM.seeded(config, 3).eval()
-    for parameter in model.parameters():
-        parameter.mul_(3.0)
-
-    def scores(text: Corpus) -> Tensor:
-        found, contexts = torch.zeros(text.n_sentences), model.context.start(streams)
-        for part in segments(text, range(text.n_documents), streams=streams, length=length):
-            reading = read(model, text, part, contexts)
-            contexts = reading.contexts
-            nll = model.head.nll(reading.features, reading.targets)
-            found.index_add_(0, reading.sentences, -nll)
-        return found
-
-    text = Corpus.of([[[3, 4, 5], [6, 7], [8, 3]], [[4, 8], [5, 5, 6]], [[7]]])
-    followed, before = [1, 2, -1, 4, -1, -1], scores(text)
-    for s in range(text.n_sentences):
-        tokens, (begin, end) = text.tokens.copy(), text.sentences[s : s + 2]
-        tokens[begin:end] = 3 + (tokens[begin:end] - 2) % 6
-        found = scores(replace(text, tokens=tokens))
-        changed = torch.nonzero((found - before)[:s].abs() > 1e-5).flatten().tolist()
-        assert changed == [t for t in range(s) if followed[t] == s]
-    (rows,) = (
-        reversed_sentences(text)
-        .side_rows(["next-target"], np.arange(3), torch.device("cpu"))
-        .tensors
-    )
-    assert [[n - 1 for n in row if n] for row in rows.tolist()] == [[6, 7], [3, 4, 5], []]
-    # after a document stands the vector of no words
-    alone, blank = (scores(Corpus.of([own])) for own in ([[3, 4], [5, 6]], [[3, 4], [5, 6], []]))
-    torch.testing.assert_close(blank[:2], alone)
-
-
 # Laws of compositions that are not in the zoo
 
 
@@ -302,19 +242,6 @@ def test_thought_vectors_are_rounded_in_training_alone_with_the_gradient_of_exac
     assert not vector(torch.zeros(2, 9)).any()  # no sentence leaves no thought
 
 
-# Fusions
-
-
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_hidden_states_depend_on_the_context_exactly_where_the_fusion_says_so(name: str) -> None:
-    model = DocumentLM(config_of(name, 9, 3, 4)).eval()
-    batch = PackedBatch.of(Corpus.of([[[3, 7, 5]]]), np.zeros(1, dtype=np.int64))
-    contexts = (context_after(model, [[3, 8, word]]) for word in (5, 6))
-    one, other = (model.unroll(batch, context).hidden for context in contexts)
-    depends = model.fusion.hidden_depends_on_context and model.context.sentences != 0
-    assert depends == (not torch.equal(one, other))
-
-
 # Encoders
 
 V, K, H = 9, 3, 5
@@ -343,15 +270,3 @@ def test_padding_and_neighbours_change_no_vector_and_no_words_have_zeros(name: s
     for n, sentence in enumerate(SENTENCES):
         torch.testing.assert_close(model.encode(*padded([sentence]))[0], together[n])
     assert together.any(dim=1).tolist() == [True, False, True, True]
-
-
-@every_encoder
-def test_sentences_of_equal_keys_have_vectors_of_equal_bits_and_others_have_other_vectors(
-    name: str,
-) -> None:
-    """Sentences 0 and 3 have the same words in another order."""
-    model = encoder(name)
-    first, *_, last = model.encode(*padded(SENTENCES))
-    keys = [model.sentence_key(np.array(SENTENCES[n], dtype=np.int32)) for n in (0, 3)]
-    assert (keys[0] == keys[1]) == model.merges_sentences == (name in ("bag", "sum"))
-    assert torch.equal(first, last) == model.merges_sentences

@@ -21,11 +21,11 @@ from lm.reading import read
 from lm.rows import Rows
 from lm.tiny_models import read_by_words
 from lm.vocabulary import END, START
-from lm.zoo import ZOO
 
 V = 13
 RIGHT = ("dclm-right", "dclm-right-target", "dclm-rst")  # their side information is not dropped
-MODELS = [*sorted(ZOO), "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
+MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "hrnnlm-lin", "rnnslm", "dclm-two-sentence", *RIGHT]
+MODELS += ["clstm-given-topic", "clstm-paraseg", "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
 every_model = pytest.mark.parametrize("name", MODELS)
 
 

@@ -55,6 +55,7 @@ def trainer(text: Corpus = TEXT, number: int = 1, **changes: Any) -> object:
     return Trainer(own, text, TEXT, settings=Settings(streams=2, **changes), processes=processes)
 
 
+ODD: dict[str, dict[str, Any]] = {name: {name: "odd"} for name in ("optimiser", "levels")}
 VALUES: list[tuple[Callable[[], object], str]] = [
     # shapes that no model has
     (model("rnn"), "no model 'rnn'"),
@@ -104,8 +105,8 @@ VALUES: list[tuple[Callable[[], object], str]] = [
     *((lambda w=w: Vocabulary(w), "a vocabulary holds") for w in ((b"a", b"a"), (b"<s>",), (b"",))),
     # training
     *(
-        (lambda name=name: Settings(**{name: "odd"}), f"no {name} 'odd' is known; there are")
-        for name in ("optimiser", "levels")
+        (lambda own=own: Settings(**own), f"no {name} 'odd' is known; there are")
+        for name, own in ODD.items()
     ),
     (lambda: recipe("code", "lin"), "no recipe 'code', but strong, paper$"),
     (lambda: trainer(Corpus.of([])), "at least one sentence each"),

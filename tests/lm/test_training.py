@@ -200,8 +200,6 @@ def test_of_passages_the_loss_is_that_of_the_last_sentence_given_the_others() ->
     enlarged(trainer.model)
     expected = perplexity(trainer.model, passages).nats_per_token
     assert finished(trainer)[-1].training_nats == pytest.approx(expected, rel=1e-5)
-    whole = perplexity(trainer.model, replace(passages, predicted=None)).nats_per_token
-    assert expected != pytest.approx(whole, rel=1e-3)
 
 
 def test_a_report_tells_the_loss_since_the_report_before_it_and_leaves_no_trace() -> None:
@@ -383,7 +381,7 @@ def noisy(name: str, shape: dict[str, Any] | None = None, **changes: Any) -> Cal
 
 REGULARISED = {"locked_dropout": 0.3, "word_dropout": 0.2, "weight_dropout": 0.4}
 REGULARISED |= {"context_noise": 0.6, "averaging": 0.5}
-LIN = {n: v for n, v in FAMILIES["lin"]["paper"].items() if n in Settings.__slots__}
+LIN: dict[str, Any] = {n: v for n, v in FAMILIES["lin"]["paper"].items() if n in Settings.__slots__}
 LIN |= {"epochs": 2, "streams": 2}
 RUNS: dict[str, Callable[[], Trainer]] = {
     "rnnlm": noisy("rnnlm"),
@@ -424,21 +422,14 @@ def test_a_run_left_anywhere_makes_the_updates_of_an_uninterrupted_one(
 
 def test_every_kind_of_noise_and_every_seed_makes_another_run() -> None:
     ended = []
-    kinds = [{name: value} for name, value in REGULARISED.items() if name != "averaging"]
-    for changes in ({}, {}, {"seed": 6}, *kinds):
+    kinds: list[dict[str, Any]] = [
+        {name: value} for name, value in REGULARISED.items() if name != "averaging"
+    ]
+    for changes in [{}, {}, {"seed": 6}, *kinds]:
         trainer = noisy("codclm", epochs=1, **changes)()
         finished(trainer)
         ended.append(tensors(trainer))
     assert [same(ended[0], other) for other in ended[1:]] == [True] + [False] * (1 + len(kinds))
-
-
-def test_averaging_leaves_training_alone_and_the_average_is_validated() -> None:
-    plain, averaged = (trainer_of("codclm", NOISY, averaging=share) for share in (0.0, 0.5))
-    reports = [finished(trainer)[-1].valid_perplexity for trainer in (plain, averaged)]
-    assert same(plain.model.state_dict(), averaged.model.state_dict())
-    assert plain.validated is plain.model
-    assert [perplexity(t.validated, VALID).perplexity for t in (plain, averaged)] == reports
-    assert reports[0] != reports[1]
 
 
 NEWER = ["optimiser", "schedule", "segments", "levels", "patience", "accumulate", "initialisation"]
@@ -512,7 +503,12 @@ def shared_trainer(name: str, processes: Processes, **changes: Any) -> Trainer:
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"), [("codclm", {}), ("hrnnlm", {"levels": "two-step", "accumulate": 2})]
+    ("name", "changes"),
+    [
+        ("codclm", {}),
+        ("rnnlm-lin", {"optimiser": "adagrad"}),  # of sparse gradients
+        ("hrnnlm", {"levels": "two-step", "accumulate": 2}),
+    ],
 )
 def test_two_processes_make_the_run_of_one(name: str, changes: dict[str, Any]) -> None:
     def trained(processes: Processes) -> tuple[dict[str, Tensor], list[Any]]:
@@ -547,19 +543,3 @@ def test_a_state_of_two_processes_is_that_of_one_and_is_resumed_by_both(tmp_path
     together(2, begun)
     for found in [resumed(ALONE), *together(2, resumed)]:
         torch.testing.assert_close(found, weights(alone), rtol=1e-4, atol=1e-6)
-
-
-def test_gradients_and_rows_of_processes_are_put_together() -> None:
-    def work(processes: Processes) -> tuple[list[Tensor | None], list[list[float]]]:
-        one, two, three = (nn.Parameter(torch.zeros(3)) for _ in range(3))
-        if processes.rank == 0:
-            one.grad = torch.tensor([0.0, 2.0, 0.0]).to_sparse()
-        else:
-            two.grad = torch.ones(3)
-        processes.add_gradients([one, two, three])
-        own = Rows.of(torch.arange(5.0)[:, None][processes.share(5)])
-        return [one.grad, two.grad, three.grad], processes.gather_rows(own, 5).tensors[0].tolist()
-
-    for (one, two, three), rows in together(2, work):
-        assert (one.tolist(), two.tolist(), three) == ([0.0, 2.0, 0.0], [1.0] * 3, None)
-        assert rows == [[n] for n in range(5)]
