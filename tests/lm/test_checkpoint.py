@@ -289,9 +289,7 @@ def test_a_manifest_that_does_not_fit_is_reported_with_what_does_not(
 ) -> None:
     def changed(content: dict[str, Any]) -> None:
         own = change.get("config")
-        content.update(
-            {**change, "config": {**content["config"], **own}} if isinstance(own, dict) else change
-        )
+        content |= {**change, "config": content["config"] | own} if own else change
 
     edit(folder, changed)
     with pytest.raises(ModelError, match=rf"config\.json: .*({message})"):

@@ -4,7 +4,7 @@ Whole models are compared with scalar code in `test_against_scalar.py`; the laws
 (batches, keys, orders, gradients) are checked over the zoo in `test_zoo.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -74,54 +74,31 @@ def test_values_of_attention_do_not_depend_on_rows_blocks_or_padding(
         torch.testing.assert_close(aligned[0], contexts.tensors[0][0, 0])
 
 
-B, M, A, D = 4, 3, 5, 2
-PENALTIES = torch.zeros(B, M).index_put(
-    (torch.tensor([1, 1]), torch.tensor([1, 2])), torch.tensor(-1e30)
-)
+@pytest.mark.parametrize("taken", [False, True])
+def test_values_and_gradients_of_a_memory_are_those_of_the_plain_formula(taken: bool) -> None:
+    """Σ softmax(w · tanh(k + q)) f, of steps of 4 and 3 contexts.
 
-
-def leaves() -> tuple[Tensor, ...]:
-    """Keys, states, queries of two steps of 4 and 3 contexts, and the weight."""
-    torch.manual_seed(0)
-    shapes = ((B, M, A), (B, M, D), (B + 3, A), (A,))
-    return tuple(torch.randn(s, requires_grad=True) for s in shapes)
-
-
-def plain(keys: Tensor, states: Tensor, queries: Tensor, weight: Tensor) -> Tensor:
-    """Σ softmax(w · tanh(k + q)) f, step after step."""
-    steps = []
-    for own in torch.split(queries, [B, 3]):
+    Also after a pass that stopped at the queries, and of a graph that is gone through twice.
+    """
+    shapes, padding = ((4, 3, 5), (4, 3, 2), (7, 5), (5,)), torch.zeros(4, 3)
+    padding[1, 1:] = -1e30
+    leaves = [torch.randn(shape, requires_grad=True) for shape in shapes]
+    keys, states, queries, weight = leaves
+    memory, order, plain = Memory.of(keys, states, padding, weight), torch.tensor([3, 2, 0, 1]), []
+    steps = torch.split(queries, [4, 3])
+    one = memory.take(order).attend(steps[0][order])[order.argsort()]
+    found = torch.cat([one if taken else memory.attend(steps[0]), memory.attend(steps[1])])
+    for own in steps:
         n = len(own)
-        energies = torch.tanh(keys[:n] + own[:, None]) @ weight + PENALTIES[:n]
-        steps.append((torch.softmax(energies, dim=1)[:, :, None] * states[:n]).sum(dim=1))
-    return torch.cat(steps)
-
-
-def by_memory(keys: Tensor, states: Tensor, queries: Tensor, weight: Tensor) -> Tensor:
-    memory = Memory.of(keys, states, PENALTIES, weight)
-    return torch.cat([memory.attend(own) for own in torch.split(queries, [B, 3])])
-
-
-def by_taken_rows(keys: Tensor, states: Tensor, queries: Tensor, weight: Tensor) -> Tensor:
-    memory, order = Memory.of(keys, states, PENALTIES, weight), torch.tensor([3, 2, 0, 1])
-    first = memory.take(order).attend(queries[order])
-    return torch.cat([first[order.argsort()], memory.attend(queries[B:])])
-
-
-@pytest.mark.parametrize("way", [by_memory, by_taken_rows])
-def test_values_and_gradients_of_a_memory_are_those_of_the_plain_formula(
-    way: Callable[..., Tensor],
-) -> None:
-    """Also after a pass that stopped at the queries, and of a graph that is gone through twice."""
-    dice = torch.randn(B + 3, D, generator=torch.Generator().manual_seed(1))
-    found, truth = leaves(), leaves()
-    values, expected = way(*found), plain(*truth)
-    torch.testing.assert_close(values, expected)
-    torch.autograd.grad(values.square().sum(), found[2], retain_graph=True)
-    gradients = torch.autograd.grad((expected * dice).sum(), truth)
+        shares = (torch.tanh(keys[:n] + own[:, None]) @ weight + padding[:n]).softmax(dim=1)
+        plain.append((shares[:, :, None] * states[:n]).sum(dim=1))
+    truth, dice = torch.cat(plain), torch.randn(7, 2)
+    torch.testing.assert_close(found, truth)
+    torch.autograd.grad(found.square().sum(), queries, retain_graph=True)
+    expected = torch.autograd.grad((truth * dice).sum(), leaves, retain_graph=True)
     for _ in range(2):
-        again = torch.autograd.grad((values * dice).sum(), found, retain_graph=True)
-        torch.testing.assert_close(again, gradients)
+        again = torch.autograd.grad((found * dice).sum(), leaves, retain_graph=True)
+        torch.testing.assert_close(again, expected)
 
 
 # Bags of words

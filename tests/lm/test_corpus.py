@@ -125,12 +125,6 @@ def test_words_are_split_on_ascii_space_and_control_words_are_unknown() -> None:
     assert vocabulary.decode([4, 0, 3, 2, 1]) == [b"b", b"<unk>", b"a", b"</s>", b"<s>"]
 
 
-def test_the_most_frequent_words_are_kept_and_equal_counts_keep_their_order() -> None:
-    words, counts = [b"d", b"c", b"<unk>", b"b", b"a"], [2, 5, 9, 2, 2]
-    for size, kept in ((3, (b"c", b"d", b"b")), (0, ()), (99, (b"c", b"d", b"b", b"a"))):
-        assert Vocabulary.most_frequent(words, counts, size).words == kept
-
-
 @given(st.lists(st.text("ab <>\x00é", max_size=8)))
 def test_lines_are_encoded_as_each_of_them_alone(lines: list[str]) -> None:
     vocabulary, raw = Vocabulary((b"a", b"b", "é".encode())), [line.encode() for line in lines]

@@ -19,7 +19,7 @@ from lm.heads import hashing
 from lm.heads.class_softmax import REACH, class_of, words_of_class
 from lm.heads.hashing import NONE, HashedLogits, HashTable, distinct, hashed_nll
 from lm.heads.self_normalised import ALPHA
-from lm.model import Config, DocumentLM, n_parameters
+from lm.model import Config, DocumentLM
 from lm.normalisers import log_sums, pair_log_sums
 from lm.tiny_models import read_by_words, tiny_model
 from lm.vocabulary import END
@@ -114,24 +114,6 @@ def test_scores_in_many_contexts_are_those_of_the_shifted_features(
         truth = predictor.log_probs(features + shift, parents, words)
         for found, expected in zip((into[:, n], leave[:, n]), truth, strict=True):
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5 * spread)
-
-
-@pytest.mark.parametrize(
-    ("name", "tied", "expected"),  # from the shapes of the matrices, embeddings included if tied
-    [
-        ("softmax", True, lambda v, k, h, d, c: v * k + k * (h + d) + v),
-        ("softmax", False, lambda v, k, h, d, c: v * (h + d + 1)),
-        ("unbiased", False, lambda v, k, h, d, c: v * (h + d)),
-        ("classes", True, lambda v, k, h, d, c: v * k + k * (h + d) + v + c * (k + 1)),
-        ("classes", False, lambda v, k, h, d, c: (v + c) * (h + d + 1)),
-        ("self-normalised", True, lambda v, k, h, d, c: v * k + k * (h + d) + v),
-    ],
-)
-def test_heads_have_the_stated_numbers_of_parameters(name: str, tied: bool, expected: Any) -> None:
-    for words, K, hidden, D in ((5, 3, 2, 4), (40, 1, 6, 1), (17, 6, 5, 2)):
-        classes = math.ceil(math.sqrt(words))
-        head = head_of(name, words, K, hidden, D, tied=tied)
-        assert n_parameters(head) == expected(words, K, hidden, D, classes)
 
 
 # Classes

@@ -10,11 +10,8 @@ import torch
 from scipy.stats import chisquare
 from support.models import enlarged
 
-from lm import coherence, contrast, discourse
-from lm.backend import HELD
-from lm.checkpoint import SavedModel
-from lm.cloze import answer_log_probs
-from lm.coherence import distinct_orders, log_probs_of_orders
+from lm import contrast, discourse
+from lm.coherence import distinct_orders
 from lm.composition import HEADS, Composition
 from lm.contexts.bag import BagOfWords
 from lm.contexts.last_hidden import LastHidden
@@ -29,7 +26,7 @@ from lm.model import Config, DocumentLM
 from lm.sampling import SampledDocument, sample
 from lm.scoring import ScoreError
 from lm.tiny_models import DOCUMENT, last_score, tiny_model
-from lm.vocabulary import END, SPECIAL, Vocabulary
+from lm.vocabulary import END, SPECIAL
 from lm.zoo import ZOO
 
 BAG = Composition(BagOfWords, Output, "", "")
@@ -73,27 +70,6 @@ def test_every_other_text_is_equally_likely_and_no_more_are_drawn_than_asked_for
         assert tuple(map(tuple, document)) not in own
 
 
-@pytest.mark.parametrize("name", ["rnnlm", "codclm", "hrnnlm"])
-def test_log_probabilities_of_orders_are_those_of_the_text_however_many_words_are_held_at_once(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only models of order 0 give all orders the same bits."""
-    model = tiny_model(ZOO[name])
-    saved = SavedModel(model, Vocabulary(tuple(b"%d" % n for n in range(7))), name, {})
-    documents = [[[3, 4, 5], [6], [7, 8]], [[4], [9, 9]], [[5, 3], [4], [6, 6, 8]]]
-    text = Corpus.of(documents)
-    orders = {d: distinct_orders(text, d, 2, rng(d)) for d in (0, 2)}
-    for tokens in (1, 20, 1 << 20):
-        monkeypatch.setattr(coherence, "TOKENS", tokens)
-        found = log_probs_of_orders(saved, text, orders)
-        for (d, others), own in zip(orders.items(), found, strict=True):
-            for order, log_prob in zip([[0, 1, 2], *others.tolist()], own, strict=True):
-                sentences = [documents[d][i] for i in order]
-                truth = sum(last_score(model, sentences[: t + 1]) for t in range(3))
-                assert log_prob == pytest.approx(truth, abs=1e-4)
-            assert (len(set(own.tolist())) == 1) == (model.order == 0)
-
-
 # Variants of a sentence in several contexts
 
 VARIANTS = [[[3, 4], [3, 5]], [[6], [7, 8], [], [6]], [[9, 0, 9], [9, 9]], [[4], [5]]]
@@ -110,7 +86,7 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     engine = ScoringEngine.of(model)
     for together in (1, 3):
         monkeypatch.setattr(contrast, "TOGETHER", together)
-        found = [*scores_in_contexts(engine, VARIANTS, CONTEXTS)]
+        found = scores_in_contexts(engine, VARIANTS, CONTEXTS)
         for scores, variants, contexts in zip(found, VARIANTS, CONTEXTS, strict=True):
             for row, text in zip(scores, contexts, strict=True):
                 truth = [last_score(model, [*text, words]) for words in variants]
@@ -122,23 +98,6 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     assert np.array_equal(scores[0], scores[2]) == (model.order == 0)
     assert np.array_equal(scores[:, 0], scores[:, 2])
     assert [*scores_in_contexts(engine, [], [])] == []
-
-
-# Missing words: eq. 12 of Wang & Cho 2015
-
-
-@pytest.mark.parametrize("held", [1, 1 << 25])
-@pytest.mark.parametrize("name", ["rlm-bow-lf-2", "ccdclm"])
-@pytest.mark.parametrize("query", [([7], [8, 4]), ([], [])])
-def test_an_answer_is_as_probable_as_its_completed_query(
-    name: str, held: int, query: tuple[list[int], list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One answer at a time, or all."""
-    monkeypatch.setitem(HELD, "cpu", held)
-    model, document, answers = tiny_model(ZOO[name]), [[3, 4], [5, 6, 3]], [3, 4, 9]
-    found = answer_log_probs(ScoringEngine.of(model), document, query, answers)
-    joint = [last_score(model, [*document, [*query[0], word, *query[1]]]) for word in answers]
-    np.testing.assert_allclose(np.exp(found), np.exp(joint) / np.exp(joint).sum(), rtol=1e-4)
 
 
 # Sampled texts

@@ -127,20 +127,13 @@ def test_probabilities_sum_to_1_after_every_history(text: list[str], order: int)
 
 
 def test_texts_without_discounts_are_refused_or_get_those_of_the_fallback() -> None:
-    for text, message in (
-        (["a b c"], "1-grams that occur once, twice and three times, .* found none .* twice"),
-        (
-            ["a", "b b", "c c c", *["d e f g"] * 4],
-            "at least 0 for 1-grams, found .* small counts: 1 of 1",
-        ),
-    ):
-        counts = counts_of(text, 1)
-        with pytest.raises(NGramError, match=message):
-            KneserNey().estimate(*counts)
-        model, notes = KneserNey(FALLBACK).estimate(*counts)
-        assert notes == ("1-grams D1 0.500, D2 1.000, D3+ 1.500 (fallback)",)
-        total = np.delete(10.0 ** model.log10_probs[1:].astype(float), START).sum()
-        assert total == pytest.approx(1, abs=1e-6)
+    counts = counts_of(["a", "b b", "c c c", *["d e f g"] * 4], 1)
+    with pytest.raises(NGramError, match=r"at least 0 for 1-grams, found .* small counts: 1 of 1"):
+        KneserNey().estimate(*counts)
+    model, notes = KneserNey(FALLBACK).estimate(*counts)
+    assert notes == ("1-grams D1 0.500, D2 1.000, D3+ 1.500 (fallback)",)
+    total = np.delete(10.0 ** model.log10_probs[1:].astype(float), START).sum()
+    assert total == pytest.approx(1, abs=1e-6)
     _, notes = KneserNey(FALLBACK).estimate(*counts_of(TEXT, 5))
     assert [("fallback" in note) for note in notes] == [False, False, False, False, True]
 

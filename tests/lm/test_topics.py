@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lm.composition import TOPIC_MODELS, load
 from lm.corpus import Corpus
 from lm.side_information import SideText
 from lm.topics import UNIT, TopicModel
@@ -61,23 +60,6 @@ def test_texts_are_stretches_of_documents_without_words_that_are_too_common_or_t
     kept, counts = counts_of(Corpus.of([[[3, 4]], [[4, 3, 0]]]), 5, 1)  # all words are common
     assert kept.tolist() == [3, 4]
     assert counts.toarray().tolist() == [[1, 1], [1, 1]]
-
-
-@pytest.mark.parametrize("kind", ["kmeans", "lda"])
-def test_planted_topics_are_found(kind: str) -> None:
-    """Two sets of words that never occur together, behind a word that occurs everywhere."""
-    pytest.importorskip("sklearn")
-    rng = np.random.default_rng(3)
-    sets = np.arange(4, 64), np.arange(64, 124)
-    documents = [[[3, *rng.choice(sets[n % 2], 8).tolist()]] for n in range(400)]
-    found = []
-    for _ in range(2):
-        model = TopicModel(124, 2)
-        model.learn(load(TOPIC_MODELS[kind]), Corpus.of(documents), 1)
-        found.append([topic(model, *sentence) for (sentence,) in documents])
-        assert topic(model, 3) == 0
-    assert found[0] == found[1]
-    assert {tuple(found[0][n::2]) for n in range(2)} == {(1,) * 200, (2,) * 200}
 
 
 # Predictors of the next topic (Ghosh et al. 2016, §5)

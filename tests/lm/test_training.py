@@ -4,6 +4,7 @@ import json
 import math
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -478,18 +479,9 @@ class Threads(Processes):
 
 def together(number: int, work: Callable[[Processes], Any]) -> list[Any]:
     """What every one of so many processes returns."""
-    results: list[Any] = [None] * number
     values, barrier = [None] * number, threading.Barrier(number)
-
-    def run(rank: int) -> None:
-        results[rank] = work(Threads(rank, values, barrier))
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(number)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return results
+    with ThreadPoolExecutor(number) as pool:
+        return [*pool.map(lambda rank: work(Threads(rank, values, barrier)), range(number))]
 
 
 SEEDING = threading.Lock()  # torch's generator is one for all threads
