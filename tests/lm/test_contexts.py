@@ -189,7 +189,6 @@ def test_source_and_previous_sentence_are_each_what_they_are_alone() -> None:
         (partial(BagOfWords, sentences=2), Output, 2, {}),
         (PreviousWords, Output, 1, {"recurrence": "lstm"}),
         (PreviousWords, Input, None, {"recurrence": "cifg", "layers": 2}),
-        (ZOO["dclm-right-target"].context, FUSIONS["input"], None, {"scale": 4.0}),
         (ZOO["dclm-right-target"].context, FUSIONS["merge"], None, {"scale": 4.0}),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -111,7 +111,7 @@ def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_el
     name: str,
 ) -> None:
     model, text = model_of(name), corpus()
-    for share, length in ((0.5, 1), (1.0, 3), (0.5, 9)):
+    for share, length in ((0.5, 2), (1.0, 9)):
         Recorded.left.clear()
         corruption = Recorded(share, np.random.default_rng(7))
         noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)

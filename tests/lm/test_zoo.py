@@ -29,7 +29,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
     *((name, {}, {"recurrence": "cifg", "layers": 2, "tied": False}) for name in FREE[1::2]),
     *((name, {}, {"layers": 1 + n % 2}) for n, name in enumerate(sorted({*ZOO} - {*FREE}))),
     *((name, {}, {"tied": False}) for name in MEMBERS),
-    *((name, {}, {"recurrence": "htanh", "layers": 2}) for name in ("ccdclm", "dam", "drnnlm")),
+    ("dam", {}, {"recurrence": "htanh", "layers": 2}),
     ("rlm-seqbow-att-lf-1", {}, {"recurrence": "cifg", "layers": 2}),
     # small weights of a sigmoid cell let the influence of a sentence fade in float32
     *(
@@ -47,8 +47,10 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
     ),
     *(
         (name, {"head": HEADS[head]}, {})
-        for name in ("codclm", "ccdclm", "hrnnlm-lin")
-        for head in ("classes", "self-normalised", "hashed")
+        for name, head in [
+            *(("codclm", "classes"), ("codclm", "hashed"), ("ccdclm", "self-normalised")),
+            *(("hrnnlm-lin", "classes"), ("hrnnlm-lin", "self-normalised")),
+        ]
     ),
     *(
         (
@@ -56,7 +58,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
             {"context": partial(load(ZOO["dclm"].context), encoder=g, sentence_recurrence=f)},
             {},
         )
-        for g, f in (("bag", "gru"), ("sum", "tanh"), ("rnn", "cifg"))
+        for g, f in (("bag", "gru"), ("rnn", "cifg"))
     ),
 ]
 
