@@ -11,16 +11,15 @@ import torch
 from support.models import entered
 from support.scalar import models as scalar
 from support.scalar.ji import Document, Scores
-from support.scalar.models import CELLS, SIDE, V, stack
+from support.scalar.models import CELLS, SIDE, V
 from torch import Tensor
 
 from lm.batches import PackedBatch, segments
-from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS, load
+from lm.composition import ENCODERS, RECURRENCES, RELATION_CLASSIFIERS
 from lm.corpus import Corpus
 from lm.engine import ScoringEngine
 from lm.model import Config, DocumentLM
 from lm.reading import read
-from lm.recurrences import State
 from lm.scoring import after
 from lm.side_information import SentenceNumbers, SideText
 from lm.trie import Candidates
@@ -35,9 +34,8 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("rnnlm", TIED, {}),
     ("rnnlm", ("cifg-2015", 3, False), {}),
     ("drnnlm", ("cifg", 2, False), {}),
-    ("drnnlm", ("gru", 2, False), {}),
+    ("drnnlm", ("htanh", 2, False), {}),
     ("codclm", ("cifg-2015", 2, False), {}),
-    ("codclm", TIED, {}),
     ("ccdclm", ("cifg", 2, True), {}),
     ("ccdclm", ("rnn", 2, False), {}),
     ("adclm", TIED, {"attention": 5}),
@@ -45,24 +43,21 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("dam", ("cifg", 3, False), {"attention": 5}),
     ("dam", ("rnn", 1, True), {"attention": 5}),
     ("hrnnlm", ("cifg", 2, False), {}),
-    ("hrnnlm", ("gru", 1, True), {}),
     # Wang & Cho 2015
     ("rlm", LSTM, {}),
     ("rlm-bow-ef-1", LSTM, {}),
     ("rlm-bow-ef-3", TIED, {}),
     ("rlm-bow-lf-3", LSTM, {}),
     ("rlm-seqbow-ef-3", LSTM, {}),
-    ("rlm-seqbow-lf-1", TIED, {}),
     ("rlm-seqbow-lf-3", LSTM, {}),
     ("rlm-seqbow-att-ef-2", TIED, {}),
     ("rlm-seqbow-att-ef-4", LSTM, {"attention": 5}),
-    ("rlm-seqbow-att-lf-1", LSTM, {}),
     ("rlm-seqbow-att-lf-3", TIED, {"attention": 5}),
     # Lin et al. 2015: a table whose gradient is sparse, and one whose pairs share their slots
     *(
         (name, (None, 1, None), {"embed": 4, "hash_size": slots})
         for name in ("rnnslm", "rnnlm-lin", "hrnnlm-lin", "hrnnlm-lin-dual")
-        for slots in (2000, 13)
+        for slots in ((2000, 13) if name == "rnnslm" else (13,))
     ),
     ("rnnlm", LSTM, {"head": "hashed", "hash_size": 2000, "hash_order": 2}),
     ("rnnlm", LSTM, {"head": "hashed", "hash_size": 13, "hash_order": 3}),
@@ -71,10 +66,8 @@ CASES: list[tuple[str, tuple[str | None, int, bool | None], dict[str, Any]]] = [
     ("dclm", TWO, {"encoder": "sum", "sentence_recurrence": "gru"}),
     ("dclm", TIED, {"encoder": "cnn"}),
     ("dclm", ("gru", 1, False), {"encoder": "rnn", "sentence_recurrence": "cifg"}),
-    ("dclm-decoupled", ("cifg", 2, False), {"encoder": "cnn"}),
     ("dclm-decoupled", ("tanh", 1, False), {"encoder": "sum"}),
     ("dclm-decoupled", TWO, {"encoder": "rnn"}),
-    ("dclm-two-sentence", ("rnn", 1, False), {}),
     ("dclm-two-sentence", TWO, {}),
     *(
         (name, shape, {"encoder": g, "sentence_recurrence": level, "relation_labels": 6})
@@ -256,30 +249,3 @@ def test_every_part_that_can_be_chosen_has_scalar_code() -> None:
         name.rpartition("-")[0] + "-N" if name.startswith("rlm-") else name for name, *_ in CASES
     }
     assert named >= {*ZOO, *ZOO.families} - {"dclm-bilingual-decoupled"}  # of two other contexts
-
-
-@pytest.mark.parametrize("carried", [False, True], ids=["fresh", "carried"])
-@pytest.mark.parametrize("name", RECURRENCES)
-def test_two_layers_of_a_cell_equal_a_scalar_computation(name: str, carried: bool) -> None:
-    """From the first input on, and from a state that was carried over."""
-    torch.manual_seed(0)
-    cell = load(RECURRENCES[name])(3, 4, 2).double()
-    for vector in (own for own in cell.parameters() if own.ndim == 1):  # some start at zero
-        torch.nn.init.normal_(vector)
-    state = cell.start(1)
-    if carried:
-        state = tuple(map(torch.randn_like, state))
-    states = by_layers(state, cell.tensors) if carried else None
-    truth = stack(cell.state_dict(), name)
-    for x in 2 * torch.randn(4, 1, 3, dtype=torch.double):  # so large that some units clip
-        state = cell.step(cell.project(x), state)
-        states = truth(x[0].tolist(), states)
-        for found, expected in zip(by_layers(state, cell.tensors), states, strict=True):
-            for own, true in zip(found, expected, strict=True):
-                assert own == pytest.approx(true, rel=0, abs=1e-12)
-
-
-def by_layers(state: State, tensors: int) -> list[tuple[list[float], ...]]:
-    """A state of one row as the scalar code holds it."""
-    rows = [tensor[0].tolist() for tensor in state]
-    return [tuple(rows[n : n + tensors]) for n in range(0, len(rows), tensors)]

@@ -13,21 +13,20 @@ from support.models import beside, config_of, enlarged, entered
 
 from lm.batches import PackedBatch
 from lm.corpus import Corpus, encode
-from lm.document_cache import CachedWords, WithDocumentCache
+from lm.document_cache import WithDocumentCache
 from lm.engine import ScoringEngine
-from lm.evaluation import Perplexity, Tags, perplexity, perplexity_by_document
+from lm.evaluation import Tags, perplexity, perplexity_by_document
 from lm.laws import check_batches, check_keys, check_order, check_unroll
 from lm.model import DocumentLM
-from lm.rows import Rows
 from lm.scoring import ScoreError, after, independent
 from lm.tiny_models import context_after, read_by_words
 from lm.trie import Candidates
 from lm.vocabulary import END, UNKNOWN, Vocabulary
-from lm.zoo import ZOO
 
 TEXT = [b"a b c", b"b zebra", b"", b"c", b"a a a zoo b", b"c b", b"", b"b"]
 VOCABULARY = Vocabulary((b"a", b"b", b"c", b"never"))
-every_model = pytest.mark.parametrize("name", sorted(ZOO))
+MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "rnnslm", "dclm-right", "dclm-right-target", "hlstm"]
+every_model = pytest.mark.parametrize("name", MODELS)
 
 
 def text() -> Corpus:
@@ -60,13 +59,6 @@ def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large(n
     assert result.perplexity == pytest.approx(6 + ends, rel=1e-6)
     assert result.perplexity_without_eos == pytest.approx(6 + ends, rel=1e-6)
     assert result.nats == pytest.approx((14 + 6 * ends) * math.log(6 + ends), rel=1e-6)
-    figures = result.as_json()
-    if ends and model.causal:
-        assert figures["perplexity"] == result.perplexity
-        assert figures["perplexity_without_eos"] == result.perplexity_without_eos
-    elif not ends:
-        assert figures["nats_per_word_of_a_bag"] == result.nats / 14
-        assert "perplexity" not in figures
 
 
 def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
@@ -75,13 +67,11 @@ def test_only_the_end_of_sentences_separates_the_two_perplexities() -> None:
     assert result.perplexity_without_eos == pytest.approx(12, rel=1e-5)
     assert result.nats == pytest.approx(14 * math.log(12) + 6 * math.log(2), rel=1e-6)
     assert result.nats_per_token == pytest.approx(result.nats / 20)
-    figures = Perplexity(sentences=2, tokens=8, oov=1, nats=20.0, word_nats=16.0)
-    assert (figures.nats_per_token, figures.perplexity) == (2.0, math.exp(2.0))
-    assert figures.perplexity_without_eos == math.exp(2.0)
 
 
-@pytest.mark.parametrize("head", [None, "self-normalised"])
-@every_model
+@pytest.mark.parametrize(
+    ("name", "head"), [*((name, None) for name in MODELS), ("ccdclm", "self-normalised")]
+)
 def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_read(
     name: str, head: str | None
 ) -> None:
@@ -118,14 +108,10 @@ def test_perplexity_is_the_sum_of_sentences_one_by_one_however_documents_are_rea
     assert not model.training
 
 
-@every_model
-def test_the_nats_of_a_tag_are_those_of_its_words(name: str) -> None:
-    """−log p of a word in closed form: logits are a bias alone where the head has one, else 0."""
-    model, corpus, logits = blank(name, {3: 1.0, 4: -1.0, 5: 2.0}), text(), torch.zeros(7)
-    if "bias" in dict(model.head.named_parameters()):
-        logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
-    if not model.head.predicts_end:
-        logits[END] = -math.inf
+def test_the_nats_of_a_tag_are_those_of_its_words() -> None:
+    """−log p of a word in closed form: logits are a bias alone."""
+    model, corpus, logits = blank(bias={3: 1.0, 4: -1.0, 5: 2.0}), text(), torch.zeros(7)
+    logits[3:6] = torch.tensor([1.0, -1.0, 2.0])
     nats, ids = -logits.log_softmax(0), np.arange(len(corpus.tokens)) % 3
     tags = Tags(ids, ["x", "y", "z", "absent"])
     for streams in (1, 3):
@@ -171,7 +157,7 @@ def test_a_document_or_a_tag_without_probability_is_an_error_even_if_the_text_ha
 # Document caches, against counts and probabilities taken one by one
 
 V, SHARE = 10, 0.3
-CACHED = ("rnnlm", "codclm", "adclm", "drnnlm", "rnnslm", "hrnnlm-lin", "clstm-paraseg")
+CACHED = ("rnnlm", "codclm", "adclm", "rnnslm", "hrnnlm-lin")
 DOCUMENT = [[3, 4, 4, 5], [UNKNOWN, 6], [], [4, 9]]
 LIST = [[4, 3, 8], [], [UNKNOWN, 4, 4], [7]]
 
@@ -220,37 +206,3 @@ def test_every_word_is_mixed_with_the_words_of_the_document_so_far(name: str) ->
     assert {*map(id, cached.parameters())} == {*map(id, model.parameters())}
     for check in (check_unroll, check_batches, check_order, check_keys):
         check(cached)
-
-
-@pytest.mark.parametrize("head", ["softmax", "classes"])
-@torch.no_grad()
-def test_probabilities_of_all_words_sum_to_one_in_caches_of_all_sizes(head: str) -> None:
-    cached = WithDocumentCache(plain_model("ccdclm", head), SHARE)
-    contexts = Rows.cat([context_after(cached, DOCUMENT[:n]) for n in range(5)])
-    features = cached.features(
-        read_by_words(cached, [3], contexts.take(slice(4, 5))), contexts.take(slice(4, 5))
-    )
-    words = torch.arange(V)
-    plain = -cached.head.nll(features[1:].expand(V, -1), words)
-    for n in range(5):
-        counts = np.bincount([w for s in DOCUMENT[:n] for w in s if w], minlength=V)
-        found = cached.interpolated(plain, words, torch.full((V,), n), contexts).exp().numpy()
-        expected = (1 - SHARE) * plain.exp().numpy() + SHARE * counts / max(1, counts.sum())
-        np.testing.assert_allclose(found, expected if counts.any() else plain.exp(), atol=1e-6)
-        assert found.sum() == pytest.approx(1, abs=1e-6)
-
-
-def test_what_a_context_trains_and_merges_is_that_of_the_other_context() -> None:
-    own = plain_model("hrnnlm-lin").context
-    cached, ordered = CachedWords(own), CachedWords(plain_model("ccdclm").context)
-    assert {*map(id, cached.auxiliary_parameters())} == {*map(id, own.auxiliary_parameters())}
-    assert (cached.end_to_end, cached.averaged, cached.merges_sentences) == (False, True, True)
-    keys = [cached.sentence_key(np.array(words, np.int32)) for words in ([3, 4], [4, 3], [4, 4])]
-    assert keys[0] == keys[1] != keys[2]
-    keys = [ordered.sentence_key(np.array(words, np.int32)) for words in ([3, 4], [4, 3])]
-    assert keys[0] != keys[1]
-    model = plain_model("rnnlm", "self-normalised")
-    corpus = Corpus.of([[[3, 4, 3], [4, 3]]])
-    plain, mixed = perplexity(model, corpus), perplexity(WithDocumentCache(model, SHARE), corpus)
-    assert plain.log_z == mixed.log_z  # of the head
-    assert plain.nats != mixed.nats

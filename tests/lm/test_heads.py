@@ -19,7 +19,7 @@ from lm.heads import hashing
 from lm.heads.class_softmax import REACH, class_of, words_of_class
 from lm.heads.hashing import NONE, HashedLogits, HashTable, distinct, hashed_nll
 from lm.heads.self_normalised import ALPHA
-from lm.model import Config, DocumentLM, n_parameters
+from lm.model import Config, DocumentLM
 from lm.normalisers import log_sums, pair_log_sums
 from lm.tiny_models import read_by_words, tiny_model
 from lm.vocabulary import END
@@ -67,7 +67,7 @@ SCORES = {  # of all words, by definition
 every_head = pytest.mark.parametrize("name", SCORES)
 
 
-@pytest.mark.parametrize("words", [3, 4, 17, 50])
+@pytest.mark.parametrize("words", [3, 17])
 @both_ties
 @every_head
 @torch.no_grad()
@@ -82,12 +82,9 @@ def test_scores_of_all_words_are_those_of_the_definition(name: str, tied: bool, 
     torch.testing.assert_close(leave, into.view(5, -1)[:, END], rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(head.score(features[at], own), into, rtol=1e-5, atol=1e-5)
     probs = truth.log_softmax(1)  # what is normalised already stays as it is
-    torch.testing.assert_close(
-        -head.nll(features[at], own).double().view(5, -1), probs, rtol=1e-5, atol=1e-5
-    )
-    torch.testing.assert_close(
-        head.log_probabilities(features).double(), probs, rtol=1e-5, atol=1e-5
-    )
+    nll = head.nll(features[at], own).view(5, -1)
+    for found in (-nll, head.log_probabilities(features)):
+        torch.testing.assert_close(found.double(), probs, rtol=1e-5, atol=1e-5)
     none = torch.empty(0, dtype=torch.long)
     assert head.predictor(Backend()).log_probs(features, none, none)[0].shape == (0,)
     added = head.features(hidden, value) + head.features(0 * hidden, value)
@@ -119,24 +116,6 @@ def test_scores_in_many_contexts_are_those_of_the_shifted_features(
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5 * spread)
 
 
-@pytest.mark.parametrize(
-    ("name", "tied", "expected"),  # from the shapes of the matrices, embeddings included if tied
-    [
-        ("softmax", True, lambda v, k, h, d, c: v * k + k * (h + d) + v),
-        ("softmax", False, lambda v, k, h, d, c: v * (h + d + 1)),
-        ("unbiased", False, lambda v, k, h, d, c: v * (h + d)),
-        ("classes", True, lambda v, k, h, d, c: v * k + k * (h + d) + v + c * (k + 1)),
-        ("classes", False, lambda v, k, h, d, c: (v + c) * (h + d + 1)),
-        ("self-normalised", True, lambda v, k, h, d, c: v * k + k * (h + d) + v),
-    ],
-)
-def test_heads_have_the_stated_numbers_of_parameters(name: str, tied: bool, expected: Any) -> None:
-    for words, K, hidden, D in ((5, 3, 2, 4), (40, 1, 6, 1), (17, 6, 5, 2)):
-        classes = math.ceil(math.sqrt(words))
-        head = head_of(name, words, K, hidden, D, tied=tied)
-        assert n_parameters(head) == expected(words, K, hidden, D, classes)
-
-
 # Classes
 
 
@@ -160,18 +139,14 @@ def test_every_word_has_one_class_of_ranks_and_classes_are_about_the_root_of_v()
 @torch.no_grad()
 def test_the_loss_is_the_nll_and_the_penalty_of_log_z() -> None:
     """Exactly, and with Z estimated from negatives without bias: within 5 standard errors of Z."""
-    head, features, targets = (
-        head_of("self-normalised", 40),
-        torch.randn(6, 4),
-        torch.randint(40, (6,)),
-    )
+    head, features, targets = head_of("self-normalised", 40), torch.randn(6, 4), torch.arange(6) * 6
     logits = linear_logits(head, features)
     log_z = logits.logsumexp(1)
     truth = log_z - logits[range(6), targets] + ALPHA * log_z**2
     loss = head.loss(features, targets, None, torch.Generator())
     torch.testing.assert_close(loss.double(), truth, rtol=1e-5, atol=1e-5)
     sampler, found = head.sampler(torch.arange(40), 10), []
-    for seed in range(1000):
+    for seed in range(400):
         generator = torch.Generator().manual_seed(seed)
         drawn = torch.rand(40, generator=generator) < sampler.inclusion
         shares = logits.exp() * drawn / sampler.inclusion
@@ -225,19 +200,15 @@ def test_slots_are_those_of_the_definition(words: list[int], size: int) -> None:
     assert 0 <= found <= size - V  # no row leaves the table
 
 
-@given(st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=9))
-def test_distinct_rows_are_found(rows: list[list[int]]) -> None:
-    matrix = torch.tensor(rows, dtype=torch.int32)
+@pytest.mark.parametrize("mix", [hashing._MIX, 0])
+def test_distinct_rows_are_found_and_where_a_hash_confuses_rows_none_are_merged(
+    mix: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hashing, "_MIX", mix)
+    matrix = torch.tensor([[1, 2], [2, 1], [1, 2], [0, 0]], dtype=torch.int32)
     first, own = distinct(matrix)
-    assert len(first) == len({tuple(row) for row in rows})
+    assert sorted(first.tolist()) == ([0, 1, 3] if mix else [0, 1, 2, 3])
     assert torch.equal(matrix[first][own], matrix)
-    assert all(rows.index(rows[place]) == place for place in first.tolist())
-
-
-def test_where_a_hash_confuses_rows_none_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashing, "_MIX", 0)
-    first, own = distinct(torch.tensor([[1], [2], [1]], dtype=torch.int32))
-    assert first.tolist() == own.tolist() == [0, 1, 2]
 
 
 def hashed_inputs(size: int) -> tuple[list[Tensor], Tensor, Tensor]:
@@ -260,14 +231,8 @@ def test_losses_and_gradients_of_hashed_logits_are_those_of_autograd(
     monkeypatch.setattr(hashing, "CHUNK", chunk)
     trained, slots, targets = hashed_inputs(size)
     features, weight, bias, table = trained
-    logits = torch.stack(
-        [
-            features[n] @ weight.T
-            + bias
-            + sum(table[s : s + V] for s in slots[n].tolist() if s >= 0)
-            for n in range(5)
-        ]
-    )
+    rows = [sum(table[s : s + V] for s in own if s >= 0) for own in slots.tolist()]
+    logits = features @ weight.T + bias + torch.stack(rows)  # type: ignore[arg-type]
     truth = -torch.log_softmax(logits, dim=1)[range(5), targets]
     found = hashed_nll(features, slots, targets, HashedLogits(*trained[1:]))
     torch.testing.assert_close(found, truth)
@@ -332,7 +297,7 @@ def test_log_sums_are_those_of_float64_wherever_the_logits_lie(
     assert float(error) <= 1e-6 * float(logits.abs().max())
 
 
-@pytest.mark.parametrize("spread", [1.0, 5.0, 10.0, 25.0, 50.0])
+@pytest.mark.parametrize("spread", [1.0, 10.0, 50.0])
 @pytest.mark.parametrize("alike", [True, False], ids=["near-duplicates", "independent"])
 def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
     spread: float, alike: bool
@@ -345,7 +310,7 @@ def test_the_product_of_exponentials_is_direct_evaluation_for_peaked_logits(
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 10.0, 40.0]), st.floats(-90, 90))
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_no_offset_of_a_node_or_a_context_deceives_the_guard(
     seed: int, spread: float, offset: float
 ) -> None:

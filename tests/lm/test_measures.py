@@ -2,20 +2,16 @@
 
 from collections import Counter
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
-from support.models import OF_TEXT_ALONE, enlarged
+from support.models import enlarged
 
-from lm import coherence, contrast
-from lm.backend import HELD
-from lm.checkpoint import SavedModel
-from lm.cloze import answer_log_probs
-from lm.coherence import distinct_orders, log_probs_of_orders
+from lm import contrast, discourse
+from lm.coherence import distinct_orders
 from lm.composition import HEADS, Composition
 from lm.contexts.bag import BagOfWords
 from lm.contexts.last_hidden import LastHidden
@@ -24,14 +20,13 @@ from lm.contrast import scores_in_contexts
 from lm.corpus import Corpus
 from lm.discourse import SLOTS, Pair, RelationClassifier, features, fit
 from lm.engine import ScoringEngine
-from lm.evaluation import perplexity_by_document
 from lm.fusions import Input, Output
 from lm.histories import contexts_after
 from lm.model import Config, DocumentLM
 from lm.sampling import SampledDocument, sample
 from lm.scoring import ScoreError
 from lm.tiny_models import DOCUMENT, last_score, tiny_model
-from lm.vocabulary import END, SPECIAL, Vocabulary
+from lm.vocabulary import END, SPECIAL
 from lm.zoo import ZOO
 
 BAG = Composition(BagOfWords, Output, "", "")
@@ -51,8 +46,7 @@ def texts_of(document: Text, orders: Any) -> list[tuple[tuple[int, ...], ...]]:
 @pytest.mark.parametrize(
     "document",
     [
-        *([], [[3]], [[3], [4]], [[3], [4], [5]], [[3], [4], [3]], [[5, 6], [5, 6]]),
-        *([[3, 4], [3], [4], [3]], [[], [3], [], [3], [3]]),
+        *([], [[3], [4], [5]], [[5, 6], [5, 6]], [[3, 4], [3], [4], [3]], [[], [3], [], [3], [3]]),
     ],
     ids=str,
 )
@@ -66,7 +60,7 @@ def test_where_there_are_few_other_texts_each_is_there_once(document: Text) -> N
 def test_every_other_text_is_equally_likely_and_no_more_are_drawn_than_asked_for() -> None:
     document, generator = [[3], [4], [3], [5]], rng(4)
     corpus = Corpus.of([document])
-    drawn = (distinct_orders(corpus, 0, 1, generator) for _ in range(2200))
+    drawn = (distinct_orders(corpus, 0, 1, generator) for _ in range(1100))
     found = Counter(texts_of(document, orders)[0] for orders in drawn)
     assert len(found) == 4 * 3 - 1
     assert chisquare([*found.values()]).pvalue > 0.001
@@ -76,37 +70,6 @@ def test_every_other_text_is_equally_likely_and_no_more_are_drawn_than_asked_for
         assert tuple(map(tuple, document)) not in own
 
 
-@pytest.mark.parametrize("name", OF_TEXT_ALONE)
-def test_log_probabilities_of_orders_are_sums_over_sentences_one_by_one(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However many words are held at once; only models of order 0 give all orders the same bits."""
-    model = tiny_model(ZOO[name])
-    saved = SavedModel(model, Vocabulary(tuple(b"%d" % n for n in range(7))), name, {})
-    documents = [[[3, 4, 5], [6], [7, 8]], [[4], [9, 9]], [[5, 3], [4], [6, 6, 8]]]
-    text = Corpus.of(documents)
-    orders = {d: distinct_orders(text, d, 2, rng(d)) for d in (0, 2)}
-    found = [*log_probs_of_orders(saved, text, orders)]
-    for (d, others), own in zip(orders.items(), found, strict=True):
-        for order, log_prob in zip([[0, 1, 2], *others.tolist()], own, strict=True):
-            sentences = [documents[d][i] for i in order]
-            truth = sum(last_score(model, sentences[: t + 1]) for t in range(3))
-            assert log_prob == pytest.approx(truth, abs=1e-4)
-        assert (len(set(own.tolist())) == 1) == (model.order == 0)
-    sizes = list[int]()
-
-    def measured(model: DocumentLM, corpus: Corpus, *, streams: int) -> object:
-        sizes.append(len(corpus.tokens) + corpus.n_sentences)
-        return perplexity_by_document(model, corpus, streams=streams)
-
-    monkeypatch.setattr(coherence, "perplexity_by_document", measured)
-    for tokens in (1, 20):
-        monkeypatch.setattr(coherence, "TOKENS", tokens)
-        for ours, theirs in zip(log_probs_of_orders(saved, text, orders), found, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-4)
-        assert max(sizes) <= max(tokens, 6 + 3)  # the longest document by itself
-
-
 # Variants of a sentence in several contexts
 
 VARIANTS = [[[3, 4], [3, 5]], [[6], [7, 8], [], [6]], [[9, 0, 9], [9, 9]], [[4], [5]]]
@@ -114,7 +77,7 @@ TEXTS: list[Any] = [DOCUMENT[:2], (), DOCUMENT[1:4], DOCUMENT[:2]]
 CONTEXTS: list[Any] = [[text, (), TEXTS[(i + 2) % 4]] for i, text in enumerate(TEXTS)]
 
 
-@pytest.mark.parametrize("name", [*OF_TEXT_ALONE, "bag"])
+@pytest.mark.parametrize("name", ["rnnlm", "codclm", "ccdclm", "dclm-two-sentence", "bag"])
 def test_scores_are_those_of_each_variant_in_each_context_alone(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +86,7 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     engine = ScoringEngine.of(model)
     for together in (1, 3):
         monkeypatch.setattr(contrast, "TOGETHER", together)
-        found = [*scores_in_contexts(engine, VARIANTS, CONTEXTS)]
+        found = scores_in_contexts(engine, VARIANTS, CONTEXTS)
         for scores, variants, contexts in zip(found, VARIANTS, CONTEXTS, strict=True):
             for row, text in zip(scores, contexts, strict=True):
                 truth = [last_score(model, [*text, words]) for words in variants]
@@ -137,34 +100,14 @@ def test_scores_are_those_of_each_variant_in_each_context_alone(
     assert [*scores_in_contexts(engine, [], [])] == []
 
 
-# Missing words: eq. 12 of Wang & Cho 2015
-
-
-@pytest.mark.parametrize("held", [1, 1 << 25])
-@pytest.mark.parametrize("name", ["rlm", "rlm-bow-lf-2", "rlm-seqbow-att-ef-1", "ccdclm"])
-@pytest.mark.parametrize("query", [([7], [8, 4]), ([7], []), ([], [8, 4]), ([], [])])
-def test_an_answer_is_as_probable_as_its_completed_query(
-    name: str, held: int, query: tuple[list[int], list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One answer at a time, or all."""
-    monkeypatch.setitem(HELD, "cpu", held)
-    model, document, answers = tiny_model(ZOO[name]), [[3, 4], [5, 6, 3]], [3, 4, 9]
-    found = answer_log_probs(ScoringEngine.of(model), document, query, answers)
-    joint = [last_score(model, [*document, [*query[0], word, *query[1]]]) for word in answers]
-    np.testing.assert_allclose(np.exp(found), np.exp(joint) / np.exp(joint).sum(), rtol=1e-4)
-
-
 # Sampled texts
 
 WORDS = range(len(SPECIAL), 10)  # of the tiny models
 START = Corpus.of([DOCUMENT[:2]])
-
-
 SAMPLED = {
-    **{name: ZOO[name] for name in OF_TEXT_ALONE if name != "rnnslm"},
+    **{name: ZOO[name] for name in ("rnnlm", "codclm", "hrnnlm", "rnnlm-lin")},
     "attention": Composition(PreviousWords, Input, "", ""),
     "classes": Composition(LastHidden, Output, "", "", HEADS["classes"]),
-    "self-normalised": Composition(LastHidden, Output, "", "", HEADS["self-normalised"]),
 }
 
 
@@ -195,15 +138,15 @@ def frequencies(model: DocumentLM, before: Corpus, temperature: float = 1.0) -> 
 def test_words_are_drawn_by_their_probabilities_in_the_context_of_what_was_drawn() -> None:
     """χ², fixed seed: first words, second sentences after the most frequent first one."""
     model = enlarged(tiny_model(ZOO["codclm"]), 4.0)
-    documents = drawn(model, 6_000, longest=1, together=6_000, seed=6)
+    documents = drawn(model, 3_000, longest=1, together=3_000, seed=6)
     begun = Counter(d.sentences[0][0] for d in documents)
-    truth = [6_000 * p for p in frequencies(model, Corpus.of([[]]))]
+    truth = [3_000 * p for p in frequencies(model, Corpus.of([[]]))]
     assert chisquare([begun[w] for w in WORDS], truth).pvalue > 0.01
     first, most = begun.most_common(1)[0]
     following = Counter(d.sentences[1][0] for d in documents if d.sentences[0][0] == first)
     truth = [most * p for p in frequencies(model, Corpus.of([[[first]]]))]
     assert chisquare([following[w] for w in WORDS], truth).pvalue > 0.01
-    other = [most * begun[w] / 6_000 for w in WORDS]
+    other = [most * begun[w] / 3_000 for w in WORDS]
     assert chisquare([following[w] for w in WORDS], other).pvalue < 1e-4
 
 
@@ -219,20 +162,6 @@ def test_sentences_end_as_often_as_the_model_says_and_are_cut_off_and_counted() 
         documents = drawn(model, 3, sentences=4, longest=5)
         assert {len(s) for d in documents for s in d.sentences} == {1 if ends else 5}
         assert [document.cut for document in documents] == [0 if ends else 4] * 3
-    two = tiny_model(ZOO["rnnlm"])
-    two.head.bias[END], n = 1.0, 4_000
-    words = [d.sentences[0] for d in drawn(two, n, sentences=1, longest=2, together=n)]
-    after_3 = [len(s) == 1 for s in words if s[0] == 3]
-    log_p = torch.tensor([last_score(two, [[3]]), last_score(two, [[3, 4]])]).double()
-    state = two.step(
-        two.start(two.context.start(1), two.word_inputs()), torch.tensor([3]), two.word_inputs()
-    )
-    p = two.head.log_probabilities(two.head.features(two.hidden(state), None))[0].exp()
-    share = float(p[END] / (p[END] + p[list(WORDS)].sum()))
-    assert (
-        abs(sum(after_3) - share * len(after_3)) < 4 * (share * (1 - share) * len(after_3)) ** 0.5
-    )
-    assert log_p.isfinite().all()
 
 
 def test_temperatures_decide_what_is_drawn() -> None:
@@ -240,14 +169,14 @@ def test_temperatures_decide_what_is_drawn() -> None:
     best = WORDS[int(np.argmax(frequencies(model, Corpus.of([[]]))))]
     cold = drawn(model, 50, sentences=1, longest=1, temperature=0.01)
     assert {document.sentences[0][0] for document in cold} == {best}
-    hot = drawn(model, 3500, sentences=1, longest=1, temperature=100.0, together=3500)
+    hot = drawn(model, 2000, sentences=1, longest=1, temperature=100.0, together=2000)
     counts = Counter(document.sentences[0][0] for document in hot)
-    truth = [3500 * p for p in frequencies(model, Corpus.of([[]]), 100.0)]
+    truth = [2000 * p for p in frequencies(model, Corpus.of([[]]), 100.0)]
     assert chisquare([counts[w] for w in WORDS], truth).pvalue > 0.01
 
 
 @torch.no_grad()
-def test_a_model_that_returns_nan_is_an_error() -> None:
+def test_what_cannot_be_drawn_is_refused() -> None:
     model = tiny_model(ZOO["rnnlm"])
     model.head.bias[4] = torch.nan
     with pytest.raises(ScoreError, match="a language model returned NaN"):
@@ -264,7 +193,9 @@ PAIRS: list[Pair] = [([b"it", b"is"], [word, b"it"]) for word in (b"but", b"so",
 LABELS = [b"Comparison", b"Contingency", b"Comparison", b"none"]
 
 
-def test_probabilities_of_relations_are_those_of_the_formula_and_at_the_optimum() -> None:
+def test_probabilities_of_relations_are_those_of_the_formula_and_at_the_optimum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """∂/∂b of the mean −log p is the mean of p minus the frequency of each label: 0."""
     generator = torch.Generator().manual_seed(1)
     weight, bias = (torch.randn(n, 2, generator=generator) for n in (SLOTS, 1))
@@ -275,26 +206,9 @@ def test_probabilities_of_relations_are_those_of_the_formula_and_at_the_optimum(
     assert features(*PAIRS[0]).tolist() == features(*PAIRS[2]).tolist()  # case does not count
     assert features(*PAIRS[0]).tolist() != features(*PAIRS[0][::-1]).tolist()
     assert len(features([], [])) > 0
+    monkeypatch.setattr(discourse, "SLOTS", 1 << 8)
     classifier = fit(PAIRS, LABELS, penalty=0.01, steps=200)
     probabilities = classifier.log_probs(PAIRS).exp().mean(0)
     shares = torch.tensor([LABELS.count(label) / 4 for label in classifier.labels])
     torch.testing.assert_close(probabilities, shares, atol=1e-3, rtol=0)
     assert classifier.accuracy(PAIRS, LABELS) == 1.0
-
-
-def test_relations_of_a_document_and_of_a_folder_that_is_read_back(tmp_path: Path) -> None:
-    """The first sentence has none; the number of threads changes no bit."""
-    classifier, before = fit(PAIRS, LABELS), torch.get_num_threads()
-    try:
-        torch.set_num_threads(3)
-        other = fit(PAIRS, LABELS)
-    finally:
-        torch.set_num_threads(before)
-    assert torch.equal(classifier.weight, other.weight)
-    document = [[b"it", b"is"], [b"but", b"it"]]
-    assert classifier.relations(document) == [b"none", b"Comparison"]
-    assert classifier.relations([]) == []
-    classifier.save(tmp_path, {})
-    again = RelationClassifier.load(tmp_path)
-    assert again.labels == classifier.labels
-    torch.testing.assert_close(again.log_probs(PAIRS), classifier.log_probs(PAIRS), rtol=0, atol=0)

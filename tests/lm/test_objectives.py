@@ -98,7 +98,7 @@ def noise_of(samples: int) -> NoiseDistribution:
 EXPECTED = (torch.arange(V, dtype=torch.float64) ** 2 + 1) / 518  # Σ v² + 1 = 518
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_loss_is_that_of_its_noise_words_one_by_one(seed: int) -> None:
     """Mnih & Teh 2012, §3: −log σ(Δ(w)) − Σ log σ(−Δ(v)), Δ = s − log k q."""
     features, weight, bias = model()
@@ -166,24 +166,11 @@ def test_large_scores_neither_overflow_nor_lose_their_gradient() -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("negatives", [0, 5])
-def test_the_likelihood_is_the_loss_of_the_head(negatives: int) -> None:
-    head: Any = softmax(R, 0, nn.Embedding(V, 4), tied=False)
-    features, counts = model()[0], torch.arange(V)
-    found = OBJECTIVES["likelihood"].create(head, counts, negatives)(features, TARGETS, generator())
-    expected = head.loss(features, TARGETS, head.sampler(counts, negatives), generator())
-    torch.testing.assert_close(found, expected, rtol=0, atol=0)
-
-
-@torch.no_grad()
 def test_nce_begins_where_logits_of_zero_are_uniform_probabilities() -> None:
     """A softmax with biases of 0 has the loss of a self-normalised one with biases of −log V."""
     plain: Any = softmax(R, 0, nn.Embedding(V, 4), tied=False)
-    own, features, counts = (
-        SelfNormalised(R, 0, nn.Embedding(V, 4), tied=False),
-        model()[0],
-        torch.arange(V),
-    )
+    own = SelfNormalised(R, 0, nn.Embedding(V, 4), tied=False)
+    features, counts = model()[0], torch.arange(V)
     own.weight().copy_(plain.weight())
     noise = NoiseDistribution.from_counts(counts, 30)
     bias = torch.full((V,), -math.log(V))

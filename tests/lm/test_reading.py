@@ -21,11 +21,11 @@ from lm.reading import read
 from lm.rows import Rows
 from lm.tiny_models import read_by_words
 from lm.vocabulary import END, START
-from lm.zoo import ZOO
 
 V = 13
 RIGHT = ("dclm-right", "dclm-right-target", "dclm-rst")  # their side information is not dropped
-MODELS = [*sorted(ZOO), "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
+MODELS = ["rnnlm", "codclm", "dam", "hrnnlm", "hrnnlm-lin", "rnnslm", "dclm-two-sentence", *RIGHT]
+MODELS += ["clstm-given-topic", "clstm-paraseg", "rlm-bow-lf-2", "rlm-seqbow-att-ef-2"]
 every_model = pytest.mark.parametrize("name", MODELS)
 
 
@@ -111,7 +111,7 @@ def test_corrupted_copies_take_the_place_of_sentences_in_contexts_and_nowhere_el
     name: str,
 ) -> None:
     model, text = model_of(name), corpus()
-    for share, length in ((0.5, 1), (1.0, 3), (0.5, 9)):
+    for share, length in ((0.5, 2), (1.0, 9)):
         Recorded.left.clear()
         corruption = Recorded(share, np.random.default_rng(7))
         noise = Noise(0.0, 0.0, torch.Generator(), corruption=corruption)
@@ -215,8 +215,3 @@ def test_the_order_of_an_epoch_is_a_permutation_that_seed_and_epoch_decide() -> 
     assert all(sorted(order) == list(range(30)) for order in orders.values())
     assert len(set(orders.values())) == len(orders)
     assert tuple(epoch_order(30, 1, 2)) == orders[1, 2]
-    text, firsts = of_sizes([3] * 40), set()
-    for seed, epoch in ((1, 0), (1, 1), (2, 0)):
-        parts = SEGMENTS["independent"](text, streams=1, length=2, seed=seed, epoch=epoch)
-        firsts.add(tuple(int(part.sentences[0, 0]) for part in parts))
-    assert len(firsts) == 3

@@ -30,27 +30,6 @@ def cell_of(kind: Any, inputs: int, layers: int = 1) -> Any:
     return cell
 
 
-def test_the_lstm_equals_torchs_own() -> None:
-    ours, theirs = cell_of(LSTM, 3, 2), torch.nn.LSTM(3, 4, 2)
-    with torch.no_grad():
-        for layer in range(2):
-            for kind, source in (
-                ("weight_ih", "lower"),
-                ("weight_hh", "recurrent"),
-                ("bias_ih", "bias"),
-            ):
-                i, f, o, g = getattr(ours, source)[layer].chunk(4)  # torch's order is i, f, g, o
-                getattr(theirs, f"{kind}_l{layer}").copy_(torch.cat([i, f, g, o]))
-            getattr(theirs, f"bias_hh_l{layer}").zero_()
-    x, state = torch.randn(6, 2, 3), ours.start(2)
-    expected, (h, c) = theirs(x)
-    for n in range(6):
-        state = ours.step(ours.project(x[n]), state)
-        torch.testing.assert_close(ours.output(state), expected[n])
-    torch.testing.assert_close(torch.stack(state[0::2]), h)
-    torch.testing.assert_close(torch.stack(state[1::2]), c)
-
-
 @pytest.mark.parametrize("layers", [1, 2])
 @every_kind
 def test_unrolled_states_and_gradients_are_those_of_single_steps(kind: Any, layers: int) -> None:
@@ -96,24 +75,6 @@ def test_in_a_batch_each_row_of_the_cell_of_2015_has_a_first_word_of_its_own() -
     together = cell.step(x.expand(2, -1), both)
     for row, state in enumerate((fresh, begun)):
         torch.testing.assert_close(select(together, torch.tensor([row])), cell.step(x, state))
-
-
-@pytest.mark.parametrize(
-    ("name", "weights"),  # of a layer with d inputs, from the equations
-    [
-        ("lstm", lambda d, H: 4 * H * (d + H + 1)),
-        ("cifg", lambda d, H: 3 * H * (d + H + 1) + 2 * H * H),
-        ("cifg-2015", lambda d, H: 3 * H * (d + H + 1) + 2 * H * H),
-        ("peephole", lambda d, H: 4 * H * (d + H + 1) + 3 * H),
-        ("gru", lambda d, H: 3 * H * (d + H + 1)),
-        *((name, lambda d, H: H * (d + H + 1)) for name in ("rnn", "tanh", "htanh")),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_layers_have_the_published_numbers_of_parameters(name: str, weights: Any) -> None:
-    for d, H in ((7, 5), (1, 9), (4, 1)):
-        expected = weights(d, H) + 2 * weights(H, H)
-        assert n_parameters(KINDS[name](d, H, 3)) == expected
 
 
 def test_weights_start_in_the_ranges_that_their_papers_name() -> None:

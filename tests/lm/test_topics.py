@@ -1,23 +1,16 @@
 """Topics of sequences of words, what they are learned from, and predictors of the next topic."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from numpy.typing import NDArray
 
-from lm.composition import TOPIC_MODELS, load
 from lm.corpus import Corpus
 from lm.side_information import SideText
 from lm.topics import UNIT, TopicModel
-from lm.topics.prediction import LabelledText, PredictorConfig, make
-from lm.topics.prediction.evaluation import Transitions, measure
-from lm.topics.prediction.files import SavedPredictor
-from lm.topics.prediction.training import PredictorSettings, train
+from lm.topics.prediction.evaluation import Transitions
 from lm.topics.texts import STRETCH, counts_of
-from lm.vocabulary import Vocabulary
 
 
 def given(weights: list[list[float]], prior: list[float]) -> TopicModel:
@@ -69,27 +62,7 @@ def test_texts_are_stretches_of_documents_without_words_that_are_too_common_or_t
     assert counts.toarray().tolist() == [[1, 1], [1, 1]]
 
 
-@pytest.mark.parametrize("kind", ["kmeans", "lda"])
-def test_planted_topics_are_found(kind: str) -> None:
-    """Two sets of words that never occur together, behind a word that occurs everywhere."""
-    pytest.importorskip("sklearn")
-    rng = np.random.default_rng(3)
-    sets = np.arange(4, 64), np.arange(64, 124)
-    documents = [[[3, *rng.choice(sets[n % 2], 8).tolist()]] for n in range(400)]
-    found = []
-    for _ in range(2):
-        model = TopicModel(124, 2)
-        model.learn(load(TOPIC_MODELS[kind]), Corpus.of(documents), 1)
-        found.append([topic(model, *sentence) for (sentence,) in documents])
-        assert topic(model, 3) == 0
-    assert found[0] == found[1]
-    assert {tuple(found[0][n::2]) for n in range(2)} == {(1,) * 200, (2,) * 200}
-
-
 # Predictors of the next topic (Ghosh et al. 2016, §5)
-
-V, LABELS, TOPICS = 20, 7, 4
-HINTS = 3 + 4 * np.arange(TOPICS)  # word ids
 
 
 def labelled(documents: list[list[list[int]]], topics: list[list[int]]) -> Corpus:
@@ -99,49 +72,6 @@ def labelled(documents: list[list[list[int]]], topics: list[list[int]]) -> Corpu
     text = Corpus.of(documents)
     side: dict[str, Any] = {"topics": SideText(ids, np.arange(len(ids) + 1))}
     return Corpus(text.tokens, text.sentences, text.documents, side)
-
-
-def by_rule(documents: int, seed: int) -> Corpus:
-    """A word of each sentence says the topic of the next; in longer ones also that of the last."""
-    topics = (1 + np.random.default_rng(seed).integers(TOPICS, size=(documents, 6))).tolist()
-    words = [[[4, int(HINTS[t - 1]), 5] for t in [*own[1:], own[0]]] for own in topics]
-    return labelled(words, topics)
-
-
-@pytest.mark.parametrize(
-    ("architecture", "inputs", "target", "learns"),
-    [
-        ("unrolled", "words+topics+thought", "topic", True),
-        ("rolled-up", "words", "joint", True),
-        ("bow-dnn", "words+topics", "topic", True),
-        ("rolled-up", "topics", "topic", False),
-    ],
-)
-def test_words_that_tell_the_next_topic_are_learned_and_a_folder_gives_back_what_was_saved(
-    architecture: str, inputs: str, target: str, learns: bool, tmp_path: Path
-) -> None:
-    train_on, valid, test = (by_rule(n, seed) for n, seed in ((60, 1), (20, 2), (20, 3)))
-    config = PredictorConfig(V, LABELS, architecture, inputs, target=target, embed=8, hidden=16)
-    model, texts = (
-        make(config, 1),
-        [LabelledText.of(own, config) for own in (train_on, valid, test)],
-    )
-    settings = PredictorSettings(epochs=14, learning_rate=0.05, streams=4, dropout=0.0, patience=0)
-    reports = list(train(model, texts[0], texts[1], settings))
-    found, transitions = measure(model, texts[2]), Transitions.of(train_on, config.topics)
-    bigram = transitions.figures(test)["bigram of topics"]
-    assert bigram.accuracy < 0.5
-    assert (found.accuracy > 0.65) == learns
-    assert (found.nats_per_topic < 0.5 * bigram.nats_per_topic) == learns
-    best = min(report.valid.nats_per_topic for report in reports)
-    assert measure(model, texts[1]).nats_per_topic == pytest.approx(best, rel=1e-6)
-    words, labels = (Vocabulary(tuple(b"%d" % n for n in range(m - 3))) for m in (V, LABELS))
-    SavedPredictor(model, words, labels, transitions).save(tmp_path, {"seed": 1})
-    again = SavedPredictor.load(tmp_path)
-    assert (again.model.config, again.vocabulary, again.labels) == (config, words, labels)
-    assert np.array_equal(again.transitions.counts, transitions.counts)
-    own = again.model.state_dict()
-    assert all(torch.equal(own[name], tensor) for name, tensor in model.state_dict().items())
 
 
 def test_baselines_have_their_probabilities_by_hand() -> None:

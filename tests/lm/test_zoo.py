@@ -9,15 +9,9 @@ import pytest
 import torch
 from support.models import config_of
 
-from lm import composition as parts
-from lm.composition import FUSIONS, HEADS, RECURRENCES, Composition, LastSentences, fact, load
-from lm.contexts.bag import BagOfWords
-from lm.contexts.previous_words import PreviousWords
-from lm.fusions import Fusion, Input, Output
+from lm.composition import FUSIONS, HEADS, LastSentences, fact, load
 from lm.laws import check_composition
 from lm.model import Config, DocumentLM, n_parameters
-from lm.recurrences import Recurrence
-from lm.tiny_models import DOCUMENT, last_score, tiny_model
 from lm.zoo import ZOO
 
 ORDERS = {  # None: unbounded; from the equations of the papers
@@ -31,17 +25,16 @@ ADDITIVE = {"codclm", "dclm", *(name for name in ZOO if name.startswith("dclm-")
 FREE = sorted(name for name in ZOO if ZOO[name].recurrence is None)  # others have their own
 MEMBERS = [f"{name[:-1]}{n}" for name, n in zip(ZOO.families, (2, 1, 3, 2, 5, 2), strict=True)]
 LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts, shape
-    *((name, {}, {"recurrence": "lstm", "tied": True}) for name in FREE),
-    *((name, {}, {"recurrence": "cifg", "layers": 2, "tied": False}) for name in FREE),
+    *((name, {}, {"recurrence": "lstm", "tied": True}) for name in FREE[::2]),
+    *((name, {}, {"recurrence": "cifg", "layers": 2, "tied": False}) for name in FREE[1::2]),
     *((name, {}, {"layers": 1 + n % 2}) for n, name in enumerate(sorted({*ZOO} - {*FREE}))),
     *((name, {}, {"tied": False}) for name in MEMBERS),
-    *((name, {}, {"recurrence": "htanh", "layers": 2}) for name in ("ccdclm", "dam", "drnnlm")),
+    ("dam", {}, {"recurrence": "htanh", "layers": 2}),
     ("rlm-seqbow-att-lf-1", {}, {"recurrence": "cifg", "layers": 2}),
     # small weights of a sigmoid cell let the influence of a sentence fade in float32
     *(
         (name, {}, {"recurrence": cell, "scale": 8.0 if cell == "rnn" else 2.0})
-        for name in ("adclm", "dam", "drnnlm")
-        for cell in ("cifg-2015", "gru", "rnn")
+        for name, cell in (("adclm", "cifg-2015"), ("dam", "gru"), ("drnnlm", "rnn"))
     ),
     *(
         (name, {"fusion": FUSIONS[fusion]}, {"layers": 2})
@@ -54,8 +47,10 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
     ),
     *(
         (name, {"head": HEADS[head]}, {})
-        for name in ("rnnlm", "codclm", "ccdclm", "hrnnlm", "dclm", "clstm-sentseg", "hrnnlm-lin")
-        for head in ("classes", "self-normalised", "hashed")
+        for name, head in [
+            *(("codclm", "classes"), ("codclm", "hashed"), ("ccdclm", "self-normalised")),
+            *(("hrnnlm-lin", "classes"), ("hrnnlm-lin", "self-normalised")),
+        ]
     ),
     *(
         (
@@ -63,7 +58,7 @@ LAWS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [  # model, other parts
             {"context": partial(load(ZOO["dclm"].context), encoder=g, sentence_recurrence=f)},
             {},
         )
-        for g, f in (("bag", "gru"), ("sum", "tanh"), ("rnn", "cifg"))
+        for g, f in (("bag", "gru"), ("rnn", "cifg"))
     ),
 ]
 
@@ -93,7 +88,7 @@ def counted(name: str, V: int, K: int, H: int, A: int) -> int:
 def test_models_have_as_many_parameters_as_their_formula_says(name: str) -> None:
     python = ZOO[name].parameters.replace("²", "**2")
     python = re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", python)
-    for V, K, H, A in ((3, 1, 1, 1), (40, 5, 7, 3), (11, 12, 9, 8)):
+    for V, K, H, A in ((3, 1, 1, 1), (40, 5, 7, 3)):
         sizes = {"S": 2 * V, "T": 2 * V, "D": 2 * V, "W": V + 1, "R": V + 2}
         found = eval(python, {"V": V, "K": K, "H": H, "A": A, **sizes})
         assert counted(name, V, K, H, A) == found
@@ -114,7 +109,7 @@ def test_models_of_the_published_size_have_the_published_number(name: str, numbe
     assert counted("codclm", 20, 5, 7, 1) - counted("ccdclm", 20, 5, 7, 1) == 20 * 7 - 3 * 7 * 7
 
 
-@pytest.mark.parametrize("head", [None, *HEADS])
+@pytest.mark.parametrize("head", [None, "hashed"])
 @pytest.mark.parametrize("name", sorted(ZOO))
 def test_orders_follow_from_the_compositions(name: str, head: str | None) -> None:
     model = DocumentLM(config_of(name, 9, 3, 4, head=head))
@@ -126,33 +121,25 @@ def test_orders_follow_from_the_compositions(name: str, head: str | None) -> Non
 @pytest.mark.parametrize(
     ("name", "fusion", "order", "additive"),
     [
-        *(("codclm", None, 1, True), ("codclm", "merge", 1, False), ("ccdclm", "output", 1, True)),
-        *(("codclm", "input-sum", None, False), ("codclm", "input-merge", None, False)),
-        *(
-            ("adclm", "merge", 1, False),
-            ("dam", "merge", None, False),
-            ("drnnlm", "output", 1, True),
-        ),
+        *(("codclm", "merge", 1, False), ("ccdclm", "output", 1, True)),
+        *(("codclm", "input-sum", None, False), ("dam", "merge", None, False)),
     ],
 )
 def test_the_order_follows_from_the_fusion_that_is_named(
-    name: str, fusion: str | None, order: int | None, additive: bool
+    name: str, fusion: str, order: int | None, additive: bool
 ) -> None:
     found = DocumentLM(Config(name, 9, 3, 4, fusion=fusion))
     assert (found.order, found.additive) == (order, additive)
-    assert type(found.fusion) is load(FUSIONS[fusion] if fusion else ZOO[name].fusion)
+    assert type(found.fusion) is load(FUSIONS[fusion])
 
 
-@pytest.mark.parametrize("name", sorted(ZOO))
-def test_a_seed_decides_the_weights_and_a_score_depends_on_the_sentence(name: str) -> None:
-    config = config_of(name, 10, 3, 4, recurrence="cifg", layers=2)
+def test_a_seed_decides_the_weights() -> None:
+    config = config_of("hrnnlm-lin-dual", 10, 3, 4)
     state = torch.get_rng_state()
     one, two, other = (DocumentLM.seeded(config, seed).state_dict() for seed in (7, 7, 8))
     assert torch.equal(torch.get_rng_state(), state)  # the global generator is left alone
     assert all(torch.equal(one[key], two[key]) for key in one)
     assert not all(torch.equal(one[key], other[key]) for key in one)
-    model = tiny_model(ZOO[name])
-    assert last_score(model, DOCUMENT) != last_score(model, [*DOCUMENT[:-1], [7, 9]])
 
 
 def test_models_without_memory_have_shapes_on_no_device() -> None:
@@ -162,22 +149,6 @@ def test_models_without_memory_have_shapes_on_no_device() -> None:
     widths = [k, *[h] * (layers - 1)]
     assert n_parameters(model) == v * k + v + k * h + sum(4 * h * (d + h + 1) for d in widths)
     assert {tensor.device.type for tensor in model.state_dict().values()} == {"meta"}
-
-
-# Parts by name
-
-
-def test_every_address_of_a_part_leads_to_its_maker() -> None:
-    tables = (RECURRENCES, parts.ENCODERS, parts.RELATION_CLASSIFIERS, FUSIONS, HEADS)
-    named = [part for table in (*tables, parts.TOPIC_MODELS) for part in table.values()]
-    own = [
-        (one.context, one.fusion, one.head, one.recurrence or "lm.model:Config")
-        for one in ZOO.values()
-    ]
-    assert all(callable(load(part)) for row in [named, *own] for part in row)
-    assert fact(partial(BagOfWords, sentences=2), "options") == BagOfWords.options
-    bags = load(LastSentences("lm.contexts.bag:BagOfWords", 3))
-    assert (bags.func, bags.keywords) == (BagOfWords, {"sentences": 3})
 
 
 def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
@@ -191,30 +162,3 @@ def test_a_name_of_a_family_ends_in_its_number_of_sentences() -> None:
             ZOO[f"rlm-bow-lf-{end}"]
     assert not {*ZOO} & {*ZOO.families, "rlm-bow-lf-4"}
     assert len(ZOO) == len([*ZOO])
-
-
-class Sized(Fusion):
-    """Knows the sizes of the embeddings and of the hidden layers."""
-
-    def __init__(self, width: int, recurrence: Recurrence) -> None:
-        super().__init__(width, recurrence)
-        self.sizes = width, recurrence.inputs, recurrence.hidden, recurrence.layers
-
-
-def test_parts_are_made_for_the_sizes_that_the_configuration_names() -> None:
-    zoo = {
-        "sized": Composition(ZOO["codclm"].context, Sized, "", ""),
-        "attention": Composition(partial(PreviousWords), Output, "", ""),
-        "bags": Composition(partial(BagOfWords, sentences=2), Input, "", ""),
-    }
-    fusion = DocumentLM(Config("sized", 9, 3, 4, layers=2), zoo).fusion
-    assert isinstance(fusion, Sized)
-    assert fusion.sizes == (4, 3, 4, 2)
-    context = DocumentLM(Config("attention", 9, 3, 4, attention=2), zoo).context
-    assert context.get_parameter("query.weight").shape == (2, 4)
-    with pytest.raises(ValueError, match="'bags' has no attention, found a size 2"):
-        DocumentLM(Config("bags", 9, 3, 4, attention=2), zoo)
-    sizes = [("adclm", 1, None, (4, 4)), ("adclm", 1, 6, (6, 4)), ("dam", 2, 6, (6, 2 * 4))]
-    for name, layers, attention, shape in sizes:
-        context = DocumentLM(Config(name, 9, 3, 4, layers=layers, attention=attention)).context
-        assert context.get_parameter("memory.weight").shape == shape

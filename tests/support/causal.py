@@ -32,7 +32,7 @@ def tokenizer() -> Any:
 
 
 def model(kind: str, vocabulary: int, positions: int = 64) -> Any:
-    """A model with large random weights, of an architecture: gpt2, llama, qwen2, gemma2, mamba."""
+    """A model with large random weights, of an architecture: gpt2, llama, gemma2, mamba."""
     import torch
     import transformers
 
@@ -48,8 +48,6 @@ def model(kind: str, vocabulary: int, positions: int = 64) -> Any:
         )
     if kind == "llama":
         return transformers.LlamaForCausalLM(transformers.LlamaConfig(**common, **attention))
-    if kind == "qwen2":
-        return transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**common, **attention))
     if kind == "gemma2":
         capped = transformers.Gemma2Config(
             **common, **attention, head_dim=4, final_logit_softcapping=0.5

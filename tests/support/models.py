@@ -102,16 +102,11 @@ def side_vocabularies(model: DocumentLM) -> dict[str, Vocabulary]:
     }
 
 
-def corpus_of_texts(saved: SavedModel, texts: Sequence[str]) -> Corpus:
-    """One document as a model reads it."""
-    words = [saved.vocabulary.encode(text.encode().split()) for text in texts]
-    return Corpus.of([[saved.reading_order(one) for one in words]])
-
-
 @torch.no_grad()
 def scores_of_sentences(saved: SavedModel, texts: Sequence[str]) -> list[float]:
     """log p of each sentence of a document, which is read as training reads it."""
-    text = corpus_of_texts(saved, texts)
+    words = [saved.vocabulary.encode(one.encode().split()) for one in texts]
+    text = Corpus.of([[saved.reading_order(own) for own in words]])
     (segment,) = segments(text, [0], streams=1, length=len(texts))
     reading = read(saved.model, text, segment, saved.model.context.start(1))
     nll = saved.model.head.nll(reading.features, reading.targets).double()
