@@ -123,15 +123,3 @@ def test_a_single_document_has_no_other_one(
     found = drawn.ok(command, "--lm", f"lm={model_folders['codclm']}", "--format", "json").json
     names = [system["name"] for system in found["systems"]]
     assert names == [kind for kind in KINDS if kind != "another document"]
-
-
-def test_every_form_has_a_row_for_each_kind_of_context(
-    drawn: World, model_folders: Mapping[str, Path]
-) -> None:
-    lm = f"lm={model_folders['drnnlm']}"
-    lines = drawn.ok(ABLATE, "--lm", lm).lines
-    assert [line.split("  ")[0] for line in lines[3:8]] == [*KINDS]
-    assert "as decoded 0;" in "\n".join(lines)
-    for form in ("tsv", "latex", "markdown"):
-        text = drawn.ok(ABLATE, "--lm", lm, "--format", form).out
-        assert all(kind in text for kind in KINDS)

@@ -97,19 +97,16 @@ def test_auto_is_exact_unless_that_takes_four_times_the_passes_of_a_beam_of_eigh
         ("--alpha 0.5 --seed 7", "viterbi|alpha:0.5|seed:7"),
         ("--search beam --beam 3 --beam-threshold 2", "beam|beam:3|beam-threshold:2.0"),
         ("--search beam --n-best 20", "beam|beam:20"),  # a narrower one lists fewer
-        ("--search beam --n-best 20 --beam 4", "beam|beam:4"),
         ("--search smc --alpha 0.5", "smc|alpha:0.5|seed:1"),
         (
             "--search smc --alpha 0.25 --particles 9 --seed 3 --ess 0.1 --resampling residual",
             "smc|particles:9|resampling:residual|ess:0.1|alpha:0.25|seed:3",
         ),
         ("--search mbr --alpha 1", "mbr|alpha:1.0|seed:1|utility:bleu"),
-        ("--search mbr", "mbr|seed:1|utility:bleu|spread:1.4"),
         (
             "--search mbr --spread 2.5 --utility chrf --word-reward -1 --seed 2",
             "mbr|seed:2|utility:chrf|word-reward:-1.0|spread:2.5",
         ),
-        ("--search survivors", "survivors"),
         ("--search survivors --merge mean --alpha 2", "survivors|merge:mean|alpha:2.0|seed:1"),
         ("--search sweeps --block 2", "sweeps|beam:8|block:2"),
     ],

@@ -26,14 +26,7 @@ def texts(world: World) -> World:
     rng = np.random.default_rng(1)
     for name, n in (("text", 60), ("valid", 12)):
         lines = [" ".join(rng.choice(WORDS, 6)) for _ in range(n)]
-        world.write(
-            name,
-            [
-                line
-                for n, one in enumerate(lines, 1)
-                for line in ([one, ""] if n % 3 == 0 else [one])
-            ],
-        )
+        world.write(name, [*map("\n".join, zip(*[iter([*lines])] * 3, [""] * n, strict=False))])
     return world
 
 

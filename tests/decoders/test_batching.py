@@ -12,10 +12,6 @@ from support.problems import BUILDS, DYADIC, SEEDS, Build
 
 from decoders.arrays import Chain, Unary
 from decoders.batching import (
-    Extend,
-    Request,
-    Rescore,
-    answer_all,
     run_batch,
 )
 from decoders.beam import beam
@@ -116,12 +112,3 @@ def test_of_several_faults_the_one_of_the_earliest_sentence_is_reported() -> Non
     with pytest.raises(ScoreError, match=r"^sentence 0, ") as caught:
         run_batch(problems, list(map(greedy.steps, problems)))
     assert caught.value.problem == 1
-
-
-@pytest.mark.parametrize("request_", [Extend((START,), 0), Rescore(np.array([[1, 0]]), 0, 0)])
-def test_a_fault_names_the_owner_of_the_request(request_: Request) -> None:
-    bad = WeightedSum([(1, Unary([np.array([0, np.nan]), np.zeros(2)]))])
-    fine = WeightedSum([(1, FINE)])
-    with pytest.raises(ScoreError, match=r"^sentence 0, candidate 1.*NaN") as caught:
-        answer_all([[], [(fine, request_)], [(bad, request_), (fine, request_)]])
-    assert caught.value.problem == 2

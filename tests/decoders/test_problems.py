@@ -127,7 +127,6 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "no candidate": (ScoreError, lambda: Unary([np.zeros(2), np.zeros(0)]), r"^sentence 1 .*\(0,"),
     "matrix for vector": (ScoreError, lambda: Unary([np.zeros(2), np.zeros((1, 2))]), "ce 1 .* fo"),
     "rows": (ScoreError, lambda: Pairwise([np.zeros((1, 2)), np.zeros((3, 2))]), "sentence 1 "),
-    "columns": (ScoreError, lambda: Pairwise([np.zeros((1, 2)), np.zeros((2, 0))]), "sentence 1 "),
     "table": (ScoreError, lambda: HistoryTable([np.zeros(2), np.zeros((3, 2))]), "sentence 1 "),
     "table of another order": (
         ScoreError,
