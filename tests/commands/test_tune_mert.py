@@ -70,12 +70,7 @@ def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
 # What is reported
 
 
-LISTS_OF = {
-    "alone": "",
-    "pairs": PAIRS,
-    "codclm": "--lm lm={codclm}",
-    "ccdclm": "--lm lm={ccdclm}",
-}
+LISTS_OF = {"alone": "", "pairs": PAIRS, "codclm": "--lm lm={codclm}", "ccdclm": "--lm lm={ccdclm}"}
 REPORTED = [
     ("alone", "--start start.json"),
     ("alone", "--select none --out out.ini"),
@@ -372,9 +367,7 @@ def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    ["--range LM0=0:", "--replicates 2 --pools exact"],
-    ids=["sign", "replicates"],
+    "options", ["--range LM0=0:", "--replicates 2 --pools exact"], ids=["sign", "replicates"]
 )
 def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
     drawn: World, options: str
@@ -459,9 +452,7 @@ def test_another_seed_searches_elsewhere(drawn: World) -> None:
     assert files[0] == files[2] != files[1]
 
 
-def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(
-    drawn: World,
-) -> None:
+def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(drawn: World) -> None:
     drawn.ok(PLAIN, "-q")
     piped = PLAIN.replace("dev.kbest", "-").replace("out.json", "-")
     found = drawn.ok(piped, "-q", stdin=drawn.content("dev.kbest"))
@@ -716,9 +707,7 @@ def test_a_seed_decides_which_documents_are_held_out(small: World) -> None:
     assert held == {"y", "z"}
 
 
-def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(
-    drawn: World,
-) -> None:
+def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(drawn: World) -> None:
     """Documents and seeds as numpy draws them from the seed; each with as much effort."""
     drawn.ok(PLAIN, "--replicates", 2, "--seed", 5)
     found, spread = columns(drawn), made(drawn)["replicates"]["spread"]
@@ -751,11 +740,7 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(
 # Runs that were stopped
 
 
-SEARCHED = [
-    f"{PAIRS} --pools exact",
-    "--algorithm pro",
-    "--replicates 2 --select none",
-]
+SEARCHED = [f"{PAIRS} --pools exact", "--algorithm pro", "--replicates 2 --select none"]
 
 
 @pytest.mark.parametrize("options", SEARCHED)

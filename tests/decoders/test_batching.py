@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from support.problems import BUILDS, DYADIC, SEEDS, Build
 
 from decoders.arrays import Chain, Unary
-from decoders.batching import (
-    run_batch,
-)
+from decoders.batching import run_batch
 from decoders.beam import beam
 from decoders.greedy import greedy
 from decoders.problem import Answer, Array, DocumentProblem, Floats, Indices, ScoreError
@@ -69,11 +67,7 @@ def test_requests_of_one_round_arrive_as_one_call_also_those_of_parts_of_sums() 
         Recording(name, lengths, calls) for name, lengths in documents.items()
     ]
     run_batch(problems, [beam.steps(problem, width=4) for problem in problems])
-    rounds = [
-        [("a", 0, 1), ("c", 0, 1), ("d", 0, 1)],
-        [("a", 1, 2), ("d", 1, 1)],
-        [("d", 2, 2)],
-    ]
+    rounds = [[("a", 0, 1), ("c", 0, 1), ("d", 0, 1)], [("a", 1, 2), ("d", 1, 1)], [("d", 2, 2)]]
     assert calls == rounds
     calls.clear()
     unweighted = [(0.0, Recording("x", lengths, calls)) for lengths in documents.values()]

@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.problems import (
-    BUILDS,
-    DYADIC,
-    SEEDS,
-    SOME_LENGTHS,
-    Build,
-    random_problem,
-    rng,
-    unary,
-)
+from support.problems import BUILDS, DYADIC, SEEDS, SOME_LENGTHS, Build, random_problem, rng, unary
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import conditional_scores, follow, path_score
