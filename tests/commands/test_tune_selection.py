@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import t as student
-from support.tuned import FROM_START, LISTS, PAIRS, TUNE, bleu, columns, decoded, dense, made
-from support.world import World
+from support.tuned import FROM_START, PAIRS, TUNE, bleu, columns, decoded, dense, made
+from support.world import WORDS, World
 
 Floats = NDArray[np.float64]
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
@@ -107,8 +107,9 @@ def chosen_share(values: Floats, without: Floats, confidence: float = 0.5) -> in
     return median_low(good) if good else 0
 
 
-@pytest.mark.parametrize("start", ["start.json", "bad.json", ""], ids=["start", "bad", "none"])
-@pytest.mark.parametrize("seed", [2, 8])
+@pytest.mark.parametrize(
+    ("seed", "start"), [(2, "start.json"), (8, "bad.json"), (2, ""), (8, "")], ids=str
+)
 def test_every_share_is_judged_on_documents_that_it_was_not_tuned_on(
     world: World, seed: int, start: str
 ) -> None:
@@ -202,7 +203,7 @@ def test_where_no_share_is_better_the_start_weights_stay_as_they_are(world: Worl
     assert "no tuned weights are surely better on held-out text, so these are kept" in found.err
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_with_context_the_rule_is_that_of_lists_without_context(world: World, seed: int) -> None:
     world.draw(seed, DOCUMENTS, ())
     found = world.ok(FROM_START, *PAIRS.split())
@@ -233,10 +234,7 @@ def test_where_the_scale_is_settled_the_way_is_a_straight_line(world: World) -> 
 
 def write_systems(world: World, seed: int, quality: Sequence[float], documents: str) -> None:
     """Outputs of systems A, B, C: references of which shares of the words are right."""
-    rng, words = (
-        np.random.default_rng(seed),
-        np.array(["the", "a", "lamp", "is", "lit", "it", "she"]),
-    )
+    rng, words = np.random.default_rng(seed), np.array(WORDS[:7])
     references = [rng.choice(words, 8) for _ in documents]
     for name, right in zip("ABC", quality, strict=True):
         own = [np.where(rng.random(8) < right, ref, rng.choice(words, 8)) for ref in references]
@@ -249,9 +247,15 @@ OF_SYSTEMS = "--systems A=A --systems B=B --systems C=C --docs dev.docs"
 
 
 @pytest.mark.parametrize(
-    "quality", [(1.0, 1.0, 0.5), (0.9, 0.5, 0.5), (0.7, 0.7, 0.7), (0.5, 0.6, 0.8)], ids=str
+    ("documents", "quality"),
+    [
+        ("uuvvwwxxyyzz", (1.0, 1.0, 0.5)),
+        ("abcdefghijk", (0.9, 0.5, 0.5)),
+        ("uuvvwwxxyyzz", (0.7, 0.7, 0.7)),
+        ("abcdefghijk", (0.5, 0.6, 0.8)),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("documents", ["uuvvwwxxyyzz", "abcdefghijk"], ids=["six", "eleven"])
 def test_the_start_is_the_best_system_alone_or_beside_the_consensus(
     world: World, documents: str, quality: tuple[float, ...]
 ) -> None:
@@ -312,10 +316,3 @@ def test_a_tuning_with_too_few_lists_takes_the_tuned_weights(world: World) -> No
     world.ok(FROM_START, "--shrink", 0, "--select", "none")
     assert cv == columns(world)
     assert "selection" not in made(world)
-
-
-def test_lists_and_the_command_agree_on_what_weights_choose(world: World) -> None:
-    """The reference above decodes as the program does."""
-    world.draw(2, DOCUMENTS, ())
-    output = world.ok(f"decode {LISTS} --weights start.json --out - -q").lines
-    assert output == Lists(world).chosen([0.5, 0.25, 0.25])

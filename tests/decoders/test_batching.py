@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from support.problems import BUILDS, DYADIC, SEEDS, Build
 
 from decoders.arrays import Chain, Unary
-from decoders.batching import (
-    Extend,
-    Request,
-    Rescore,
-    answer_all,
-    run_batch,
-)
+from decoders.batching import run_batch
 from decoders.beam import beam
 from decoders.greedy import greedy
 from decoders.problem import Answer, Array, DocumentProblem, Floats, Indices, ScoreError
@@ -73,11 +67,7 @@ def test_requests_of_one_round_arrive_as_one_call_also_those_of_parts_of_sums() 
         Recording(name, lengths, calls) for name, lengths in documents.items()
     ]
     run_batch(problems, [beam.steps(problem, width=4) for problem in problems])
-    rounds = [
-        [("a", 0, 1), ("c", 0, 1), ("d", 0, 1)],
-        [("a", 1, 2), ("d", 1, 1)],
-        [("d", 2, 2)],
-    ]
+    rounds = [[("a", 0, 1), ("c", 0, 1), ("d", 0, 1)], [("a", 1, 2), ("d", 1, 1)], [("d", 2, 2)]]
     assert calls == rounds
     calls.clear()
     unweighted = [(0.0, Recording("x", lengths, calls)) for lengths in documents.values()]
@@ -116,12 +106,3 @@ def test_of_several_faults_the_one_of_the_earliest_sentence_is_reported() -> Non
     with pytest.raises(ScoreError, match=r"^sentence 0, ") as caught:
         run_batch(problems, list(map(greedy.steps, problems)))
     assert caught.value.problem == 1
-
-
-@pytest.mark.parametrize("request_", [Extend((START,), 0), Rescore(np.array([[1, 0]]), 0, 0)])
-def test_a_fault_names_the_owner_of_the_request(request_: Request) -> None:
-    bad = WeightedSum([(1, Unary([np.array([0, np.nan]), np.zeros(2)]))])
-    fine = WeightedSum([(1, FINE)])
-    with pytest.raises(ScoreError, match=r"^sentence 0, candidate 1.*NaN") as caught:
-        answer_all([[], [(fine, request_)], [(bad, request_), (fine, request_)]])
-    assert caught.value.problem == 2

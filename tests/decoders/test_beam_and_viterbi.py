@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.problems import (
-    BUILDS,
-    DYADIC,
-    FINITE,
-    LENGTHS,
-    SEEDS,
-    Build,
-    rng,
-)
+from support.problems import BUILDS, DYADIC, FINITE, LENGTHS, SEEDS, Build, rng
 
 from decoders.arrays import Chain, HistoryTable, Pairwise, Unary
 from decoders.batching import path_score

@@ -117,13 +117,9 @@ def test_a_word_reward_is_added_for_each_word() -> None:
     [
         ({"utility": None, "alpha": 1.0}, "mbr needs a utility"),
         ({"alpha": 0.0}, "scale alpha above 0"),
-        *(
-            (wrong, "finite spread above 0 and a finite word reward")
-            for wrong in (
-                *({"spread": 0.0}, {"spread": math.inf}, {"spread": math.nan}),
-                {"word_reward": math.nan},
-            )
-        ),
+        ({"spread": 0.0}, "finite spread above 0 and a finite word reward"),
+        ({"spread": math.inf}, "finite spread above 0 and a finite word reward"),
+        ({"word_reward": math.nan}, "finite spread above 0 and a finite word reward"),
     ],
 )
 def test_a_missing_utility_and_invalid_numbers_are_refused(

@@ -308,17 +308,13 @@ ONE: Any = Unary([np.zeros(2)])
 POISONED = Unary([np.zeros(2), np.array([0, np.nan])])
 SECOND = HistoryTable([np.zeros(2)], order=2)
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    *((ffbs, {name: value}, "expected") for name, value in (("samples", 0), ("lag", 0))),
-    *((ffbs, {name: value}, "expected") for name, value in (("alpha", 0.0), ("n_best", 0))),
+    *((ffbs, {name: 0}, "expected") for name in ("samples", "lag", "alpha", "n_best")),
+    *((smc, {"ess_threshold": value}, "expected particles") for value in (-0.1, 1.5)),
+    *((smc, {"temper": value}, "expected particles") for value in (-0.1, 1.1)),
     (smc, {"particles": 0}, "expected particles"),
-    (smc, {"ess_threshold": 1.5}, "expected particles"),
-    (smc, {"ess_threshold": -0.1}, "expected particles"),
-    (smc, {"temper": 1.1}, "expected particles"),
-    (smc, {"temper": -0.1}, "expected particles"),
     (smc, {"resampling": "best"}, "'best'; there are systematic, stratified, residual, multinomi"),
     (smc, {"lag": 0}, "a lag of at least 1"),
-    *((smc, {"alpha": alpha}, "scale alpha above 0") for alpha in (0.0, -1.0, math.nan, math.inf)),
-    (random_beam, {"width": 0}, "1 <= n_best <= width"),
+    *((smc, {"alpha": alpha}, "scale alpha above 0") for alpha in (0.0, math.nan, math.inf)),
     (random_beam, {"width": 4, "n_best": 0}, "1 <= n_best <= width"),
     (random_beam, {"width": 4, "n_best": 5}, "1 <= n_best <= width, found n_best 5, width 4"),
     (random_beam, {"width": 1, "alpha": -1.0}, "scale alpha above 0"),

@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.problems import (
-    BUILDS,
-    DYADIC,
-    SEEDS,
-    SOME_LENGTHS,
-    Build,
-    random_problem,
-    rng,
-    unary,
-)
+from support.problems import BUILDS, DYADIC, SEEDS, SOME_LENGTHS, Build, random_problem, rng, unary
 
 from decoders.arrays import HistoryTable, Pairwise, Unary
 from decoders.batching import conditional_scores, follow, path_score
@@ -127,7 +118,6 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "no candidate": (ScoreError, lambda: Unary([np.zeros(2), np.zeros(0)]), r"^sentence 1 .*\(0,"),
     "matrix for vector": (ScoreError, lambda: Unary([np.zeros(2), np.zeros((1, 2))]), "ce 1 .* fo"),
     "rows": (ScoreError, lambda: Pairwise([np.zeros((1, 2)), np.zeros((3, 2))]), "sentence 1 "),
-    "columns": (ScoreError, lambda: Pairwise([np.zeros((1, 2)), np.zeros((2, 0))]), "sentence 1 "),
     "table": (ScoreError, lambda: HistoryTable([np.zeros(2), np.zeros((3, 2))]), "sentence 1 "),
     "table of another order": (
         ScoreError,

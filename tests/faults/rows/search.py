@@ -14,28 +14,10 @@ PAIRS = "".join(
     for k in range(n)
 )
 BEYOND = (  # flag, value that is refused, nearest one that is accepted, and a search for it
-    ("--beam", "0", "1", "beam"),
-    ("--beam-threshold", "0", "0.001", "beam"),
-    ("--particles", "0", "1", "smc"),
-    ("--ess", "1.5", "1", "smc"),
-    ("--ess", "-0.1", "0", "smc"),
-    ("--temper", "-0.1", "0", "smc"),
-    ("--temper", "1.1", "1", "smc"),
-    ("--samples", "0", "1", "ffbs"),
-    ("--lag", "0", "1", "smc"),
-    ("--block", "0", "1", "sweeps"),
-    ("--horizon", "-1", "0", "sweeps"),
-    ("--gibbs", "-1", "0", "sweeps"),
-    ("--gap", "0", "1", "beam"),
-    ("--alpha", "0", "0.001", "survivors"),
-    ("--spread", "0", "0.001", "mbr"),
-    ("--word-reward", "101", "100", "mbr"),
-    ("--word-reward", "x", "-100", "mbr"),
-    ("--n-best", "0", "1", "beam"),
-    ("--merge", "sum", "sample", "survivors"),
-    ("--utility", "ter", "chrf", "mbr"),
-    ("--resampling", "best", "residual", "smc"),
-    ("--search", "viterby", "viterbi", "auto"),
+    ("--ess", "1.5", "1", "smc"), ("--alpha", "0", "0.001", "survivors"), ("--block", "0", "1", "sweeps"),
+    ("--word-reward", "101", "100", "mbr"), ("--word-reward", "x", "-100", "mbr"), ("--gap", "0", "1", "beam"),
+    ("--merge", "sum", "sample", "survivors"), ("--utility", "ter", "chrf", "mbr"),
+    ("--resampling", "best", "residual", "smc"), ("--search", "viterby", "viterbi", "auto"),
 )
 MANY = "".join(
     f"{t} ||| {word} ||| LM0= 0 TM0= 0 0 WP0= 0 ||| 0\n" for t in range(20) for word in "ab"
@@ -50,168 +32,55 @@ def searching(search: str, flag: str, value: str) -> str:
 
 
 WRONG_PAIRS = (
-    (
-        "pairs-of-documents-out-of-order",
-        "1: expected all 8 pairs of document 'evening' before this line, found 8 of them missing",
-        order(*range(9, 15), *range(1, 9)),
-    ),
-    (
-        "pairs-of-a-document-that-resumes",
-        "15: expected documents in the order of --docs, each in one run of lines, found 'evening'",
-        put(15, "evening\t0\t-\t0\t1"),
-    ),
-    (
-        "pair-of-a-sentence-that-is-not-there",
-        "8: expected a sentence of document 'evening' that has candidates, found 2",
-        line(8, "\t1\t", "\t2\t"),
-    ),
-    (
-        "pair-with-a-previous-index-of-the-first-sentence",
-        "1: expected '-' as previous index of sentence 0, the first of its document that has",
-        line(1, "-", "0"),
-    ),
-    (
-        "pair-of-a-candidate-that-is-not-there",
-        "8: expected an index below 3, the candidates of sentence 1, found 3; they count from 0",
-        line(8, "\t2\t", "\t3\t"),
-    ),
-    (
-        "pair-of-no-digits",
-        r"8: expected a sentence \(digits 0-9\), found '٢'",
-        line(8, "\t1\t", "\t٢\t"),
-    ),
+    ("of-documents-out-of-order", "1: expected all 8 pairs of document 'evening' before this line, found 8 of them missing",
+        order(*range(9, 15), *range(1, 9))),
+    ("of-a-document-that-resumes", "15: expected documents in the order of --docs, each in one run of lines, found 'evening'",
+        put(15, "evening\t0\t-\t0\t1")),
+    ("of-a-sentence-that-is-not-there", "8: expected a sentence of document 'evening' that has candidates, found 2",
+        line(8, "\t1\t", "\t2\t")),
+    ("of-a-candidate-that-is-not-there", "8: expected an index below 3, the candidates of sentence 1, found 3; they count from 0",
+        line(8, "\t2\t", "\t3\t")),
+    ("of-no-digits", r"8: expected a sentence \(digits 0-9\), found '٢'", line(8, "\t1\t", "\t٢\t")),
 )
 
 FAULTS = [
     *(
-        Fault(
-            f"69-{flag[2:]}-{value.replace('.', '-').replace('--', '-').lstrip('-')}-for-{search}",
-            searching(search, flag, value),
-            rf"Invalid value for '{flag}'",
-            exit=2,
-            cure=searching(search, flag, good),
-        )
+        Fault(f"69-{flag[2:]}-{value.replace('.', '-').replace('--', '-').lstrip('-')}-for-{search}", searching(search, flag, value),
+            rf"Invalid value for '{flag}'", exit=2, cure=searching(search, flag, good))
         for flag, value, good, search in BEYOND
     ),
-    Fault(
-        "69-particles-where-all-paths-are-summed",
-        f"{SCALED} --search ffbs --particles 8",
-        "--search ffbs: ffbs uses --particles above order 1 only; up to order 1 it sums over all",
-        exit=2,
-        cure=f"{SCALED} --search ffbs",
-    ),
-    Fault(
-        "69-alpha-and-spread",
-        f"{SCALED} --search mbr --spread 2",
-        "--search mbr: --alpha is the scale itself; leave out --spread",
-        exit=2,
-        cure=f"{SCALED} --search mbr",
-    ),
-    Fault(
-        "69-lists-of-paths-by-greedy",
-        f"{SCALED} --search greedy --n-best 2",
-        "--search greedy: greedy does not serve lists of several paths; .*viterbi",
-        exit=2,
-        cure=f"{SCALED} --search viterbi --n-best 2",
-    ),
-    Fault(
-        "69-lists-of-paths-without-a-file",
-        f"{DECODE} --n-best 2",
-        "--n-best: the summary lists the paths of a document; give --summary FILE",
-        exit=2,
-        cure=f"{DECODE} --n-best 2 --summary s.json",
-    ),
-    Fault(
-        "69-exhaustive-search-of-many-paths",
-        f"{DECODE} --search exhaustive",
-        "--search exhaustive: exhaustive takes documents of at most 1,000,000 paths, this one has",
-        {"dev.kbest": MANY, "dev.docs": "one\n" * 20},
-        exit=2,
-        cure=f"{DECODE} --search viterbi",
-    ),
-    Fault(
-        "69-search-of-score-without-weights",
-        "score --kbest dev.kbest --docs dev.docs --pair-scores dev.pairs --out - --search viterbi",
-        "--search, its options and --default-weight are for the path decoded with --weights; give",
-        {"dev.pairs": PAIRS},
-        exit=2,
-        cure="score --kbest dev.kbest --docs dev.docs --pair-scores dev.pairs --out - "
-        "--search viterbi --weights w.ini --default-weight 0",
-    ),
-    Fault(
-        "69-nothing-to-score-with",
-        "score --kbest dev.kbest --docs dev.docs --out -",
-        "nothing to score with; give at least one --lm NAME=DIR",
-        exit=2,
-    ),
+    Fault("69-particles-where-all-paths-are-summed", f"{SCALED} --search ffbs --particles 8",
+        "--search ffbs: ffbs uses --particles above order 1 only; up to order 1 it sums over all", exit=2, cure=f"{SCALED} --search ffbs"),
+    Fault("69-alpha-and-spread", f"{SCALED} --search mbr --spread 2", "--search mbr: --alpha is the scale itself; leave out --spread", exit=2,
+        cure=f"{SCALED} --search mbr"),
+    Fault("69-lists-of-paths-by-greedy", f"{SCALED} --search greedy --n-best 2",
+        "--search greedy: greedy does not serve lists of several paths; .*viterbi", exit=2, cure=f"{SCALED} --search viterbi --n-best 2"),
+    Fault("69-lists-of-paths-without-a-file", f"{DECODE} --n-best 2", "--n-best: the summary lists the paths of a document; give --summary FILE",
+        exit=2, cure=f"{DECODE} --n-best 2 --summary s.json"),
+    Fault("69-exhaustive-search-of-many-paths", f"{DECODE} --search exhaustive",
+        "--search exhaustive: exhaustive takes documents of at most 1,000,000 paths, this one has", {"dev.kbest": MANY, "dev.docs": "one\n" * 20},
+        exit=2, cure=f"{DECODE} --search viterbi"),
+    Fault("69-search-of-score-without-weights", "score --kbest dev.kbest --docs dev.docs --pair-scores dev.pairs --out - --search viterbi",
+        "--search, its options and --default-weight are for the path decoded with --weights; give", {"dev.pairs": PAIRS}, exit=2,
+        cure="score --kbest dev.kbest --docs dev.docs --pair-scores dev.pairs --out - --search viterbi --weights w.ini --default-weight 0"),
+    Fault("69-nothing-to-score-with", "score --kbest dev.kbest --docs dev.docs --out -", "nothing to score with; give at least one --lm NAME=DIR",
+        exit=2),
     *(
-        Fault(
-            f"96-{name}",
-            f"{SCORED} --pair-scores dev.pairs",
-            rf"dev\.pairs:{message}",
-            {"dev.pairs": wrong(PAIRS.encode())},
-            cure={"dev.pairs": PAIRS},
-        )
+        Fault(f"96-pairs-{name}", f"{SCORED} --pair-scores dev.pairs", rf"dev\.pairs:{message}", {"dev.pairs": wrong(PAIRS.encode())},
+            cure={"dev.pairs": PAIRS})
         for name, message, wrong in WRONG_PAIRS
     ),
-    Fault(
-        "96-pairs-for-ablate",
-        "ablate --kbest dev.kbest --docs dev.docs --weights w.ini --ref dev.ref --default-weight 1 "
-        "--pair-scores dev.pairs",
-        "--pair-scores pairs=…: the file has no scores after other texts than those of the lists",
-        {"dev.pairs": PAIRS},
-        exit=2,
-    ),
     # Scores of hypotheses, and lexical consistency
-    Fault(
-        "95-scores-clipped",
-        f"{SCORED} --scores qe=dev.qe --clip-inf 50",
-        (r"1 x infinite number, clipped, first at dev\.qe:2",),
-        {"dev.qe": "1\n-inf\n" + "1\n" * 7},
-        exit=0,
-        cure={"dev.qe": line(2, "-inf", "-50")},
-    ),
-    Fault(
-        "95-scores-with-two-numbers-on-a-line",
-        f"{SCORED} --scores qe=dev.qe",
-        r"dev\.qe:2: expected a decimal number for qe, found '1 2'",
-        {"dev.qe": "1\n1 2\n" + "1\n" * 7},
-        cure={"dev.qe": line(2, "1 2", "1")},
-    ),
-    Fault(
-        "46-consistency-without-a-source",
-        CONSISTENT,
-        "--source: --scorer same needs the source sentences",
-        {"dev.kbest": ALIGNED},
-        exit=2,
-        cure=f"{CONSISTENT} --source dev.src",
-    ),
-    Fault(
-        "46-consistency-without-alignments",
-        f"{CONSISTENT} --source dev.src",
-        r"dev\.kbest:1: expected a column of alignments \(0-0 1-2\) or of phrase segmentation",
-        cure={"dev.kbest": ALIGNED},
-    ),
-    Fault(
-        "46-alignment-outside-of-the-sentence",
-        f"{CONSISTENT} --source dev.src",
+    Fault("46-consistency-without-a-source", CONSISTENT, "--source: --scorer same needs the source sentences", {"dev.kbest": ALIGNED}, exit=2,
+        cure=f"{CONSISTENT} --source dev.src"),
+    Fault("46-consistency-without-alignments", f"{CONSISTENT} --source dev.src",
+        r"dev\.kbest:1: expected a column of alignments \(0-0 1-2\) or of phrase segmentation", cure={"dev.kbest": ALIGNED}),
+    Fault("46-alignment-outside-of-the-sentence", f"{CONSISTENT} --source dev.src",
         r"dev\.kbest:1: alignment '2-0': expected positions in a source sentence of 2 words",
-        {"dev.kbest": lambda old: line(1, "0-0", "2-0")(ALIGNED(old))},
-        cure={"dev.kbest": line(1, "2-0", "1-0")},
-    ),
-    Fault(
-        "46-phrase-outside-of-the-sentence",
-        f"{CONSISTENT} --source dev.src",
+        {"dev.kbest": lambda old: line(1, "0-0", "2-0")(ALIGNED(old))}, cure={"dev.kbest": line(1, "2-0", "1-0")}),
+    Fault("46-phrase-outside-of-the-sentence", f"{CONSISTENT} --source dev.src",
         r"dev\.kbest:1: alignment '0-1=0-4': expected positions in a source .* a hypothesis of 4",
-        {"dev.kbest": lambda old: line(1, "0-0", "0-1=0-4")(ALIGNED(old))},
-        cure={"dev.kbest": line(1, "0-4", "0-3")},
-    ),
-    Fault(
-        "46-words-to-ignore-missing",
-        f"{CONSISTENT}:no-file --source dev.src",
-        "no-file: expected a file of source words to ignore, one on a line: No such file",
-        {"dev.kbest": ALIGNED},
-        exit=2,
-        cure={"no-file": "la\n"},
-    ),
+        {"dev.kbest": lambda old: line(1, "0-0", "0-1=0-4")(ALIGNED(old))}, cure={"dev.kbest": line(1, "0-4", "0-3")}),
+    Fault("46-words-to-ignore-missing", f"{CONSISTENT}:no-file --source dev.src",
+        "no-file: expected a file of source words to ignore, one on a line: No such file", {"dev.kbest": ALIGNED}, exit=2, cure={"no-file": "la\n"}),
 ]
