@@ -84,7 +84,7 @@ def test_bleu_of_first_and_best_candidates_is_that_of_sacrebleu(lists: World) ->
 
 
 def test_words_unknown_to_a_model_are_counted_and_many_are_a_warning(lists: World) -> None:
-    lists.model("codclm", "lm")
+    lists.model("codclm", "lm", oov_rate=0.0)
     texts = ("the lamp is lit", "the Lamp glows")
     lists.write("dev.kbest", [f"0 ||| {text} ||| A= 1 ||| 1" for text in texts])
     lists.write("w.ini", "[weight]\nA= 1\nlm= 1\nlmoov= -1\n")

@@ -59,7 +59,7 @@ FAULTS = [
         Fault(f"--docs-field-{field}", f"{IDS} --docs-field={field}",
               "expected the number of a field, from 1", {"docs": "a\na\nb\nb\n"}, 2,
               f"{IDS} --docs-field 1")
-        for field in ("0", "01", "9999999")
+        for field in ("0", "9999999")
     ),
     of_ids("resumes", "a\nb\na\nb\n", "docs:3: .*'a', which began on line 1, continues.*interleave",
            "--allow-interleaved"),
@@ -70,13 +70,9 @@ FAULTS = [
         of_ids(f"json-{n}", JSON + line + "\n" + JSON * 2, f"docs:2: {message}", JSON * 4)
         for n, (line, message) in enumerate((
             ("{", "expected a JSON object with the key 'document', found '{'"),
-            ("[" * 100_000, "expected a JSON object"),
             ('{"document": ' + "1" * 5000 + "}", "expected a JSON object"),
-            ('["a"]', "expected a JSON object"),
             ('{"documents": "a"}', ".*found none; did you mean 'documents'.*--docs-field"),
             ('{"document": null}', "expected a text or whole number as 'document', found N"),
-            ('{"document": true}', "expected a text or whole number"),
-            ('{"document": "a\\nb"}', "expected one line as 'document'"),
             ('{"document": "\\ud800"}', "found half a surrogate pair in 'document'"),
             ('{"document": "a", "refs": [1]}', "expected texts in 'refs', found int"),
         ))
@@ -88,7 +84,6 @@ FAULTS = [
         for n, (lines, message) in enumerate((
             ("a_1\na_2\na\n", "docs:3: expected DOCID_NUMBER, found 'a'"),
             ("a_1\na_2\nb_1\na_3\n", "docs:4: .*'a', which began on line 1, continues"),
-            ("_1\n", "docs:1: expected DOCID_NUMBER"),
         ))
     ),
     *(
@@ -96,8 +91,6 @@ FAULTS = [
         for n, (lines, message) in enumerate((
             ("", "expected the size of each document, found none"),
             ("a 1\nb x\n", "docs:2: expected SIZE or DOCID SIZE, found 'b x'"),
-            ("a b 1\n", "docs:1: expected SIZE or DOCID SIZE"),
-            ("-1\n", "docs:1: expected SIZE or DOCID SIZE"),
             ("99999999999999999999\n", "docs:1: expected SIZE or DOCID SIZE"),
             ("999999999\n999999999\n", "docs:2: expected at most 999,999,999 sentences"),
             ("a 1\na 2\nb 1\n", "docs:2: expected .*found 'a' again; give each .*--docs-field 1"),
@@ -107,7 +100,6 @@ FAULTS = [
         of_ids(f"ranges-{n}", lines, message, "a 0 3\nb 3 4\n", "--docs-format spans")
         for n, (lines, message) in enumerate((
             ("a 0 3\nb 5 6\n", "docs:2: expected 'b' to start with sentence 3, .*found 5"),
-            ("a 0 3\nb 2 4\n", "docs:2: expected 'b' to start with sentence 3, .*found 2"),
             ("a 3 5\n", "docs:1: expected the first document to start with sentence 0 or 1, found"),
             ("a 0 3\na 3 4\n", "docs:2: .*found an id that comes twice"),
             ("a 1 3\nb 4 2\n", "docs:2: expected one range of sentences .*found 4 2"),
@@ -126,9 +118,6 @@ FAULTS = [
             ("x 2\ny 1\nx 2\n", "docs:3: expected each document in one run", "if these are ids an"),
         ))
     ),
-    Fault("47-export-with-ids-that-may-be-sizes", "export r=dev.ref --docs docs --out new",
-          "expected 2 lines .*--docs-format sizes", {"docs": "3\n1\n"},
-          cure="export r=dev.ref --docs docs --docs-format sizes --out new"),
     Fault("47-evaluation-with-lines-apart", "evaluate --ref dev.ref --baseline base.txt hyp.txt "
           "--docs docs --allow-interleaved", "expected 3 lines as docs has, found 4; if these numb",
           {"docs": "2\n1\n2\n"},
@@ -158,14 +147,10 @@ FAULTS = [
          ":[1-4]: .*entities are not allowed: remove the <!DOCTYPE …>"),
         ("</doc>", "", ":7: expected valid XML, .*mismatched tag"),
         ("ii<", "&x;<", ":3: expected valid XML, .*undefined entity"),
-        ("</dataset>\n", "", ":[67]: expected valid XML, .*no element found"),
         ("<src>", "<p>" * 60 + "<src>", ":2: .*found too deep a nesting"),
-        ("<dataset>", "<?xml version='1.0'?>\n<rss><dataset>", ":2: expected <dataset>.*<rss>"),
         ('<doc id="d">', "<doc>", ":2: expected an id of the document, found none"),
         ("</doc>", '</doc>\n<doc id="d"/>', ":7: expected each document once .*'d' again, .* line"),
         ('<seg id="2">ii', '<seg id="x">ii', ":3: expected a number from 1 as id of a segment, fo"),
-        ('<seg id="2">ii', '<seg id="1">ii', ":3: expected one segment '1' of document 'd' in sou"),
-        (XML, "<dataset/>", ": expected segments of documents, found none"),
         ("ii<", "x" * (1 << 24) + "i<", ".*expected at most 16,777,216 characters in a segment|.*"),
     ]),
     # Texts of a set, by name
@@ -175,8 +160,6 @@ FAULTS = [
     of_options("text-of-a-plain-file", "evaluate --ref t.xml --baseline one#Z one -m bleu",
                "one#Z: #Z chooses a text of WMT XML.*is a plain text",
                "evaluate --ref t.xml --baseline one t.xml#X -m bleu"),
-    of_options("text-unknown", "evaluate --ref t.xml --baseline t.xml#Z one -m bleu",
-               "expected the system 'Z', found .*system 'X'", None, 3),
     of_options("reference-of-a-system", "evaluate --ref s.sgm#q --baseline one one -m bleu",
                "expected the reference 'q', found reference", None, 3),
     of_options("documents-twice", "evaluate --no-docs one --ref t.xml --baseline one one -m bleu",
@@ -191,8 +174,6 @@ FAULTS = [
                "expected --ref or --test-set, found both",
                f"{EVALUATE} --no-docs one --ref dev.ref"),
     of_options("test-set-without-pair", f"{EVALUATE} -t wmt23", "expected both or none", None),
-    of_options("field-without-docs", f"{EVALUATE} --ref dev.ref --no-docs one --docs-field 1",
-               "--allow-interleaved: give --docs", f"{EVALUATE} --ref dev.ref --no-docs one"),
     of_options("test-set-as-translation", f"{EVALUATE} --ref dev.ref --no-docs one sacrebleu:wmt23",
                "expected a translation, found a test set; give a file", None),
     *(
@@ -208,15 +189,9 @@ FAULTS = [
           "s.jsonl --missing source --out new.json", "s.jsonl: expected the documents of .*documen",
           {"r.jsonl": '{"document": "a", "ref": "x"}\n' * 4,
            "s.jsonl": '{"document": "b", "source": "x"}\n' * 4}),
-    Fault("11-blank-lines-after-a-reference", EVALUATE + " --no-docs one --ref dev.ref --ref r",
-          "r: expected 4 lines as dev.ref has, found 6; 2 blank lines more at the end, remove them",
-          {"r": "a\nb\nc\nd\n\n \n"}, cure={"r": "a\nb\nc\nd\n"}),
     Fault("92-reference-of-many-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
           "r: expected 4 lines as dev.docs has, found 1004 or more; line i must translate",
           {"r": "a\n" * 100_000}),
-    Fault("92-reference-of-many-blank-lines", EVALUATE + " --docs dev.docs --ref dev.ref --ref r",
-          "r: expected 4 lines .*, found 1004 or more; 1000 blank lines more",
-          {"r": "a\n" * 4 + "\n" * 1000}),
     # Outputs of systems
     of_options("systems-one", SYSTEMS, "expected two systems or more, found A; there is nothing",
                f"{SYSTEMS} --systems B=hyp.txt"),
@@ -224,7 +199,6 @@ FAULTS = [
                f"{SYSTEMS} --systems B=hyp.txt"),
     of_options("systems-short", f"{SYSTEMS} --systems B=short", "short: expected 4 lines .* found ",
                f"{SYSTEMS} --systems B=hyp.txt", 3),
-    of_options("systems-missing-file", f"{SYSTEMS} --systems B=none", "no file none", None),
     of_options("systems-of-plain-text", f"{SYSTEMS} --systems hyp.txt",
                "hyp.txt: expected outputs of systems .*give NAME=FILE",
                f"{SYSTEMS} --systems B=hyp.txt", 3),
@@ -258,14 +232,11 @@ FAULTS = [
     *(
         of_options(f"export-{n}", f"export {name}=text --docs dev.docs --out new", message, None)
         for n, (name, message) in enumerate((
-            ("../x", "choose another NAME"), ("a/b", "choose another NAME"), (".", "choose anothe"),
-            ("'a b'", "choose another NAME"), ("ours=dev.ref ours", "the NAME of two files"),
+            ("../x", "choose another NAME"), (".", "choose another"), ("ours=dev.ref ours", "the NAME of two files"),
         ))
     ),
     of_options("export-without-name", "export dev.ref --docs dev.docs --out new", "expected NAME=F",
                "export ours=dev.ref --docs dev.docs --out new"),
-    of_options("export-short", "export ours=dev.ref b=short --docs dev.docs --out new", "short: ex",
-               "export ours=dev.ref --docs dev.docs --out new", 3),
     Fault("82-export-into-a-folder-in-use", "export ours=dev.ref --docs dev.docs --out used",
           "new or empty folder", {"used/file": "x"}, 2,
           "export ours=dev.ref --docs dev.docs --out new"),
