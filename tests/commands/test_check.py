@@ -4,7 +4,6 @@ That it finds each fault stands in the table of faults.
 """
 
 import gzip
-import json
 from typing import Any
 
 import pytest
@@ -103,14 +102,6 @@ def test_without_documents_the_lines_of_the_reference_count(lists: World) -> Non
     assert "unknown; decode and tune-mert need --docs FILE" in lists.ok(command).out
 
 
-def test_documents_come_from_the_list_where_it_has_them(lists: World) -> None:
-    candidates = [{"text": "x", "score": 1}, {"text": "y", "score": 2}]
-    rows = [json.dumps({"document": name, "candidates": candidates}) for name in "ab"]
-    lists.write("dev.kbest", rows)
-    found = checked(lists, "check --kbest dev.kbest")
-    assert (found["summary"]["documents"], found["findings"]) == (2, [])
-
-
 def test_all_faults_of_all_files_are_found_in_one_run(lists: World) -> None:
     lines = LIST.replace("LM0= -2", "LM0= nan").replace("2 ||| he", "x ||| he")
     lists.write("dev.kbest", f"{lines}2 ||| he slept ||| LM0= -1 ||| -1\n")
@@ -144,11 +135,6 @@ def test_more_kinds_of_faults_than_people_read_are_summed_up(lists: World) -> No
     found = faults(checked(lists, "check --kbest dev.kbest", 3))
     assert (len(found), sum(count for _, count, _ in found)) == (51, 200)
     assert "further faults of other kinds; mend those above" in lists.run(CHECK).out
-
-
-def test_an_id_far_beyond_the_list_needs_no_memory(lists: World) -> None:
-    lists.write("dev.kbest", LIST.replace("2 ||| he", "2000000000 ||| he"))
-    assert "without large gaps" in lists.run("check --kbest dev.kbest").out
 
 
 FAIRSEQ = """\

@@ -6,20 +6,16 @@ from support.world import DECODE, EVALUATE
 PAIR = b"evening\t0\t-\t0\t1.5"
 OUT = DECODE + " --out out.txt"
 FAULTS = [
-    Fault("00-missing-file", "first --kbest dev.kbset", r"no file dev\.kbset; did you mean dev\.kbest\?", {}, 2,
-          "first --kbest dev.kbest"),
+    Fault("00-missing-file", "first --kbest dev.kbset", r"no file dev\.kbset; did you mean dev\.kbest\?", {}, 2, "first --kbest dev.kbest"),
     Fault("00-standard-input-twice", "evaluate --docs dev.docs --ref - --baseline - hyp.txt",
           r"only one input can be - \(standard input\)", {}, 2, EVALUATE),
-    Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2,
-          DECODE),
+    Fault("00-unknown-option", DECODE + " --wieghts w.ini", ("(?i)no such option.*--wieghts", "--weights"), {}, 2, DECODE),
     Fault("91-gzip-cut-short", DECODE,
           r"dev\.kbest:\d+: expected the end of the gzip data, found the end of the file: it is truncated; copy the file "
           "again", {"dev.kbest": both(packed, lambda old: old[:-20])}, cure={"dev.kbest": RESTORED}),
-    Fault("91-gzip-junk-after-the-end", DECODE,
-          r"1 x bytes after the end of the gzip data, ignored, first at dev\.kbest",
+    Fault("91-gzip-junk-after-the-end", DECODE, r"1 x bytes after the end of the gzip data, ignored, first at dev\.kbest",
           {"dev.kbest": both(packed, around(end=b"junk"))}, 0),
-    Fault("91-gzip-wrong-checksum", DECODE,
-          r"dev\.kbest:\d+: expected gzip data, found corrupt data \(.*\); copy the file again",
+    Fault("91-gzip-wrong-checksum", DECODE, r"dev\.kbest:\d+: expected gzip data, found corrupt data \(.*\); copy the file again",
           {"dev.kbest": both(packed, lambda old: old[:-8] + bytes(4) + old[-4:])}, cure={"dev.kbest": RESTORED}),
     *(
         Fault(f"92-gzip-bomb-for-{name}", DECODE + options, f"{file.replace('.', '[.]')}{message}, found",
@@ -27,27 +23,21 @@ FAULTS = [
         for name, options, file, message, content in (
             ("pair-scores", " --default-weight 1 --pair-scores qe=dev.pairs", "dev.pairs",
              ":2: expected at most 1052 bytes in a line", (PAIR + b"\n") + (PAIR + b" " * (1 << 22) + b"\n")),
-            ("scores", " --default-weight 1 --scores qe=dev.qe", "dev.qe", ":10: expected 9 lines as dev.kbest has",
-             b"0.5\n" * (1 << 20)),
-            ("weights", "", "w.ini", ": expected a file of at most 16,777,216 bytes, unpacked",
-             b"LM0= 0.5\n" * (1 << 21)),
+            ("scores", " --default-weight 1 --scores qe=dev.qe", "dev.qe", ":10: expected 9 lines as dev.kbest has", b"0.5\n" * (1 << 20)),
+            ("weights", "", "w.ini", ": expected a file of at most 16,777,216 bytes, unpacked", b"LM0= 0.5\n" * (1 << 21)),
         )
     ),
     # Outputs
-    Fault("81-disk-full-for-the-summary", OUT + " --kbest-out scored.kbest --summary /dev/full",
-          "no space left writing /dev/full", {}, 1),
+    Fault("81-disk-full-for-the-summary", OUT + " --kbest-out scored.kbest --summary /dev/full", "no space left writing /dev/full", {}, 1),
     *(
         Fault(f"82-{name}", DECODE + options, message, {}, 2, OUT + " --kbest-out scored")
         for name, options, message in (
-            ("folder-missing", " --out 'my no/out.txt'",
-             r"output my no/out\.txt: no folder my no; make it with: mkdir -p 'my no'"),
-            ("output-below-a-file", " --out w.ini/a/out.txt",
-             r"output w\.ini/a/out\.txt: w\.ini is not a folder; name another"),
+            ("folder-missing", " --out 'my no/out.txt'", r"output my no/out\.txt: no folder my no; make it with: mkdir -p 'my no'"),
+            ("output-below-a-file", " --out w.ini/a/out.txt", r"output w\.ini/a/out\.txt: w\.ini is not a folder; name another"),
             ("output-is-a-folder", " --out .", r"output \. is a folder; name a file in it"),
             ("outputs-are-one-file", " --out out.txt --kbest-out ./out.txt",
              r"outputs out\.txt and \./out\.txt are the same file; name two"),
-            ("summary-in-no-folder", " --summary no/summary.json",
-             r"output no/summary\.json: no folder no; make it with: mkdir -p no"),
+            ("summary-in-no-folder", " --summary no/summary.json", r"output no/summary\.json: no folder no; make it with: mkdir -p no"),
         )
     ),
     Fault("83-output-name-too-long", DECODE + " --out " + "a" * 300,

@@ -56,8 +56,7 @@ FAULTS = [
     of_lines("alpha-negative", "# alpha: -1\n[weight]\nLM0= 1\n", "w:1: expected alpha above 0, f"),
     of_lines("alpha-twice", "# alpha: 1\n# alpha: 2\nA= 1\n", "w:2: expected one comment '# alpha"),
     of_lines("spread-zero", "# mbr_spread: 0\n[weight]\nLM0= 1\n", "w:1: expected mbr_spread abov"),
-    of_lines("sparse-file-missing", "[x]\n1\n[weight-file]\nsparse.txt\n",
-             r"w:4: expected the file of \[weight-file\], found"),
+    of_lines("sparse-file-missing", "[x]\n1\n[weight-file]\nsparse.txt\n", r"w:4: expected the file of \[weight-file\], found"),
     of_lines("extractor-features", "FEATURES_BIN_BEGIN_0 0 2 3 a b c\n",
              "w:1: expected text, found the binary form of Moses' extractor features; run"),
     # JSON
@@ -77,8 +76,7 @@ FAULTS = [
     of_json("sparse-list", '{"a_b": 1.5}', "[1]", 12, "no object at 'sparse'"),
     of_json("names-number", '{"a_b": 1.5}', '{}, "decoder_names": {"a": 1}', 12, "'a': 1; the nam"),
     *(
-        Fault(f"68-other-{n}", READ, f"w:{line}: expected JSON{message}", {"w": content},
-              cure={"w": JSON})
+        Fault(f"68-other-{n}", READ, f"w:{line}: expected JSON{message}", {"w": content}, cure={"w": JSON})
         for n, (content, line, message) in enumerate((
             ('{\n"weights": {"LM0": [1]}}', 2, " weights, found 'weights' without 'schema'; add"),
             ('{"LM0": 1,\n"TM0": {"a": 2}}', 2, " weights, found 'TM0': {'a': 2}; "),
@@ -94,29 +92,24 @@ FAULTS = [
     unwritable("empty-name-for-travatar", "travatar", '"sparse": {"": 1}'),
     unwritable("two-weights-of-one-name", "cdec", '"sparse": {"tm_pt_0": 2}, "decoder_names": '
                '{"LM0": "tm_pt_0"}', "expected one weight of 'tm_pt_0', found two features"),
-    Fault("--value-and-feature-of-one-name", "weights w --to travatar",
-          "expected one weight of 'tm_0', found two features",
+    Fault("--value-and-feature-of-one-name", "weights w --to travatar", "expected one weight of 'tm_0', found two features",
           {"w": '{"schema": 1, "weights": {"tm": [1, 2]}, "sparse": {"tm_0": 2}}'}, 2, READ),
     # moses.ini to write into
     Fault("--base-without-section", "weights w.ini --to moses-ini --base m.ini --out o.ini",
-          r"m\.ini: expected a section \[weight\] to write into", {"m.ini": "LM0= 1\n"},
-          cure={"m.ini": "[weight]\nLM0= 1\n"}),
+          r"m\.ini: expected a section \[weight\] to write into", {"m.ini": "LM0= 1\n"}, cure={"m.ini": "[weight]\nLM0= 1\n"}),
     Fault("--base-of-other-width", "weights w.ini --to moses-ini --base m.ini --out o.ini",
           r"m\.ini:2: expected 2 weights of TM0 as tuned, found 3; is it",
           {"m.ini": "[weight]\nTM0= 1 2 3\n"}, cure={"m.ini": "[weight]\nTM0= 1 2\n"}),
     Fault("--base-with-empty-weight", "weights w.ini --to moses-ini --base m.ini --out o.ini",
           r"m\.ini:2: expected 1 weights of LM0 .*, found 0", {"m.ini": "[weight]\nLM0= #1\n"}),
-    Fault("--base-missing", "weights w.ini --to moses-ini --out o.ini",
-          "--to moses-ini and --base: expected both or none", exit=2,
+    Fault("--base-missing", "weights w.ini --to moses-ini --out o.ini", "--to moses-ini and --base: expected both or none", exit=2,
           cure="weights w.ini --to ini"),
-    Fault("--weights-format", "weights w.ini --to jsn", "no weight format 'jsn'; did you mean jso",
-          exit=2, cure="weights w.ini --to json"),
+    Fault("--weights-format", "weights w.ini --to jsn", "no weight format 'jsn'; did you mean jso", exit=2, cure="weights w.ini --to json"),
     Fault("--weights-suffix", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out w.",
           "expected a weights file .json or .ini", exit=2),
     # Weights that do not fit a list
     Fault("66-name-near-another", DECODE.replace("w.ini", "w"),
-          "w: .*found one of 'LM'; did you mean 'LM0'", {"w": "LM= 1\nTM0= 1 1\nWP0= 1\n"},
-          cure={"w": "LM0= 1\nTM0= 1 1\nWP0= 1\n"}),
+          "w: .*found one of 'LM'; did you mean 'LM0'", {"w": "LM= 1\nTM0= 1 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0= 1 1\nWP0= 1\n"}),
     Fault("66-some-values-of-a-feature", DECODE.replace("w.ini", "w"),
           "w: expected weights of all 2 values of 'TM0', found TM0_1 and no TM0_0",
           {"w": "LM0= 1\nTM0_1= 1\nWP0= 1\n"}, cure={"w": "LM0= 1\nTM0_0= 1\nTM0_1= 1\nWP0= 1\n"}),
@@ -124,16 +117,12 @@ FAULTS = [
           "w.ini: .*; there are none", {"bare": "0 ||| a |||  ||| 1\n0 ||| b |||  ||| 1\n"}),
     *(
         Fault(f"66-without-names-{n}", DECODE.replace("w.ini", "w"),
-              f"w: expected 4 weights without names, F0 to F3, .* of LM0 TM0 WP0, found {n}",
-              {"w": text}, cure={"w": "1 2 3 4\n"})
+              f"w: expected 4 weights without names, F0 to F3, .* of LM0 TM0 WP0, found {n}", {"w": text}, cure={"w": "1 2 3 4\n"})
         for text, n in (("F0 1\nF1 2\nF2 3\n", 3), ("1 2 3\n0 0 0\n1 1 -1\n", 9))
     ),
     Fault("66-list-for-weights-with-names", "weights w.ini --to dense --kbest dev.kbest",
-          "--kbest dev.kbest: the weights have names of the", exit=2,
-          cure="weights w.ini --to dense"),
-    Fault("67-start-of-zeros",
-          "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start z --out o.json",
-          "z: expected .*, found all-zero weights; leave out",
-          {"z": '{"schema": 1, "weights": {"LM0": [0.0], "TM0": [0, 0], "WP0": [0]}}'},
+          "--kbest dev.kbest: the weights have names of the", exit=2, cure="weights w.ini --to dense"),
+    Fault("67-start-of-zeros", "tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --start z --out o.json",
+          "z: expected .*, found all-zero weights; leave out", {"z": '{"schema": 1, "weights": {"LM0": [0.0], "TM0": [0, 0], "WP0": [0]}}'},
           cure="tune-mert --kbest dev.kbest --docs dev.docs --ref dev.ref --out o.json"),
 ]  # fmt: skip
